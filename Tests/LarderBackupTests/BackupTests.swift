@@ -174,7 +174,7 @@ import Testing
         #expect(try Files.read(second.path + "/books/17/000005.ldb") == bytes)
         #expect(try Files.read(first.path + "/books/17/000005.ldb") != bytes)
         #expect(second.newBytes == second.bytes && second.warnings.count == 1)
-        #expect(second.warnings.first?.contains("has tables of the same names with another content (1)") == true)
+        #expect(second.warnings.first?.contains("has tables of the same names with different content (1)") == true)
         #expect(try BackupReader(first.path).verify() == [] && BackupReader(second.path).verify() == [])
         #expect(try BackupWriter.write(image: image, to: backups, time: 3).warnings == [])
     }
@@ -207,7 +207,7 @@ import Testing
         try self.harm(first.path + table, harm)
         let second = try BackupWriter.write(image: image, to: backups, time: 2)
         #expect(second.warnings.count == 1 && second.warnings[0].hasPrefix(first.path + table), "\(second.warnings)")
-        #expect(second.warnings[0].hasSuffix("; it was taken from the larder anew"))
+        #expect(second.warnings[0].hasSuffix("; it was copied from the larder again"))
         #expect(try Files.read(second.path + table) == bytes)
         #expect(try BackupReader(second.path).verify() == [])
         // An empty directory does not belong there, besides.
@@ -237,7 +237,7 @@ import Testing
         let second = try BackupWriter.write(image: image, to: backups, time: 2)
         try Files.flip(second.path + "/" + BackupList.fileName, at: 30)
         let third = try BackupWriter.write(image: image, to: backups, time: 3)
-        #expect(third.warnings.count == 1 && third.warnings[0].hasSuffix("nothing was taken from \(second.path)"))
+        #expect(third.warnings.count == 1 && third.warnings[0].hasSuffix("nothing was linked from \(second.path)"))
         #expect(third.newBytes == 12 && inode(third.path + "/books/17/000005.ldb") != 0)
         #expect(try BackupReader(first.path).verify() == [] && BackupReader(third.path).verify() == [])
     }
@@ -277,7 +277,7 @@ import Testing
         let second = try BackupWriter.write(image: image, to: backups, time: 2)
         try Files.remove(second.path + "/" + BackupList.fileName)
         let problem = "\(second.path) is damaged: its file BACKUP is missing"
-        #expect(throws: BackupError.damaged("\(problem); name the one before if you want it: \(first.path)")) {
+        #expect(throws: BackupError.damaged("\(problem); to use the previous one, specify \(first.path)")) {
             try BackupReader(backups)
         }
         #expect(throws: BackupError.damaged(problem)) { try BackupReader(second.path) }
@@ -285,7 +285,7 @@ import Testing
         try Files.remove(first.path)
         #expect(throws: BackupError.damaged(problem)) { try BackupReader(backups) }
         let third = try BackupWriter.write(image: image, to: backups, time: 3)
-        #expect(third.warnings == ["\(problem); nothing was taken from \(second.path)"])
+        #expect(third.warnings == ["\(problem); nothing was linked from \(second.path)"])
     }
 
     @Test(arguments: [Harm.link, .directory, .pipe]) func aListThatIsNotAFileIsDamage(harm: Harm) throws {
@@ -293,7 +293,7 @@ import Testing
         try self.harm(backup + "/" + BackupList.fileName, harm)
         let error = #expect(throws: BackupError.self) { try BackupReader(backups) }
         guard case .damaged(let text) = error else { return #expect(Bool(false), "\(String(describing: error))") }
-        #expect(text.contains("BACKUP is no file"))
+        #expect(text.contains("BACKUP is not a file"))
     }
 
     @Test(arguments: Harm.allCases) func damagedFilesAreNotRestored(harm: Harm) throws {
@@ -315,9 +315,9 @@ import Testing
         try Files.write(path + "/file", [])
         try #require(symlink(path + "/empty", path + "/link") == 0 && symlink("nowhere", path + "/broken") == 0)
         let places = [
-            ("empty/.", "with a name, not to '.'"), ("empty/..", "with a name, not to '..'"),
+            ("empty/.", "cannot be restored to '.'"), ("empty/..", "cannot be restored to '..'"),
             ("link", "is a symbolic link"),
-            ("broken", "is a symbolic link"), ("file", "is no directory"), ("image", "is not empty"),
+            ("broken", "is a symbolic link"), ("file", "is not a directory"), ("image", "is not empty"),
         ]
         let names = try FileSystem.list(path)
         for (name, text) in places {

@@ -13,7 +13,7 @@ enum Reply {
     static func saysThatItMayCount(_ reply: [UInt8]) -> Bool {
         let text = String(decoding: reply, as: UTF8.self)
         return hasError(reply)
-            && (text.contains("whether it counts is not known") || text.contains("it may count for a later process"))
+            && (text.contains("whether it survives is unknown") || text.contains("it may count for a later process"))
     }
 
     /// The replies in an array, each as the bytes it is.

@@ -76,7 +76,7 @@ import Testing
         #expect(try larderctl("restore", backup, place).exitCode == 8)
         try FileSystem.makeDirectory(backup + "/SEQUENCES")
         #expect(try larderctl("restore", backup, place).exitCode == 8)
-        #expect(try larderctl("verify", backup).text.hasPrefix("SEQUENCES is no file"))
+        #expect(try larderctl("verify", backup).text.hasPrefix("SEQUENCES is not a file"))
         try Files.remove(backup + "/BACKUP")
         for words in [
             ["verify", backups], ["verify", backup], ["restore", backups, place], ["restore", backup, place],
@@ -86,7 +86,7 @@ import Testing
         }
         #expect(!FileSystem.exists(place))
         let next = try larderctl("backup", backups)
-        #expect(next.exitCode == 0 && next.errors.contains("nothing was taken from \(backup)"), "\(next)")
+        #expect(next.exitCode == 0 && next.errors.contains("nothing was linked from \(backup)"), "\(next)")
         #expect(try larderctl("verify", backups).exitCode == 0)
     }
 

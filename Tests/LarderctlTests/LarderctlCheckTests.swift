@@ -127,7 +127,7 @@ import Testing
         for place in [directory.path, directory.path + "/larder/0", "/etc"] {
             let result = try larderctl("check", place)
             #expect(result.exitCode == 2 && result.text.isEmpty, "\(result)")
-            #expect(result.errors.contains("\(place) is no larder: "))
+            #expect(result.errors.contains("\(place) is not a larder: "))
         }
     }
 

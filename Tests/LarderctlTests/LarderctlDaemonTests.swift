@@ -131,16 +131,16 @@ import Testing
         for (words, text) in [
             (
                 ["set", "k", "v", "--grace", "-1"],
-                "--grace is a number of seconds, also with a fraction, or one with us, ms, s, "
+                "--grace is a number of seconds, also with a fraction, or one followed by us, ms, s, "
             ),
             (
                 ["set", "k", "v", "--grace", "low"],
-                "--grace is a number of seconds, also with a fraction, or one with us, ms, s, "
+                "--grace is a number of seconds, also with a fraction, or one followed by us, ms, s, "
             ),
             (["set", "k", "v", "--jitter", "101"], "--jitter takes a percentage, 0 to 100"),
             (
                 ["policy", "low", "--grace", "x"],
-                "--grace is a number of seconds, also with a fraction, or one with us, ms, s, "
+                "--grace is a number of seconds, also with a fraction, or one followed by us, ms, s, "
             ),
             (["policy", "--grace", "5"], "--grace and --jitter need a policy"),
             (["set", "k", "v", "--tag", ""], "a tag has 1 to 128 bytes, this one has 0"),

@@ -4,7 +4,7 @@ import Testing
 /// What larderctl says to a wrong command line, to a missing daemon, and about itself.
 @Suite struct LarderctlUsageTests {
     private static let seconds =
-        "a number of seconds, also with a fraction, or one with us, ms, s, sec, m, min, h or d behind it, such as 250ms, "
+        "a number of seconds, also with a fraction, or one followed by us, ms, s, sec, m, min, h or d, such as 250ms, "
         + "90s, 15m or 1h"
 
     @Test(arguments: [
@@ -37,11 +37,11 @@ import Testing
         ),
         (
             ["verify", "/nonexistent"],
-            "/nonexistent is no backup, and no directory of backups\n(see: larderctl help verify)"
+            "/nonexistent is neither a backup nor a directory of backups\n(see: larderctl help verify)"
         ),
         (
             ["restore", "/nonexistent", "/nonexistent/r"],
-            "/nonexistent is no backup, and no directory of backups\n(see: larderctl help restore)"
+            "/nonexistent is neither a backup nor a directory of backups\n(see: larderctl help restore)"
         ),
         (["zzzzzz"], "'zzzzzz' is neither a verb nor a command\n(see: larderctl help)"),
         (["get"], "too few arguments: larderctl get KEY\n(see: larderctl help get)"),
@@ -56,7 +56,7 @@ import Testing
         (["--json=yes", "ping"], "--json takes no value\n(see: larderctl help)"),
         (
             ["--timeout", "soon", "ping"],
-            "--timeout is a number of milliseconds, or one with us, ms, s, sec, m, min, h or d behind it, such as 250ms, 90s, "
+            "--timeout is a number of milliseconds, or one followed by us, ms, s, sec, m, min, h or d, such as 250ms, 90s, "
                 + "15m or 1h, from 1 to 86400000, or 0 for no limit, not 'soon'\n(see: larderctl help)"
         ),
         (

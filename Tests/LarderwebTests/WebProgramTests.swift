@@ -63,9 +63,9 @@ import Testing
         try Files.write(path, Array("melon-1\n".utf8))
         var cases: [(mode: mode_t, owner: uid_t, text: String?)] = [
             (0o600, geteuid(), nil), (0o640, geteuid(), nil),
-            (0o644, geteuid(), "warning everybody may read the password file \(path): chmod o-r"),
-            (0o666, geteuid(), "warning everybody may write the password file \(path): chmod o-rw"),
-            (0o660, geteuid(), "may write the password file \(path): chmod g-w"),
+            (0o644, geteuid(), "warning all users can read the password file \(path): chmod o-r"),
+            (0o666, geteuid(), "warning all users can write the password file \(path): chmod o-rw"),
+            (0o660, geteuid(), "can write the password file \(path): chmod g-w"),
         ]
         if geteuid() == 0 {
             cases.append(

@@ -31,11 +31,11 @@ package struct BackupDirectory {
         }
         let names = try BackupDirectory(path).names()
         guard let newest = names.last else {
-            throw .noBackup("\(path) is no backup, and no directory of backups")
+            throw .noBackup("\(path) is neither a backup nor a directory of backups")
         }
         if try hasList(path + "/" + newest) { return path + "/" + newest }
         for name in names.reversed() where try hasList(path + "/" + name) {
-            throw .damaged(noList(path + "/" + newest) + "; name the one before if you want it: \(path)/\(name)")
+            throw .damaged(noList(path + "/" + newest) + "; to use the previous one, specify \(path)/\(name)")
         }
         throw .damaged(noList(path + "/" + newest))
     }

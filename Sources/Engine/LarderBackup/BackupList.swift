@@ -75,7 +75,7 @@ struct BackupList: Equatable {
                 bytes += piece
             }
         } catch {
-            if error.number == ENOENT { throw .noBackup("\(directory) is no backup: it has no file \(Self.fileName)") }
+            if error.number == ENOENT { throw .noBackup("\(directory) is not a backup: \(Self.fileName) is missing") }
             guard let problem = BackupReader.problem(path, error) else { throw .io("\(error)") }
             throw .damaged("\(problem): nothing of this backup can be trusted")
         }

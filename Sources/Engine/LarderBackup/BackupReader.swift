@@ -44,7 +44,7 @@ package struct BackupReader {
     static func problem(_ name: String, _ error: FileError) -> String? {
         switch error.number {
         case ENOENT, ENOTDIR: "\(name) is missing"
-        case ELOOP, EISDIR, ENXIO: "\(name) is no file"
+        case ELOOP, EISDIR, ENXIO: "\(name) is not a file"
         case EIO: "\(name) cannot be read: \(error)"
         default: nil
         }
@@ -57,7 +57,7 @@ package struct BackupReader {
         if found.byteCount != file.byteCount {
             return "\(name) has \(found.byteCount) bytes instead of \(file.byteCount)"
         }
-        return found.digest == file.digest ? nil : "\(name) is damaged: its bytes are not those that were written"
+        return found.digest == file.digest ? nil : "\(name) is damaged: its content has changed"
     }
 
     /// Restores the backup as a larder: all files are copied and checked, and then the directory gets its name.

@@ -119,7 +119,7 @@ package struct BackupWriter {
     private mutating func warnOfOtherLarder() {
         guard differing > 0, let former else { return }
         result.warnings.append(
-            "\(former.path) has tables of the same names with another content (\(differing)), which were not taken: it is of "
+            "\(former.path) has tables of the same names with different content (\(differing)), which were not linked: it is of "
                 + "another larder, of this one before it was restored, or one of the two is damaged")
     }
 
@@ -173,7 +173,7 @@ package struct BackupWriter {
                 return
             case .differs: differing += 1
             case .useless(let problem):
-                if let problem { result.warnings.append("\(problem); it was taken from the larder anew") }
+                if let problem { result.warnings.append("\(problem); it was copied from the larder again") }
             }
         }
         if (try? FileSystem.hardLink(source, to: target)) != nil {

@@ -26,7 +26,7 @@ struct FormerBackup {
             do throws(BackupError) {
                 return FormerBackup(path: path, list: try BackupList(of: try BackupDirectory.backup(at: path)))
             } catch {
-                note("\(error); nothing was taken from \(path)")
+                note("\(error); nothing was linked from \(path)")
             }
         }
         return nil
@@ -51,7 +51,7 @@ struct FormerBackup {
             return .differs
         }
         guard let status else { return .useless("\(own) is missing") }
-        guard status.st_mode & S_IFMT == S_IFREG else { return .useless("\(own) is no file") }
+        guard status.st_mode & S_IFMT == S_IFREG else { return .useless("\(own) is not a file") }
         // Too many links, for instance.
         guard (try? FileSystem.hardLink(own, to: target)) != nil else { return .useless(nil) }
         if isShared { return .linked }
@@ -74,8 +74,8 @@ struct FormerBackup {
 
     private func changed(_ name: String) -> BackupError {
         .damaged(
-            "the larder's table \(name) is damaged: its bytes are not those that \(path), which has the same file, was made "
-                + "of. Let larderctl check look at the larder and repair it; a backup in another directory takes it as it is"
+            "the larder's table \(name) is damaged: it has changed since \(path), which shares the file, was made. "
+                + "Repair the larder with larderctl check --repair; a backup in another directory copies the file as it is"
         )
     }
 }

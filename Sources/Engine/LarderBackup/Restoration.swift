@@ -45,13 +45,13 @@ struct Restoration: ~Copyable {
     private static func obstacle(at place: String, _ name: String) throws(FileError) -> String? {
         if name == "." || name == ".." {
             return
-                "a larder is restored to a directory with a name, not to '\(name)': it gets the name when all is there"
+                "a larder cannot be restored to '\(name)': use a directory with a name, which it gets when it is complete"
         }
         guard let status = try FileSystem.linkStatus(place) else { return nil }
         switch status.st_mode & S_IFMT {
         case S_IFDIR: break
-        case S_IFLNK: return "\(place) is a symbolic link; name the directory itself"
-        default: return "\(place) exists and is no directory; a backup is restored to a new directory"
+        case S_IFLNK: return "\(place) is a symbolic link; specify the directory itself"
+        default: return "\(place) exists and is not a directory; a backup is restored to a new directory"
         }
         guard try FileSystem.list(place).isEmpty else {
             return

@@ -104,13 +104,13 @@ package final class OutboxIndex: @unchecked Sendable {
     ///   - limit: the name of the setting for ``most``.
     package func refusal(of keys: [[UInt8]], bytes: Int, limit: String) -> String? {
         guard held.hasRoom(for: bytes) else {
-            return "writes of \(held.most ?? 0) bytes wait, half of what the disk may have, and there is no room for "
-                + "more (max-disk)"
+            return "the outboxes are full: pending writes may take \(held.most ?? 0) bytes, half of the disk "
+                + "limit (max-disk)"
         }
         guard waiting + keys.count > most,
             lock.withLock({ items.count + keys.count { items[$0] == nil } > most })
         else { return nil }
-        return "the writes of \(most) keys wait, and there is no room for more (\(limit))"
+        return "the outbox is full: \(most) keys are pending (\(limit))"
     }
 
     // MARK: New writes

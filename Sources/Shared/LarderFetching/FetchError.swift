@@ -45,39 +45,39 @@ extension FetchError: CustomStringConvertible {
 
 extension FetchError {
     package static func notCached(_ name: FetchName) -> FetchError {
-        FetchError(.notCached, "the cache has no value, and the origin may not be asked (cacheOnly)", name)
+        FetchError(.notCached, "the cache has no value, and the source is cacheOnly", name)
     }
 
     package static func absent(_ name: FetchName) -> FetchError {
         FetchError(
             .absent,
-            "the origin has no value, as somebody else has found out; a closure that returns an optional gets nil",
+            "the origin has no value (cached result); use a closure that returns an optional to get nil",
             name)
     }
 
     package static func recursion(_ name: FetchName) -> FetchError {
         FetchError(
             .recursion,
-            "the closure that fetches this key has asked for it again, and would wait for itself: "
-                + "read what is cached without a closure instead", name)
+            "deadlock: the closure that fetches this key needs the key itself; "
+                + "read the cached value without a closure instead", name)
     }
 
     /// - Parameter closure: the key whose closure makes the call.
     package static func cycle(_ name: FetchName, _ closure: FetchName) -> FetchError {
         FetchError(
             .recursion,
-            "the closure that fetches '\(closure.printable)' has asked for this key, whose closure waits for that one: "
-                + "both would wait for ever; read what is cached without a closure instead", name)
+            "deadlock: the fetch of '\(closure.printable)' needs this key, whose fetch waits for it; "
+                + "read the cached value without a closure instead", name)
     }
 
     package static func timeout(_ name: FetchName, _ milliseconds: Int64) -> FetchError {
-        FetchError(.timeout, "the value did not come within \(milliseconds) ms", name)
+        FetchError(.timeout, "no value within \(milliseconds) ms", name)
     }
 
     package static func originRests(_ name: FetchName, _ milliseconds: Int64) -> FetchError {
         FetchError(
             .originRests,
-            "the origin has failed, and is not asked again before \(milliseconds) ms are over; there is "
-                + "nothing to serve meanwhile", name)
+            "the origin failed and is retried in \(milliseconds) ms at the earliest; "
+                + "there is no value to serve until then", name)
     }
 }

@@ -96,7 +96,7 @@ package struct CheckedFetch: Hashable, Sendable {
             guard let milliseconds = span.roundedMilliseconds, (least...Self.longest).contains(milliseconds) else {
                 throw FetchError(
                     .invalidArgument,
-                    "\(word) is \(span), and must be from \(least) milliseconds to a day", name)
+                    "\(word) is \(span), but must be from \(least) milliseconds to a day", name)
             }
             return milliseconds
         }

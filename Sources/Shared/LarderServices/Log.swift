@@ -41,7 +41,7 @@ package final class Log: Sendable {
             Self.mayWait(descriptor)
             ? LogWriter(descriptor) { count in
                 format.line(
-                    .warning, "\(count) \(count == 1 ? "line was" : "lines were") lost here: nobody read this log",
+                    .warning, "\(count) \(count == 1 ? "line was" : "lines were") lost here: this log was not read",
                     time: Self.timestamp())
             } : nil
     }

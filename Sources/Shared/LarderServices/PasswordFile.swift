@@ -14,17 +14,17 @@ package enum PasswordFile {
         // Root can read and change any file.
         if status.st_uid != 0, status.st_uid != geteuid() {
             warnings.append(
-                "the password file \(path) belongs to another user (uid \(status.st_uid)), who may change it: chown it to "
-                    + "root or to the user who runs \(program) (\(geteuid()))")
+                "the password file \(path) belongs to another user (uid \(status.st_uid)), who can change it: chown it to "
+                    + "root or to the user that runs \(program) (\(geteuid()))")
         }
         if status.st_mode & 0o002 != 0 {
-            warnings.append("everybody may write the password file \(path): chmod o-rw")
+            warnings.append("all users can write the password file \(path): chmod o-rw")
         } else if status.st_mode & 0o004 != 0 {
-            warnings.append("everybody may read the password file \(path): chmod o-r")
+            warnings.append("all users can read the password file \(path): chmod o-r")
         }
         if status.st_mode & 0o022 == 0o020 {
             warnings.append(
-                "the group with gid \(status.st_gid) may write the password file \(path): chmod g-w")
+                "the group with gid \(status.st_gid) can write the password file \(path): chmod g-w")
         }
         return warnings
     }

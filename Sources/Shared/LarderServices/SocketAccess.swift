@@ -27,12 +27,12 @@ package struct SocketAccess: Equatable, Sendable {
         var status = stat()
         guard stat(directory, &status) == 0 else { return nil }
         if mode & 0o006 != 0, status.st_mode & 0o001 == 0 {
-            return "others may use the socket, and may not enter its directory \(directory): chmod o+x"
+            return "other users may use the socket, but cannot enter its directory \(directory): chmod o+x"
         }
         if mode & 0o060 != 0, status.st_mode & 0o001 == 0,
             status.st_mode & 0o010 == 0 || status.st_gid != group ?? getegid()
         {
-            return "the socket's group may use it, and may not enter its directory \(directory): chgrp, chmod g+x"
+            return "the socket's group may use it, but cannot enter its directory \(directory): chgrp, chmod g+x"
         }
         return nil
     }

@@ -54,7 +54,7 @@ package final class SocketFile {
     package static func problem(with path: String, for program: Name) -> String? {
         if path.isEmpty || path.utf8.contains(0) { return "the socket's path must not be empty" }
         guard path.utf8.count > UnixSocket.pathBytesMax else { return nil }
-        return "the socket's path is \(path.utf8.count) bytes long, the system allows \(UnixSocket.pathBytesMax): "
+        return "the socket's path is \(path.utf8.count) bytes long, but the system allows \(UnixSocket.pathBytesMax): "
             + "choose a shorter one with \(program.option)"
     }
 
@@ -122,13 +122,13 @@ package final class SocketFile {
         do throws(FileError) {
             try FileSystem.makeDirectories(directory, mode: access.directoryMode)
         } catch {
-            throw Failure(kind: .system, description: "cannot make the socket's directory: \(error)")
+            throw Failure(kind: .system, description: "cannot create the socket's directory: \(error)")
         }
         try checkOwner(directory, program)
         // All of them are on the path to the socket.
         for directory in missing.reversed() {
             if let group = access.group, chown(directory, uid_t.max, group) != 0 {
-                throw failure("cannot give to the group \(group) the directory", directory)
+                throw failure("cannot change the group (to \(group)) of the directory", directory)
             }
             // Sets the mode regardless of the umask.
             if access.directoryMode != 0o700, chmod(directory, access.directoryMode) != 0 {
@@ -199,27 +199,27 @@ package final class SocketFile {
         guard status.st_mode & S_IFMT == S_IFSOCK else {
             throw Failure(
                 kind: .system,
-                description: "\(path) exists and is not a socket: it is left alone, choose another \(program.option)")
+                description: "\(path) exists and is not a socket: choose another \(program.option)")
         }
         if let answer = try? UnixSocket.connected(to: path) {
             close(answer)
             throw Failure(
                 kind: .taken,
                 description:
-                    "a live process answers on the socket \(path): stop it, or choose another \(program.option)")
+                    "a running process uses the socket \(path): stop it, or choose another \(program.option)")
         }
         guard unlink(path) == 0 else { throw failure("cannot replace the dead socket", path) }
     }
 
     private static func bind(_ path: String, _ access: SocketAccess) throws(Failure) -> Int32 {
         let descriptor = UnixSocket.make()
-        guard descriptor >= 0 else { throw failure("cannot make a socket for", path) }
+        guard descriptor >= 0 else { throw failure("cannot create a socket for", path) }
         do throws(Failure) {
             try bind(descriptor, path)
             // Clients cannot connect before listen(2).
             do throws(Failure) {
                 if let group = access.group, lchown(path, uid_t.max, group) != 0 {
-                    throw failure("cannot give to the group \(group) the socket", path)
+                    throw failure("cannot change the group (to \(group)) of the socket", path)
                 }
                 if access.mode != 0o600, chmod(path, access.mode) != 0 {
                     throw failure("cannot set the rights of the socket", path)

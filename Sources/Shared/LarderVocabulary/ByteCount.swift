@@ -9,7 +9,7 @@ package enum ByteCount {
     }
 
     /// The text for errors about a malformed number of bytes.
-    package static let rule = "a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB"
+    package static let rule = "a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB"
 
     /// Parses a size, ignoring case; with `b` or `ib` a unit is a power of 1024.
     /// - Returns: nil if the text is malformed, or the number does not fit into an Int64.

@@ -15,6 +15,6 @@ package enum CompanionName {
 
     /// Why nothing can be written to an outbox, and why it is not replicated.
     package static func refusal(_ name: String) -> String {
-        "the database '\(name)' has what waits to be brought to an origin by its own larder, and is not copied"
+        "the database '\(name)' is an outbox and is not copied"
     }
 }

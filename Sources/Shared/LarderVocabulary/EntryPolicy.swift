@@ -149,14 +149,14 @@ extension EntryPolicy {
 
     /// Why the lifetime of a stored entry cannot be combined with a grace.
     package static let graceStays =
-        "a stored entry keeps its grace, only its lifetime can be changed: leave the grace out, or store it again"
+        "the grace of a stored entry cannot be changed: omit the grace, or store the entry again"
 
     /// A grace in milliseconds.
     package static func checked(grace: Duration) throws(Impossible) -> Int64 {
         let milliseconds = grace.roundedMilliseconds
         guard let milliseconds, (0...UpdatePolicy.longestMilliseconds).contains(milliseconds) else {
             throw Impossible(
-                message: "a grace of \(grace) is not possible: it must be at least 0 seconds and at most "
+                message: "invalid grace \(grace): it must be at least 0 seconds and at most "
                     + "\(UpdatePolicy.longestMilliseconds / 1000)")
         }
         return milliseconds
@@ -166,7 +166,7 @@ extension EntryPolicy {
     package static func checked(jitter: Int) throws(Impossible) -> Int {
         guard (0...Jitter.percentMax).contains(jitter) else {
             throw Impossible(
-                message: "a jitter of \(jitter) percent is not possible: it must be from 0 to \(Jitter.percentMax)")
+                message: "invalid jitter of \(jitter) percent: it must be from 0 to \(Jitter.percentMax)")
         }
         return jitter
     }
@@ -212,7 +212,7 @@ extension UpdatePolicy {
     static func checked(_ duration: Duration) throws(EntryPolicy.Impossible) -> UpdatePolicy {
         guard let policy = UpdatePolicy.every(milliseconds: duration.roundedMilliseconds ?? 0) else {
             throw EntryPolicy.Impossible(
-                message: "an interval of \(duration) is not possible: it must be at least 0.001 seconds and at most "
+                message: "invalid interval \(duration): it must be at least 0.001 seconds and at most "
                     + "\(longestMilliseconds / 1000); use the policy 'never' for entries that do not expire")
         }
         return policy
@@ -222,7 +222,7 @@ extension UpdatePolicy {
     package static func checked(_ seconds: Double) throws(EntryPolicy.Impossible) -> UpdatePolicy {
         guard let policy = UpdatePolicy.every(seconds) else {
             throw EntryPolicy.Impossible(
-                message: "an interval of \(seconds) seconds is not possible: it must be at least 0.001 and at most "
+                message: "invalid interval of \(seconds) seconds: it must be at least 0.001 and at most "
                     + "\(longestMilliseconds / 1000); use the policy 'never' for entries that do not expire")
         }
         return policy

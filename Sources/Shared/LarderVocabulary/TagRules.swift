@@ -40,7 +40,7 @@ package enum TagRules {
         var seen: Set<[UInt8]> = []
         let tags = tags.filter { seen.insert($0).inserted }
         guard tags.count <= purgedMax else {
-            throw Impossible(message: "at most \(purgedMax) tags are purged at once, these are \(tags.count)")
+            throw Impossible(message: "at most \(purgedMax) tags can be purged at once, these are \(tags.count)")
         }
         return tags
     }

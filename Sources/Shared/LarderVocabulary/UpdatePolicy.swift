@@ -42,7 +42,7 @@ public struct UpdatePolicy: Hashable, Sendable {
     /// nil instead of trapping.
     /// - Precondition: the interval is at least 1 ms and at most 9,000,000,000 seconds (about 285 years).
     public static func seconds(_ count: Double) -> UpdatePolicy {
-        guard let policy = every(count) else { preconditionFailure("an interval of \(count) seconds is not possible") }
+        guard let policy = every(count) else { preconditionFailure("invalid interval of \(count) seconds") }
         return policy
     }
     /// Fresh for `count` minutes. Precondition as for ``seconds(_:)``.

@@ -65,7 +65,7 @@ import Testing
         try Files.write(larder.path + "/README", [1])
         let report = try larder.check()
         #expect(report.problems.isEmpty)
-        #expect(report.notes == ["\(larder.path)/photos is not a database of this larder; it is left alone"])
+        #expect(report.notes == ["\(larder.path)/photos is not a database of this larder; it is ignored"])
     }
 
     /// A mistyped path must not look like a healthy larder.
@@ -96,7 +96,7 @@ import Testing
         try larder.database("lost", policy: .never).put("a", "1")
         let copy = try larder.crashCopy()
         try FileSystem.removeTree(copy.path + "/lost")
-        try copy.expect("database 'lost': its files are missing from lost/; put them back", "--repair", .damage)
+        try copy.expect("database 'lost': its files are missing from lost/; restore them", "--repair", .damage)
         #expect(try copy.check().notes.isEmpty)
         try copy.forgetNamesOfDatabases()
         let report = try copy.check()
@@ -104,7 +104,7 @@ import Testing
         #expect(
             report.notes == [
                 "the journal has operations of database 'lost', which has no directory here: unless it was deleted on "
-                    + "purpose, this larder lacks it"
+                    + "purpose, it is missing"
             ])
     }
 
@@ -144,7 +144,7 @@ import Testing
         try usual.expectHealthy()
         let copy = try larder.crashCopy()
         try FileSystem.removeTree(try copy.epochDirectory())
-        try copy.expect("database 'books': its files are gone from ", "--repair", .damage)
+        try copy.expect("database 'books': its files are missing from ", "--repair", .damage)
         try copy.expectRepair()
         #expect(try copy.database("other").contents() == ["a": "1"])
     }
@@ -152,7 +152,7 @@ import Testing
     @Test func aDamagedNoteOfSyncedFiles() throws {
         let larder = try Self.filled()
         try Files.flip(try larder.epochDirectory() + "/SYNCED", at: 20)
-        try larder.expect("database 'books': SYNCED cannot be read, ", "the next start makes it anew", .damage)
+        try larder.expect("database 'books': SYNCED cannot be read: ", "the next start or --repair recreates", .damage)
         try larder.expectRepair()
         #expect(try larder.database().contents().count == 400)
         #expect(larder.setAside.isEmpty)
@@ -170,10 +170,10 @@ import Testing
         #expect(lines.count == 3)
         #expect(
             lines[0].hasPrefix(
-                "database 'books': 2 entries cannot be understood: \"bad\" (it has version 9, which this Larder does not "
-                    + "know), \"short\" (it is cut short); read it with a newer Larder"))
-        #expect(lines[1].hasPrefix("database 'books': 1 keys of the expiry index make no sense; "))
-        #expect(lines[2].hasPrefix("database 'books': 1 keys of an unknown kind are in its LevelDB; "))
+                "database 'books': 2 entries cannot be read: \"bad\" (it has the unknown version "
+                    + "9), \"short\" (it is cut short); if a newer Larder wrote it"))
+        #expect(lines[1].hasPrefix("database 'books': 1 keys of the expiry index are invalid; "))
+        #expect(lines[2].hasPrefix("database 'books': 1 keys in its LevelDB have an unknown kind; "))
     }
 
     @Test func recordsWithoutTheirIndexKeys() throws {
@@ -214,7 +214,7 @@ import Testing
         #expect(
             report.notes == [
                 "database 'books': 1 expired entry has no key in the expiry index; the next scan of all entries removes "
-                    + "what there is of that"
+                    + "them"
             ])
         _ = try larder.database()
         try larder.maintain()
@@ -234,7 +234,7 @@ import Testing
         #expect(try newer.check().isBlind)
         let flipped = try larder.crashCopy()
         try Files.flip(flipped.directory() + "/POINTER", at: 20)
-        try flipped.expect("database 'books': POINTER cannot be read: ", "--repair goes on with its newest", .damage)
+        try flipped.expect("database 'books': POINTER cannot be read: ", "--repair continues with its newest", .damage)
         try flipped.expectRepair()
         // Governed entries are expired; those with a deadline of their own are there.
         #expect(try flipped.database().contents().count == 400)
@@ -274,7 +274,7 @@ import Testing
         try without.engine().ledger.set("functions", to: [1])
         database.forgetPurges(database.rules.purges)
         without.close()
-        try without.expect("database 'books': tags of it were purged, and neither TAGS nor the ledger", "", .damage)
+        try without.expect("database 'books': its tags were purged, but neither TAGS nor the ledger", "", .damage)
         try without.expectRepair()
         let path = larder.path + "/LEDGER"
         let damaged = try larder.crashCopy()
@@ -301,10 +301,10 @@ import Testing
         #expect(try larder.check(DatabaseName.ledger).problems.map(\.place) == ["the ledger"])
         #expect(try larder.check("other").problems.map(\.place) == ["the ledger"], "it belongs to all")
         try larder.expect("the ledger: its files are missing from LEDGER/, and with them purges", "--repair", .damage)
-        try larder.expect("database 'books': tags of it were purged, and neither TAGS nor the ledger", "", .damage)
+        try larder.expect("database 'books': its tags were purged, but neither TAGS nor the ledger", "", .damage)
         // Without the ledger's note only the database's own one is left.
         try larder.forgetNamesOfDatabases()
-        try larder.expect("database 'books': tags of it were purged, and neither TAGS nor the ledger", "", .damage)
+        try larder.expect("database 'books': its tags were purged, but neither TAGS nor the ledger", "", .damage)
         try larder.expectRepair()
     }
 
@@ -345,7 +345,7 @@ import Testing
         let copy = try larder.crashCopy()
         let segment = try copy.lastSegment()
         try Files.flip(segment, at: FileSystem.size(segment) / 2)
-        try copy.expect("the journal: segment ", "goes on with what comes before that", .damage)
+        try copy.expect("the journal: segment ", "continues with the part before that", .damage)
         try copy.expectRepair()
         let found = try copy.database().contents()
         #expect((1..<20).contains(found.count))
@@ -372,7 +372,7 @@ import Testing
         let segment = try copy.lastSegment()
         try Files.flip(segment, at: FileSystem.size(segment) / 2)
         let started = try copy.crashCopy()
-        try copy.expect("the journal: segment ", "goes on with what comes before that", .damage)
+        try copy.expect("the journal: segment ", "continues with the part before that", .damage)
         try copy.expectRepair()
         // A start handles it in the same way, killed or closed.
         #expect(try started.engine().statistics.journalDamages.read() == 1)
@@ -404,9 +404,9 @@ import Testing
         let larder = try Self.filled()
         let path = larder.directory() + "/POINTER"
         #expect(chmod(path, 0o666) == 0)
-        try larder.expect("books/POINTER: others may write to it; ", "chmod go-w", .manual)
+        try larder.expect("books/POINTER: other users can write to it; ", "chmod go-w", .manual)
         #expect(chmod(path, 0o400) == 0)
-        try larder.expect("books/POINTER: its owner may not read and write it; ", "chmod u+rwX", .manual)
+        try larder.expect("books/POINTER: its owner cannot read and write it; ", "chmod u+rwX", .manual)
         #expect(chmod(path, 0o600) == 0)
         try larder.expectHealthy()
     }

@@ -87,7 +87,7 @@ import Testing
         try FileSystem.removeFile(crashCopy.path + "/books/" + PointerFile.name)
         let salvaged = try crashCopy.database()
         #expect(try salvaged.contents() == ["a": "new"])
-        #expect(try #require(salvaged.lastSalvage).description.contains("POINTER is lost, and the policy with it"))
+        #expect(try #require(salvaged.lastSalvage).description.contains("POINTER is lost, and with it the policy"))
         crashCopy.close()
         #expect(try crashCopy.database().contents() == ["a": "new"])
     }
@@ -288,7 +288,7 @@ import Testing
             let summary = try #require(database.lastSalvage)
             #expect(!summary.isComplete && summary.lostCount > 0)
             #expect(summary.doubts.count == (isNoted ? 1 : 2), "\(summary.doubts)")
-            #expect(larder.events.contains("the manifest is lost; tables that may be obsolete are left out"))
+            #expect(larder.events.contains("the manifest is lost; tables that may be obsolete were skipped"))
             #expect(larder.events.contains("SYNCED is missing") == !isNoted)
             #expect(try larder.engine().statistics.salvagesInDoubt.read() == 1)
             try database.put("k", "1")
@@ -316,11 +316,11 @@ import Testing
                 found.allSatisfy { key, value in (0..<10).contains { key == self.key($0) && value == Self.value($0) } })
             if isLogDamaged {
                 #expect(try crashCopy.database().lastSalvage?.doubts.first?.contains("SYNCED is damaged") == true)
-                #expect(crashCopy.events.contains("SYNCED is damaged: a log may have lost its end unnoticed"))
+                #expect(crashCopy.events.contains("SYNCED is damaged: the end of a log may be lost undetected"))
             } else {
                 #expect(found.count == 10)
                 #expect(
-                    crashCopy.events.contains("SYNCED is damaged: LevelDB's log may have lost its end"))
+                    crashCopy.events.contains("SYNCED is damaged: the end of LevelDB's log"))
             }
         }
     }

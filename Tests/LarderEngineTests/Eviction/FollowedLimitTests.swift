@@ -31,11 +31,11 @@ import Testing
         try larder.engine().changeDiskLimit(to: 64 << 20)
         // A snapshot would end.
         try larder.maintain()
-        #expect(!larder.events.contains("follow the limits"))
+        #expect(!larder.events.contains("to fit its tables to the disk limits"))
         #expect(try snapshot.get(Key("key:1")) != nil)
         snapshot.close()
         try larder.maintain()
-        #expect(larder.events.contains("follow the limits"))
+        #expect(larder.events.contains("to fit its tables to the disk limits"))
         #expect(try fill(database) < 5 << 18)
         try larder.engine().changeDiskLimit(to: nil)
         try larder.maintain()

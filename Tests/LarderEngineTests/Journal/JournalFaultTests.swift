@@ -233,7 +233,7 @@ import Testing
         case none, cutting, overwriting, beginningAnother
 
         /// After what the write may count all the same, as long as every fsync fails.
-        var doubt: String { self == .beginningAnother ? "this process end" : "the machine fail" }
+        var doubt: String { self == .beginningAnother ? "this process terminates" : "the machine fails" }
     }
 
     /// What was rolled back is synced once more, and who is refused is told nothing of doubts then.
@@ -259,7 +259,7 @@ import Testing
         synced.value = 0
         failures.value = 1
         let error = #expect(throws: LarderError.self) { try database.put("a", "2") }
-        #expect(!"\(try #require(error))".contains("not known"))
+        #expect(!"\(try #require(error))".contains("is unknown"))
         #expect(synced.value >= 1)
         let crashCopy = try larder.crashCopy()
         #expect(try crashCopy.database().contents() == ["a": "1"])
@@ -301,11 +301,11 @@ import Testing
                     Array("2".utf8).withUnsafeBytes { update.put(0, payload: $0, long: long, rule: .governed) }
                 }
             }
-            #expect("\(try #require(error))".contains("is not known, should \(obstacle.doubt)"))
+            #expect("\(try #require(error))".contains("is unknown if \(obstacle.doubt)"))
         } else {
             isFailing.value = true
             let error = #expect(throws: LarderError.self) { try database.put("a", "2") }
-            #expect("\(try #require(error))".contains("is not known, should \(obstacle.doubt)"))
+            #expect("\(try #require(error))".contains("is unknown if \(obstacle.doubt)"))
         }
         #expect(try database.value("a") == "1")
         if obstacle != .beginningAnother {

@@ -28,7 +28,7 @@ import Testing
     @Test func foreignDirectoriesAreNotDatabases() throws {
         let larder = try make()
         #expect(try larder.engine().databases.isEmpty)
-        #expect(larder.events.contains("/projects is not a database of this larder; it is left alone"))
+        #expect(larder.events.contains("/projects is not a database of this larder; it is ignored"))
         for database in try larder.engine().databases { _ = try database.purge() }
         for name in ["projects", "notes"] {
             let database = try larder.engine().database(name)
@@ -36,7 +36,7 @@ import Testing
             #expect(try database.purge().entries == 0)
             let error = #expect(throws: LarderError.self) { try larder.database(name) }
             #expect(error?.code == .io)
-            #expect(error?.message.contains("it is left alone; choose another name") == true)
+            #expect(error?.message.contains("does not belong to this larder; choose another name") == true)
             #expect(throws: LarderError.self) { try larder.engine().deleteDatabase(name) }
         }
         try expectUntouched(larder)

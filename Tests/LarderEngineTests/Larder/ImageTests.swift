@@ -191,7 +191,7 @@ import Testing
         let engine = try larder.engine()
         let error = #expect(throws: LarderError.self) { try engine.withImage(adding: []) { _ in } }
         #expect(error?.code == .damaged && error?.database == "books")
-        #expect(error?.message.contains("salvage it or set it aside") == true)
+        #expect(error?.message.contains("salvage the database or set it aside") == true)
     }
 
     /// What a process that was killed has left is removed at the next start.

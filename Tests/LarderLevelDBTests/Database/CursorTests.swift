@@ -69,7 +69,7 @@ import Testing
         let cursor = try database.cursor()
         let before = failure { () throws(LevelDBError) in _ = try cursor.withKey { $0.count } }
         #expect(before?.code == .invalidArgument)
-        #expect(before?.message == "the cursor is at no entry")
+        #expect(before?.message == "the cursor is not at an entry")
         #expect(failure { () throws(LevelDBError) in try cursor.next() }?.code == .invalidArgument)
         try cursor.seekToFirst()
         try cursor.next()

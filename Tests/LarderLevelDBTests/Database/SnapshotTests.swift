@@ -96,7 +96,7 @@ import Testing
         let foreign = ReadOptions(snapshot: try other.snapshot())
         let error = failure { () throws(LevelDBError) in _ = try database.get([1], options: foreign) }
         #expect(error?.code == .invalidArgument)
-        #expect(error?.message == "the snapshot is of another database, \(other.path)")
+        #expect(error?.message == "the snapshot belongs to another database, \(other.path)")
         #expect(failure { () throws(LevelDBError) in _ = try database.cursor(foreign) }?.code == .invalidArgument)
     }
 }

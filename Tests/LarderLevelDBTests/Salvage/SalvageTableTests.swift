@@ -143,7 +143,7 @@ import Testing
         try check(outcome, lost: 0...199)
         #expect(outcome.report.damages.map(\.reason) == ["the file is missing"])
         mkdir("\(workspace.path)/\(upper)", 0o700)
-        #expect(try SalvageOutcome(path: workspace.path).report.damages.map(\.reason) == ["it is no file"])
+        #expect(try SalvageOutcome(path: workspace.path).report.damages.map(\.reason) == ["it is not a file"])
     }
 
     @Test func aDamagedFilterCostsNothingAndIsReported() throws {

@@ -104,7 +104,7 @@ import Testing
         let server = try SocketlessServer(limits: limits)
         let (one, two) = (server.connect(), server.connect())
         func error(_ key: String) -> String {
-            let limit = "one client may have 3 leases (--max-leases), and this one has them; store or release"
+            let limit = "this client has reached the limit of 3 leases (--max-leases); store or release"
             return Wire.error("ERR fetch, key '\(key)': \(limit)")
         }
         let token = try #require(one.fetch("a")?.token)

@@ -56,8 +56,8 @@ import Testing
         ("memory = 1 2", "f:1: memory 1 2: it is a number of bytes"),
         ("memory = -1", "f:1: memory -1: it is a number of bytes"),
         ("threads = 65", "f:1: threads 65: it is a number from 1 to 64"),
-        ("reply-timeout = 1500ms", "f:1: reply-timeout 1500ms: it is a number of seconds, or one with us, ms, s, sec,"),
-        ("max-disk = 8M", "f:1: max-disk 8M: it is a number of bytes, or one with K"),
+        ("reply-timeout = 1500ms", "f:1: reply-timeout 1500ms: it is a number of seconds, or one followed by us, ms,"),
+        ("max-disk = 8M", "f:1: max-disk 8M: it is a number of bytes, or one followed by K"),
         (
             "policy = often",
             "f:1: policy often: it is highest, high, middle, low, lowest, never, or a number of seconds"

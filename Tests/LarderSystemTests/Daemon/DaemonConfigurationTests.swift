@@ -48,7 +48,7 @@ import Testing
             #expect(end == .exited(2) && output == "")
             #expect(
                 errors == "larderd: \(file):1: there is no option 'memori'; did you mean memory?\n"
-                    + "larderd: \(file):2: memory 64 apples: it is a number of bytes, or one with K, M, G or T behind it, "
+                    + "larderd: \(file):2: memory 64 apples: it is a number of bytes, or one followed by K, M, G or T, "
                     + "such as 64M, 64mb or 64MiB, up to 1T\n")
         }
         #expect(!FileSystem.exists(place.path + "/larder"))

@@ -179,8 +179,8 @@ import Testing
     }
 
     private static let policies =
-        "highest, high, middle, low, lowest, never, or a number of seconds, also with a fraction, or one with us, ms, s, sec, "
-        + "m, min, h or d behind it, such as 250ms, 90s, 15m or 1h"
+        "highest, high, middle, low, lowest, never, or a number of seconds, also with a fraction, or one followed by us, ms, s, sec, "
+        + "m, min, h or d, such as 250ms, 90s, 15m or 1h"
 
     @Test(arguments: [
         (["--bad"], "unknown option --bad"),
@@ -196,12 +196,12 @@ import Testing
         (["--policy=0"], "--policy 0: it is \(Self.policies)"),
         (
             ["--max-disk", "8M"],
-            "--max-disk 8M: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, "
+            "--max-disk 8M: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
                 + "at least 16M; or 0 or none for no limit"
         ),
         (
             ["--reply-timeout", "5x"],
-            "--reply-timeout 5x: it is a number of seconds, or one with us, ms, s, sec, m, min, h or d behind it, such as "
+            "--reply-timeout 5x: it is a number of seconds, or one followed by us, ms, s, sec, m, min, h or d, such as "
                 + "250ms, 90s, 15m or 1h, from 1 to 86400"
         ),
         (["--durability", "maybe"], "--durability maybe: it is one of os, everysecond, always"),
@@ -211,30 +211,30 @@ import Testing
         (["--max-clients", "x"], "--max-clients x: it is a number from 1 to 1000000"),
         (
             ["--checkpoint", "often"],
-            "--checkpoint often: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, "
+            "--checkpoint often: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
                 + "from 1024 to 1T"
         ),
         (
             ["--checkpoint", "1023"],
-            "--checkpoint 1023: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, "
+            "--checkpoint 1023: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
                 + "from 1024 to 1T"
         ),
         (
             ["--checkpoint", "0"],
-            "--checkpoint 0: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, "
+            "--checkpoint 0: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
                 + "from 1024 to 1T"
         ),
         (
             ["--memory", "lots"],
-            "--memory lots: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, up to 1T"
+            "--memory lots: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
         ),
         (
             ["--memory=8192G"],
-            "--memory 8192G: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, up to 1T"
+            "--memory 8192G: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
         ),
         (
             ["--max-reply", "1.5G"],
-            "--max-reply 1.5G: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, up to 1T"
+            "--max-reply 1.5G: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
         ),
         (["--max-databases", "0"], "--max-databases 0: it is a number from 1 to 10000"),
         (

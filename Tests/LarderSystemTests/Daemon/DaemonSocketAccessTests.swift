@@ -78,11 +78,11 @@ import Testing
         mkdir(place.path + "/closed", 0o700)
         let child = try start(place.path + "/closed/socket", ["--socket-mode", "660"])
         #expect(
-            child.errors.contains("the socket's group may use it, and may not enter its directory \(place.path)/closed")
+            child.errors.contains("the socket's group may use it, but cannot enter its directory \(place.path)/closed")
         )
         try end(child)
         let open = try start(place.path + "/closed/socket", ["--socket-mode", "606"])
-        #expect(open.errors.contains("others may use the socket, and may not enter its directory \(place.path)/closed"))
+        #expect(open.errors.contains("users may use the socket, but cannot enter its directory \(place.path)/closed"))
         try end(open)
         chmod(place.path + "/closed", 0o755)
         let fine = try start(place.path + "/closed/socket", ["--socket-mode", "666"])
@@ -110,8 +110,8 @@ import Testing
         mkdir(place.path + "/shared", 0o777)
         chmod(place.path + "/shared", 0o777)
         for (mode, text) in [
-            (0o600, nil), (0o640, nil), (0o644, "everybody may read the password file \(secret): chmod o-r"),
-            (0o666, "everybody may write the password file \(secret): chmod o-rw"),
+            (0o600, nil), (0o640, nil), (0o644, "all users can read the password file \(secret): chmod o-r"),
+            (0o666, "all users can write the password file \(secret): chmod o-rw"),
         ] as [(mode_t, String?)] {
             chmod(secret, mode)
             let child = try start(place.path + "/own/socket", ["--password-file", secret])
@@ -125,7 +125,7 @@ import Testing
             let child = try start(place.path + "/own/socket", ["--password-file", secret])
             #expect(
                 child.errors.contains(
-                    "the password file \(secret) belongs to another user (uid 65534), who may change it"))
+                    "the password file \(secret) belongs to another user (uid 65534), who can change it"))
             try end(child)
         }
         let child = try start(place.path + "/shared/socket")

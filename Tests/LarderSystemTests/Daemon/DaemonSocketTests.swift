@@ -47,7 +47,7 @@ import Testing
         let (end, _, errors) = try DaemonProcess.run(arguments)
         #expect(end == .exited(2))
         #expect(
-            errors.contains("error the socket's path is 108 bytes long, the system allows 107: choose a shorter one"))
+            errors.contains("error the socket's path is 108 bytes long, but the system allows 107: choose a shorter"))
         let fits = try ChildProcess(
             try DaemonProcess.program(), ["--dir", place.path + "/larder", "--socket", String(path.dropLast())])
         defer { fits.killNow() }
@@ -75,7 +75,7 @@ import Testing
         while (try? SocketClient(path)) == nil { nap() }
         let (end, _, errors) = try DaemonProcess.run(["--dir", place.path + "/larder", "--socket", path])
         #expect(end == .exited(3))
-        #expect(errors.contains("error a live process answers on the socket \(path): stop it"))
+        #expect(errors.contains("error a running process uses the socket \(path): stop it"))
         #expect(try SocketClient(path).call("PING") == "+PONG\r\n")
     }
 
@@ -100,7 +100,7 @@ import Testing
             let (end, _, errors) = try DaemonProcess.run(["--dir", place.path + "/larder", "--socket", path])
             #expect(end == .exited(1))
             #expect(
-                errors.contains("error \(path) exists and is not a socket: it is left alone, choose another --socket"))
+                errors.contains("error \(path) exists and is not a socket: choose another --socket"))
             #expect(exists(path))
         }
     }
@@ -120,7 +120,7 @@ import Testing
             "--dir", place.path + "/larder", "--socket", place.path + "/file/socket",
         ])
         #expect(end == .exited(1))
-        #expect(errors.contains("error cannot make the socket's directory: mkdir \(place.path)/file: File exists"))
+        #expect(errors.contains("error cannot create the socket's directory: mkdir \(place.path)/file: File exists"))
         let (end2, _, errors2) = try DaemonProcess.run([
             "--dir", place.path + "/file", "--socket", place.path + "/socket",
         ])

@@ -49,7 +49,7 @@ import Testing
         #expect(try client.call("SELECT books") == "+OK\r\n")
         _ = try client.call("GET k7")
         let line = try daemon.process.waitForErrorLine(containing: "and salvaged: ")
-        #expect(line.contains("the damaged files are kept at \(larder)/DAMAGED/"))
+        #expect(line.contains("the damaged files are in \(larder)/DAMAGED/"))
         #expect(daemon.process.errors.contains(" error database 'books' is damaged: "))
         #expect(try client.call("SELECT 0") == "+OK\r\n")
         #expect(try client.call("GET k7") == "$2\r\n07\r\n", "the others are untouched")

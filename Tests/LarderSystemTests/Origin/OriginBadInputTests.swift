@@ -26,9 +26,9 @@ import Testing
     @Test func oldProtocolsAndMissingPasswordsAreExplained() throws {
         let old = try FakeServer { _ in .text("-ERR unknown command 'HELLO'\r\n") }
         defer { old.stop() }
-        #expect(try answer("unix://\(old.path)").contains("speaks only RESP2; Redis 6 or later is needed"))
+        #expect(try answer("unix://\(old.path)").contains("supports only RESP2; Redis 6 or later is required"))
         let locked = try RedisProcess(["--requirepass", "sesame"])
-        #expect(try answer("unix://\(locked.socketPath)").contains("the server wants a password"))
+        #expect(try answer("unix://\(locked.socketPath)").contains("the server requires a password"))
     }
 
     @Test(.enabled(if: RedisCluster.isAvailable)) func theClusterIsHalfDownAtTheStart() throws {
@@ -57,7 +57,7 @@ import Testing
         #expect(try client.call("ORIGIN \(cluster.url)") == "+OK\r\n")
         for line in ["GET \(key)", "SET \(key) v", "INCR \(key)"] {
             let reply = try client.call(line)
-            #expect(reply.hasPrefix("-ORIGIN the origin cannot answer for this key: "), "\(line): \(reply)")
+            #expect(reply.hasPrefix("-ORIGIN the origin is unavailable for this key: "), "\(line): \(reply)")
             #expect(reply.contains("slot"), "\(reply)")
         }
         #expect(try client.call("SET \(other) v") == "+OK\r\n")
@@ -73,7 +73,7 @@ import Testing
         #expect(try client.call("ORIGIN unix://\(redis.socketPath)") == "+OK\r\n")
         #expect(
             try client.call("GET a")
-                == "-ORIGIN the value has \(512 << 20) bytes; at most \(64 << 20) are brought to an origin or taken from it\r\n"
+                == "-ORIGIN the value has \(512 << 20) bytes; origins are limited to \(64 << 20)\r\n"
         )
         #expect(try client.call("STRLEN a").hasPrefix("-ORIGIN the value has "))
         if let peak = daemon.peakResidentBytes { #expect(peak < 256 << 20, "\(peak >> 20) MiB") }

@@ -78,7 +78,7 @@ import Testing
         #expect(try client.call("SET a v").hasPrefix("-ORIGIN "))
         #expect(try client.call("PING") == "+PONG\r\n")
         for (url, text) in [
-            ("http://x", "no address of an origin"), ("redis://", "is no server"),
+            ("http://x", "not the address of an origin"), ("redis://", "is not a server"),
             ("redis://u:secret@localhost", "PASSWORDFILE path"),
         ] {
             let reply = try client.call("ORIGIN \(url)")

@@ -79,7 +79,7 @@ import Testing
     /// What an outbox has to deliver is changed by the outbox alone.
     @Test func outboxDatabasesCannotBeOpenedAsCaches() throws {
         let text = expectError(.invalidArgument) { _ = try work.cache("orders.outbox") }
-        #expect(text.contains("own use"))
+        #expect(text.contains("reserved for outboxes"))
         expectError(.invalidArgument) { _ = try Cache.inMemory(named: "orders.outbox") }
         #expect(try Cache.databases(in: work.directory) == [])
     }

@@ -213,7 +213,8 @@ private let reversed = ModelCodec.custom(
         #expect(try await cache.values(BookWithPages.self, forKeys: keys).count == 5)
         for key in keys {
             #expect(
-                events.all.contains { $0.hasPrefix("warning:") && $0.contains("'\(key)' counts as missing") }, "\(key)")
+                events.all.contains { $0.hasPrefix("warning:") && $0.contains("'\(key)' is treated as missing") },
+                "\(key)")
         }
         #expect(!events.all.contains { $0.contains("secret") })
     }

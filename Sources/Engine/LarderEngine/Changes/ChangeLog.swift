@@ -356,7 +356,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         } catch {
             let reason = (error as? ChangeLogLoader.Unusable)?.reason ?? "\(error)"
             larder.report(
-                .info, "followers begin with a full pass: the files of the last changes do not count, because \(reason)"
+                .info, "followers start with a full resync: the files of the change log are not used, because \(reason)"
             )
             files.discard()
         }
@@ -452,7 +452,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     private func fail(_ error: FileError) {
         larder.report(
             isFailing ? .debug : .warning,
-            "the last changes cannot be written (\(error)): after a restart followers begin with a full pass")
+            "the change log cannot be written (\(error)): after a restart followers start with a full resync")
         isFailing = true
         triesAgainAt = now() + 1000
         for log in logs.values { log.isWritten = false }

@@ -58,11 +58,11 @@ struct ChangeLogLoader {
         }
         guard !isChanging else { throw Unusable(reason: "the last process ended while a database was changing") }
         guard reserved == circumstances.reserved else {
-            throw Unusable(reason: "the larder was used without them")
+            throw Unusable(reason: "a Larder without a change log has used the larder since")
         }
         if !isClosed {
             guard let machine = circumstances.machine, Array(machine.utf8) == self.machine else {
-                throw Unusable(reason: "the machine was started anew, and the larder had not been closed")
+                throw Unusable(reason: "the machine was restarted before the larder was closed")
             }
         }
         return (logs.values.sorted { $0.number < $1.number }, counted)

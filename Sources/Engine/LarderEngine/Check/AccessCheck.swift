@@ -37,8 +37,8 @@ struct AccessCheck {
             tell(
                 foreign, "they belong to another user than the larder (uid \(owner))", "chown them to that user",
                 &report)
-            tell(locked, "their owner may not read and write them", "give the owner these rights: chmod u+rwX", &report)
-            tell(open, "others may write to them", "take that right away: chmod go-w", &report)
+            tell(locked, "their owner cannot read and write them", "give the owner access: chmod u+rwX", &report)
+            tell(open, "other users can write to them", "remove that right: chmod go-w", &report)
         }
 
         private func tell(_ names: [String], _ what: String, _ remedy: String, _ report: inout CheckReport) {

@@ -49,7 +49,7 @@ package struct CheckReport: Sendable {
 
     /// Adds a file that the system does not allow to be read.
     package mutating func addUnseen(_ place: String, _ error: any Error) {
-        add(.unseen, place, "it could not be looked at: \(error)", "see to that, and check again")
+        add(.unseen, place, "it could not be read: \(error)", "fix that, and check again")
     }
 
     mutating func addNewer(_ place: String, _ version: some BinaryInteger, reads: some BinaryInteger) {

@@ -26,8 +26,8 @@ struct DatabaseCheck {
         if journal.isLossProven(needed: needed) {
             report.add(
                 .damage, place,
-                "its LevelDB needs the journal up to commit unit \(needed), and that ends with \(journal.last)",
-                "--repair goes on with the journal's entries alone, and keeps the others in \(DamagedFiles.directoryName)/"
+                "its LevelDB needs the journal up to commit unit \(needed), but the journal ends with \(journal.last)",
+                "--repair continues with the journal's entries alone, and keeps the others in \(DamagedFiles.directoryName)/"
             )
         }
     }
@@ -37,7 +37,7 @@ struct DatabaseCheck {
     private func pointer(_ report: inout CheckReport) throws -> PointerFile? {
         let path = directory + "/" + PointerFile.name
         let remedy =
-            "--repair goes on with its newest files under the default policy, and counts what followed the former one as "
+            "--repair continues with its newest files under the default policy; entries without their own policy then count as "
             + "expired"
         guard !FileSystem.isNoFile(path) else {
             report.add(
@@ -68,14 +68,14 @@ struct DatabaseCheck {
         switch try TagsFile(directory: directory).read() {
         case .none where pointer.hasTagPurges && !mayLedgerHavePurges():
             report.add(
-                .damage, place, "tags of it were purged, and neither \(TagsFile.name) nor the ledger has these purges",
-                "put the one that is missing back; --repair, as the next start, makes all entries with tags stale")
+                .damage, place, "its tags were purged, but neither \(TagsFile.name) nor the ledger has these purges",
+                "restore the missing file; otherwise --repair or the next start makes all entries with tags stale")
         case .none, .lines: break
         case .newer(let version): report.addNewer("\(place): \(TagsFile.name)", version, reads: TagsFile.formatVersion)
         case .damaged(let why):
             report.add(
                 .damage, place, "\(TagsFile.name) cannot be read: \(why)",
-                "a purge of a tag may be lost, so --repair, as the next start, makes all entries with tags stale")
+                "a purge of a tag may be lost, so --repair or the next start makes all entries with tags stale")
         }
     }
 

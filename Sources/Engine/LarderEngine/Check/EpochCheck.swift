@@ -25,20 +25,20 @@ struct EpochCheck {
     /// The most keys that are named.
     static let namesMax = 3
     static let remedy =
-        "--repair keeps the damaged files in \(DamagedFiles.directoryName)/ and goes on with all that can be read, as a "
-        + "daemon does when it meets the damage"
+        "--repair keeps the damaged files in \(DamagedFiles.directoryName)/ and continues with everything readable, as a "
+        + "daemon does when it finds the damage"
 
     /// - Returns: the commit unit up to which this LevelDB needs the journal; nil if it is damaged.
     func run(_ report: inout CheckReport) throws -> UInt64? {
         if try LarderLevelDB.Database.fileState(path: directory) == .absentOrEmpty {
             guard !pointer.isUnmade else { return 0 }
-            report.add(.damage, place, "its files are gone from \(directory)", Self.remedy)
+            report.add(.damage, place, "its files are missing from \(directory)", Self.remedy)
             return nil
         }
         if try EpochInspection.note(in: directory) == .unreadable {
             report.add(
-                .damage, place, "\(SyncedFiles.name) cannot be read, so LevelDB's log may have lost its end unnoticed",
-                "the next start makes it anew, and so does --repair")
+                .damage, place, "\(SyncedFiles.name) cannot be read: LevelDB's log may have lost its end undetected",
+                "the next start or --repair recreates it")
         }
         var walk = EpochWalk(pointer, journalKeys ?? [], now)
         let isDamaged = try addDamage(try read { walk.take($0, $1) }, &report)
@@ -110,7 +110,7 @@ struct EpochCheck {
         let rest = shown.damageCount - min(shown.damages.count, CheckReport.linesMax)
         if rest > 0 { report.add(.damage, place, "\(rest) more parts of its files cannot be read", Self.remedy) }
         if shown.damageCount == 0 {
-            let why = filesDamage ?? shown.notes.last ?? "it is not known which of its files count"
+            let why = filesDamage ?? shown.notes.last ?? "it is unknown which of its files are current"
             report.add(.damage, place, why, Self.remedy)
         }
         return true
@@ -147,7 +147,7 @@ struct EpochCheck {
             // They are not visible, and do not delay others.
             report.notes.append(
                 "\(place): \(missing.expired) expired \(missing.expired == 1 ? "entry has" : "entries have") no key in the "
-                    + "expiry index; the next scan of all entries removes what there is of that")
+                    + "expiry index; the next scan of all entries removes them")
         }
         guard !missing.hashes.isEmpty else { return }
         let names = try names(of: Set(missing.hashes))
@@ -158,7 +158,7 @@ struct EpochCheck {
             .damage, place,
             "\(count) \(count == 1 ? "entry has" : "entries have") no key in the expiry index: "
                 + names.joined(separator: ", ") + (more > 0 ? " and \(more) more" : ""),
-            "nothing is lost, but they go up to six hours late when they expire; --repair makes the keys")
+            "nothing is lost, but they are removed up to six hours after they expire; --repair adds the keys")
     }
 
     private func names(of missing: Set<UInt64>) throws -> [String] {
@@ -255,8 +255,8 @@ struct EpochWalk {
     static func text(_ defect: RecordHeader.Defect) -> String {
         switch defect {
         case .truncated: "it is cut short"
-        case .newerVersion(let version): "it has version \(version), which this Larder does not know"
-        case .unknownFlags(let flags): "its header has \(flags) where nothing known stands"
+        case .newerVersion(let version): "it has the unknown version \(version)"
+        case .unknownFlags(let flags): "its header has the unknown flags \(flags)"
         }
     }
 
@@ -278,23 +278,23 @@ struct EpochWalk {
             let more = badRecords.count - badRecords.first.count
             report.add(
                 .manual, place,
-                "\(badRecords.count) \(badRecords.count == 1 ? "entry" : "entries") cannot be understood: "
+                "\(badRecords.count) \(badRecords.count == 1 ? "entry" : "entries") cannot be read: "
                     + badRecords.first.joined(separator: ", ") + (more > 0 ? " and \(more) more" : ""),
-                "read it with a newer Larder if one wrote it, else write it again or delete it")
+                "if a newer Larder wrote it, read it with that; otherwise write it again or delete it")
         }
         if badIndexKeys > 0 {
             report.add(
-                .manual, place, "\(badIndexKeys) keys of the expiry index make no sense",
+                .manual, place, "\(badIndexKeys) keys of the expiry index are invalid",
                 "they do no harm; a purge of the database removes them")
         }
         if strangeKeys > 0 {
             report.add(
-                .manual, place, "\(strangeKeys) keys of an unknown kind are in its LevelDB",
+                .manual, place, "\(strangeKeys) keys in its LevelDB have an unknown kind",
                 "they do no harm; a purge of the database removes them")
         }
         if hasBadNeed {
             report.add(
-                .manual, place, "its note of how far it needs the journal makes no sense",
+                .manual, place, "its record of how far it needs the journal is invalid",
                 "the next checkpoint writes it again")
         }
     }

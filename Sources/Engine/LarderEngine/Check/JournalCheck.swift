@@ -38,8 +38,8 @@ enum JournalCheck {
         if case .known(let file) = end.origin, end.last > file.commitUnits {
             report.add(
                 .damage, SequencesFile.name,
-                "it reserves commit units up to \(file.commitUnits), and the journal has \(end.last)",
-                "the next start reserves others, and so does --repair")
+                "it reserves commit units up to \(file.commitUnits), but the journal has \(end.last)",
+                "the next start or --repair reserves others")
         }
         return end
     }
@@ -54,7 +54,7 @@ enum JournalCheck {
         } catch SequencesFile.Defect.malformed(let why) {
             report.add(
                 .damage, SequencesFile.name, "it cannot be read: \(why)",
-                "the next start estimates the used numbers and writes it anew, and so does --repair")
+                "the next start or --repair estimates the used numbers and rewrites it")
         } catch {
             report.addUnseen(SequencesFile.name, error)
         }
@@ -68,7 +68,7 @@ enum JournalCheck {
             if let mark = try TimeMark.newest(in: bytes, secondOffset: TimeKeeper.secondOffset) { return mark.time }
             report.add(
                 .damage, TimeKeeper.fileName, "neither of its marks can be read",
-                "the larder's time follows the clock from the next start on; --repair writes it anew")
+                "the larder's time follows the clock after the next start; --repair rewrites it")
         } catch SealedBlock.Defect.newerVersion(let version) {
             report.addNewer(TimeKeeper.fileName, version, reads: TimeMark.version)
         } catch {
@@ -87,8 +87,8 @@ enum JournalCheck {
         case .unusable(let why):
             report.add(
                 .damage, JournalMarkFile.fileName, why,
-                "should the journal lose its beginning or its end, that would not be noticed; the next start makes it "
-                    + "anew, and so does --repair")
+                "if the journal lost its beginning or its end, that would not be detected; the next start or "
+                    + "--repair recreates it")
         case .newerVersion(let version):
             report.addNewer(JournalMarkFile.fileName, version, reads: JournalMark.version)
         }
@@ -147,13 +147,13 @@ enum JournalCheck {
         if let damage = found.damage {
             report.add(
                 .damage, "the journal", "\(damage)",
-                "--repair, as the next start, goes on with what comes before that, and keeps the rest in "
+                "--repair or the next start continues with the part before that, and keeps the rest in "
                     + "\(DamagedFiles.directoryName)/")
         }
         if bad.count > 0 {
             report.add(
-                .manual, "the journal", "\(bad.count) of its entries cannot be understood, such as \(bad.first)",
-                "read them with a newer Larder if one wrote them, else write them again or delete them")
+                .manual, "the journal", "\(bad.count) of its entries cannot be read, such as \(bad.first)",
+                "if a newer Larder wrote them, read them with that; otherwise write them again or delete them")
         }
     }
 }

@@ -52,9 +52,9 @@ package struct LarderCheck {
             case .foreign where name == DatabaseName.ledger:
                 report.add(
                     .manual, DatabaseCheck.place(name), Ledger.isForeign(directory + "/" + name),
-                    "until then purges of tags, functions and origins cannot be stored")
+                    "move it away: purges of tags, functions and origins cannot be stored until then")
             case .foreign:
-                report.notes.append("\(directory)/\(name) is not a database of this larder; it is left alone")
+                report.notes.append("\(directory)/\(name) is not a database of this larder; it is ignored")
             case .unreadable(let error): report.addUnseen(DatabaseCheck.place(name), error)
             }
         }
@@ -94,7 +94,7 @@ package struct LarderCheck {
                 .damage, DatabaseCheck.place(name),
                 "its files are missing from \(name)/"
                     + (name == DatabaseName.ledger ? ", and with them purges of tags, functions and origins" : ""),
-                "put them back, from a backup if need be; --repair, as the next start, goes on without them")
+                "restore them, from a backup if necessary; --repair or the next start continues without them")
         }
         return missing
     }
@@ -119,7 +119,7 @@ package struct LarderCheck {
             names.contains(PointerFile.name)
             ? ": it looks like one database of the larder \(FileSystem.parent(directory))"
             : ": it has neither databases nor a journal"
-        throw LarderError(.invalidArgument, "\(directory) is no larder" + hint, operation: "check")
+        throw LarderError(.invalidArgument, "\(directory) is not a larder" + hint, operation: "check")
     }
 
     /// Adds a note, not a problem: the operations of a deleted database stay in the journal for a while.
@@ -131,8 +131,8 @@ package struct LarderCheck {
 
     /// The note on a database that exists only in the journal.
     static func missingNote(_ name: String) -> String {
-        "the journal has operations of database '\(name)', which has no directory here: unless it was deleted on purpose, "
-            + "this larder lacks it"
+        "the journal has operations of database '\(name)', which has no directory here: unless it was deleted "
+            + "on purpose, it is missing"
     }
 
     private mutating func check(_ name: String, _ journal: JournalCheck.End) throws(LarderError) {
@@ -169,6 +169,6 @@ package struct LarderCheck {
     }
 
     private static var stopped: LarderError {
-        LarderError(.closed, "the check was given up", operation: "check")
+        LarderError(.closed, "the check was stopped", operation: "check")
     }
 }

@@ -92,7 +92,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 if number < Self.reliefsMax, relieve(after: error) { continue }
                 // Reported once, not four times a second.
                 let isNew = trigger.note(failure: error)
-                context.report(isNew ? .error : .debug, "a checkpoint failed, will try again: \(error)")
+                context.report(isNew ? .error : .debug, "a checkpoint failed and will be retried: \(error)")
                 trigger.want()
                 pipeline.tellOfCheckpoint()
                 return false
@@ -350,7 +350,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 let isSalvaged = error.code == .damaged && context.options.onDamage == .salvage
                 context.report(
                     isSalvaged ? .debug : .warning,
-                    "cannot tell whether database '\(database.name)' needs a lost part of the journal: \(error)"
+                    "cannot determine whether database '\(database.name)' needs a lost part of the journal: \(error)"
                 )
             }
         }

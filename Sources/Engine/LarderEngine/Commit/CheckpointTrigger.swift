@@ -91,7 +91,7 @@ final class CheckpointTrigger: @unchecked Sendable {
     func refusal(_ operation: String) -> LarderError? {
         guard isStuck.load(ordering: .relaxed), isFull, let cause = lock.withLock({ failure }) else { return nil }
         return LarderError(
-            .writesSuspended, "the journal is full, and the checkpoint that would empty it fails: \(cause.message)",
+            .writesSuspended, "the journal is full, because checkpoints fail: \(cause.message)",
             operation: operation, database: cause.database, underlying: cause)
     }
 }

@@ -19,7 +19,7 @@ struct CommitFailures {
         if let match = ranges.last(where: { $0.range.contains(sequence) }) { return match.error }
         guard sequence <= forgottenUpTo else { return nil }
         return LarderError(
-            .commitFailed, "so many commits failed since then that it is unknown whether this one did",
+            .commitFailed, "it is unknown whether this commit failed, because too many failed since then",
             operation: "commit")
     }
 }

@@ -57,15 +57,15 @@ final class CommitJournal: @unchecked Sendable {
         let isGone = segments.isGone
         guard gone.exchange(isGone, ordering: .relaxed) != isGone else { return }
         if isGone {
-            context.report(.error, "\(Self.lossText(context)): what was written in the last moments is lost")
+            context.report(.error, "\(Self.lossText(context)): the last writes are lost")
         } else {
             context.report(.info, "the larder's files are back: \(context.directory)")
         }
     }
 
     private static func lossText(_ context: LarderContext) -> String {
-        "the larder's files in \(context.directory) were removed or replaced while they were open. Nothing is written until "
-            + "they are back; end the process, and start it again for a new larder"
+        "the larder's files in \(context.directory) were removed or replaced while they were open. Writes are refused "
+            + "until they are back; to use a new larder, restart the process"
     }
 
     /// The error for writes that would be lost, or for which there is no space; else nil. Two atomic loads usually.
@@ -154,10 +154,10 @@ final class CommitJournal: @unchecked Sendable {
         let (failure, event): (FileError, String)
         switch taken {
         case .done: return ""
-        case .unlessMachineFails(let error): (failure, event) = (error, "the machine fail")
-        case .unlessProcessEnds(let error): (failure, event) = (error, "this process end")
+        case .unlessMachineFails(let error): (failure, event) = (error, "the machine fails")
+        case .unlessProcessEnds(let error): (failure, event) = (error, "this process terminates")
         }
-        return ". It could not be rolled back for certain either (\(failure)): whether it counts is not known, should "
+        return ". It could not be rolled back either (\(failure)): whether it survives is unknown if "
             + "\(event) before another write is committed"
     }
 
@@ -282,7 +282,7 @@ final class CommitJournal: @unchecked Sendable {
         // The checkpointer tries again in its next round.
         trigger.want()
         throw LarderError(
-            .io, "an earlier commit failed and cannot be rolled back yet, because the journal cannot be read; retrying",
+            .io, "an earlier commit failed and cannot be rolled back yet, because the journal is unreadable; retrying",
             operation: operation)
     }
 
@@ -317,7 +317,7 @@ final class CommitJournal: @unchecked Sendable {
         case .done: break
         case .unusable(let why):
             context.report(
-                .warning, "\(why): should the journal's beginning or end be lost, that will not be noticed this time")
+                .warning, "\(why): a loss of the journal's beginning or end will not be detected this time")
         case .newerVersion(let version):
             throw LarderError(
                 .newerFormat,

@@ -67,8 +67,8 @@ package final class DiskBudget: @unchecked Sendable {
     func note(_ error: FileError) -> String {
         guard error.isFullDisk else { return "" }
         return limitBytes == nil
-            ? ": the file system is full, and nothing is evicted without a limit (--max-disk)"
-            : ": the file system is full, and nothing more could be evicted; remove other files"
+            ? ": the file system is full; without a limit (--max-disk) nothing is evicted"
+            : ": the file system is full, and there is nothing left to evict; remove other files"
     }
 
     /// Reports a changed limit.

@@ -20,6 +20,6 @@ enum ForkGuard {
         throw LarderError(
             .forked,
             "this process was forked after the larder was opened; open a larder in the child after exec, "
-                + "or talk to larderd through LarderClient", operation: operation)
+                + "or use larderd through LarderClient", operation: operation)
     }
 }

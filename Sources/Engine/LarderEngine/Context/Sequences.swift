@@ -212,7 +212,7 @@ final class Sequences: @unchecked Sendable {
         } catch {
             report(
                 failure?.number == error.number ? .debug : .error,
-                "sequences cannot be reserved: \(error). Writes will be refused when the reserved ones are used up")
+                "sequences cannot be reserved: \(error). Writes will be refused once the reserved ones are used")
             failure = error
             throw error
         }

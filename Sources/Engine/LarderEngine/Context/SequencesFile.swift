@@ -51,7 +51,7 @@ package struct SequencesFile: Hashable, Sendable {
         let latest = Self.names + ["databases"]
         let text = try ChecksummedText(parsing: bytes, kind: Self.kind, names: [Self.names, Self.names, latest])
         guard let units = UInt64(text.values[0]), let epochs = UInt64(text.values[1]) else {
-            throw .malformed("'commit-units' or 'epochs' is out of its range")
+            throw .malformed("'commit-units' or 'epochs' is out of range")
         }
         let names = text.version < 3 ? [] : text.values[2].split(separator: " ").map(String.init)
         self.init(commitUnits: units, epochs: epochs, databases: Set(names).subtracting([Self.none]))

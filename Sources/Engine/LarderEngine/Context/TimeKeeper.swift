@@ -65,7 +65,7 @@ final class TimeKeeper: @unchecked Sendable {
         } catch {
             throw LarderError(
                 .io,
-                "\(error): it has the larder's time, without which expired entries could come back. "
+                "\(error): without the larder's time in this file, expired entries could come back. "
                     + "Nothing was changed; try again, or remove the file if the clock has not been set back",
                 operation: "open larder", underlying: error)
         }
@@ -81,7 +81,7 @@ final class TimeKeeper: @unchecked Sendable {
                     + "\(TimeMark.version))", operation: "open larder")
         }
         if newest == nil {
-            report(.warning, "\(path) is damaged: the larder's time follows the clock, whatever it was before")
+            report(.warning, "\(path) is damaged: the larder's time now follows the clock")
         }
         return newest
     }
@@ -204,7 +204,7 @@ final class TimeKeeper: @unchecked Sendable {
         if lead - seen.lead >= Self.saidMilliseconds {
             return (
                 .warning,
-                "the clock was set forward by \(lead - seen.lead) ms beyond the larder's time: entries age by that"
+                "the clock was set forward by \(lead - seen.lead) ms beyond the larder's time: entries expire earlier by that"
             )
         }
         if seen.offset - offset >= Self.saidMilliseconds {

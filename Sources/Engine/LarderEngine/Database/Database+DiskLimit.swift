@@ -17,8 +17,8 @@ extension Database {
         guard bytes == 0 || bytes >= DiskMarks.databaseBytesMin else {
             throw LarderError(
                 .invalidArgument,
-                "the limit is \(bytes) bytes, and must be at least \(DiskMarks.databaseBytesMin), because LevelDB's own "
-                    + "files take room too; or 0 for none", operation: "limit", database: name)
+                "the limit is \(bytes) bytes, but must be at least \(DiskMarks.databaseBytesMin), because LevelDB's own "
+                    + "files take space too; or 0 for none", operation: "limit", database: name)
         }
         while true {
             guard !appliedState.isAbsent else {
@@ -40,8 +40,8 @@ extension Database {
         guard bytes > most else { return }
         throw LarderError(
             .invalidArgument,
-            "\(bytes) bytes at once are too much for a limit of the disk of \(2 * most) bytes, which takes half of that "
-                + "at most; raise it (--max-disk, CacheOptions.diskBytesMax, larderctl limit)",
+            "\(bytes) bytes at once are too much for a disk limit of \(2 * most) bytes, which allows half of that; "
+                + "raise it (--max-disk, CacheOptions.diskBytesMax, larderctl limit)",
             operation: "update", database: name)
     }
 

@@ -213,7 +213,7 @@ extension Database {
                 throw LarderError(
                     .tooManyDatabases,
                     "the larder already has \(present) databases, which is its limit "
-                        + "(--max-databases): raise it, or delete a database that is not needed any more: in a program "
+                        + "(--max-databases): raise it, or delete a database that is no longer needed: in a program "
                         + "with `Cache.delete(named:directory:)`, or remove its directory \(context.directory)/<name> while no "
                         + "process uses the larder", operation: "create", database: name)
             }

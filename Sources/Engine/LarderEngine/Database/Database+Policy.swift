@@ -51,7 +51,7 @@ extension Database {
             // If its name may not be on the disk, the database counts as closed.
             guard isNew, case .failed = appliedState.presence, rules.settings == policy else { throw error }
             context.report(
-                .warning, "database '\(name)' has the policy \(policy.policy), and cannot be opened: \(error)")
+                .warning, "database '\(name)' has the policy \(policy.policy), but cannot be opened: \(error)")
             return true
         }
     }

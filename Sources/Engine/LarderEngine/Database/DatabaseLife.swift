@@ -39,7 +39,7 @@ final class DatabaseLife: @unchecked Sendable {
         let needed = value.flatMap { $0.withUnsafeBytes { BigEndian.read($0, at: 0) } } ?? 0
         if context.sequences.isLossProven(needed: needed, end: end) {
             epochAheadOfJournal = store.epoch
-            throw files.damaged("it needs the journal up to \(needed), which is lost behind \(end)")
+            throw files.damaged("LevelDB needs the journal up to commit unit \(needed), but it ends at \(end)")
         }
         hasCheckedJournal = true
         return needed

@@ -21,7 +21,7 @@ extension DatabaseName {
         guard CompanionName.isOne(name) else { return }
         throw LarderError(
             .invalidArgument,
-            "databases whose names end with '\(CompanionName.ending)' have what waits to be brought elsewhere, and are for "
-                + "the larder's own use; choose another name", operation: operation, database: name)
+            "names that end with '\(CompanionName.ending)' are reserved for outboxes: "
+                + "choose another name", operation: operation, database: name)
     }
 }

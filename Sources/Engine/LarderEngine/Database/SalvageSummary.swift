@@ -25,13 +25,13 @@ package struct SalvageSummary: Sendable, CustomStringConvertible {
     package static let rangesMax = 16
 
     package var description: String {
-        let what = "\(entries) entries go on; \(pieces) pieces of \(bytes) bytes could not be read"
+        let what = "\(entries) entries were kept; \(pieces) pieces of \(bytes) bytes could not be read"
         let keys =
             lostCount == 0
             ? doubts.isEmpty ? "no entry is lost" : "no range of keys is lost"
             : "entries may be lost under the keys " + lost.joined(separator: ", ")
                 + (lostCount > lost.count ? " and \(lostCount - lost.count) more ranges" : "")
-        let kept = place.map { "the damaged files are kept at \($0)" } ?? "the damaged files could not be kept"
+        let kept = place.map { "the damaged files are in \($0)" } ?? "the damaged files could not be kept"
         return ([what, keys] + doubts + [kept]).joined(separator: "; ")
     }
 }

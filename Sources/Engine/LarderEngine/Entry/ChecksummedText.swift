@@ -23,13 +23,13 @@ package struct ChecksummedText {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let fields = lines.map { $0.split(separator: " ", maxSplits: 1) }
         guard let first = fields.first, first.count == 2, first[0] == kind, let version = Int(first[1])
-        else { throw .malformed("the first line is not '\(kind)' and a version") }
-        guard version >= 1 else { throw .malformed("there is no version \(version)") }
+        else { throw .malformed("the first line must be '\(kind)' followed by a version") }
+        guard version >= 1 else { throw .malformed("invalid version \(version)") }
         // A newer layout may have other lines: nothing else of it is read.
         guard version <= names.count else { throw .newerFormat(version) }
         let names = names[version - 1]
         let last = names.count + 1
-        guard lines.count == last + 2, lines[last + 1].isEmpty else { throw .malformed("it has not \(last + 1) lines") }
+        guard lines.count == last + 2, lines[last + 1].isEmpty else { throw .malformed("it needs \(last + 1) lines") }
         let body = lines[..<last].map { $0 + "\n" }.joined()
         guard lines[last] + "\n" == CRC32C.line(of: body) else { throw .malformed("the checksum does not match") }
         var values: [Substring] = []

@@ -35,7 +35,7 @@ struct EvictionLimit {
         let isFull = bytes < asked
         let name =
             database.map { "the limit of database '\($0.name)'" }
-            ?? (isFull ? "what the file system has for the larder" : "the disk budget")
+            ?? (isFull ? "the space on the file system" : "the disk limit")
         let cure =
             isFull
             ? "remove other files"
@@ -44,7 +44,7 @@ struct EvictionLimit {
                 : "raise it (larderctl limit)"
         return LarderError(
             .writesSuspended,
-            "\(name), \(bytes) bytes, leaves no room for \(incoming) bytes, and nothing is left to be evicted: "
+            "\(name), \(bytes) bytes, leaves no space for \(incoming) bytes, and there is nothing left to evict: "
                 + "\(holders(context)); \(cure)",
             operation: "checkpoint", database: database?.name)
     }

@@ -73,7 +73,7 @@ struct EvictionRounds {
                     .line(at: now)
                 context.report(
                     skipped == nil ? .debug : .warning,
-                    "snapshots of database '\(database.name)' were ended: they keep what is evicted on the disk"
+                    "snapshots of database '\(database.name)' were ended, because they keep evicted entries on the disk"
                         + LineRate.rest(skipped ?? 0, "times"))
                 store.endViews()
             }

@@ -104,7 +104,7 @@ final class Evictor: @unchecked Sendable {
             do throws(LarderError) {
                 guard try store.followLimits(databaseLimit: database.diskLimit) else { continue }
                 context.report(
-                    .info, "database '\(database.name)' was reopened: its tables follow the limits of the disk")
+                    .info, "database '\(database.name)' was reopened to fit its tables to the disk limits")
             } catch {
                 context.report(.debug, "database '\(database.name)' was not reopened: \(error)")
             }

@@ -36,7 +36,7 @@ struct TableRemoval {
                 if !store.isSuspended {
                     store.suspend(
                         LarderError(
-                            .writesSuspended, "the file system is full; room is being made", operation: "make room",
+                            .writesSuspended, "the file system is full; space is being freed", operation: "make room",
                             database: database.name))
                 }
                 var tableBytes = 0

@@ -41,7 +41,7 @@ final class LarderImages: Sendable {
             if try attempt(place, names, leavingOut) { return }
             try? FileSystem.removeTree(place)
         }
-        throw LarderError(.io, "databases are created all the time; try again later", operation: "backup")
+        throw LarderError(.io, "databases are being created all the time; try again later", operation: "backup")
     }
 
     /// - Returns: false if a database was added whose files were not locked.
@@ -118,7 +118,8 @@ final class LarderImages: Sendable {
         guard FileSystem.exists(source + "/" + PointerFile.name) else {
             guard case .database = DatabaseDirectory(source) else { return }
             throw LarderError(
-                .damaged, "its \(PointerFile.name) is missing; salvage it or set it aside first", operation: "backup",
+                .damaged, "the database's \(PointerFile.name) is missing; salvage the database or set it aside first",
+                operation: "backup",
                 database: database.name)
         }
         guard let bytes = try FileSystem.read(source + "/" + PointerFile.name) else { return }
@@ -127,7 +128,8 @@ final class LarderImages: Sendable {
             pointer = try PointerFile(parsing: bytes)
         } catch {
             throw LarderError(
-                .damaged, "its \(PointerFile.name) cannot be read (\(error)); salvage it or set it aside first",
+                .damaged,
+                "the database's \(PointerFile.name) cannot be read (\(error)); salvage the database or set it aside first",
                 operation: "backup", database: database.name)
         }
         try FileSystem.makeDirectory(place + "/" + database.name)
@@ -140,7 +142,7 @@ final class LarderImages: Sendable {
             try EpochImage(source: context.directory + "/" + epoch, place: place + "/" + epoch).make()
         } catch let damage as FilesDamage {
             throw LarderError(
-                .damaged, "\(damage.message); salvage it or set it aside first", operation: "backup",
+                .damaged, "\(damage.message); salvage the database or set it aside first", operation: "backup",
                 database: database.name, underlying: damage)
         }
     }

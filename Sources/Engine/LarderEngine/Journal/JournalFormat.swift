@@ -92,13 +92,13 @@ extension JournalSegmentHeader {
         guard let magic = BigEndian.read(bytes, at: 0), let version = BigEndian.read(bytes, at: 8, count: 4),
             let preambleSum = BigEndian.read(bytes, at: 12, count: 4)
         else { throw .malformed("the file ends inside of its header") }
-        guard magic == JournalFormat.segmentMagic else { throw .malformed("it does not begin as a segment") }
+        guard magic == JournalFormat.segmentMagic else { throw .malformed("it does not begin like a segment") }
         guard preambleSum == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<12]))) else {
             throw .malformed("the checksum of the header's beginning does not match")
         }
         // A newer layout may differ from here on, so nothing else is read.
         guard version <= UInt64(JournalFormat.version) else { throw .newerVersion(UInt32(version)) }
-        guard version >= 1 else { throw .malformed("there is no version \(version)") }
+        guard version >= 1 else { throw .malformed("invalid version \(version)") }
         guard let number = BigEndian.read(bytes, at: 16), let formerNumber = BigEndian.read(bytes, at: 24),
             let formerBytes = BigEndian.read(bytes, at: 32), let formerSequence = BigEndian.read(bytes, at: 40),
             let sum = BigEndian.read(bytes, at: 48, count: 4)
@@ -106,8 +106,8 @@ extension JournalSegmentHeader {
         guard sum == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<48]))) else {
             throw .malformed("the checksum of the header does not match")
         }
-        guard number == expected else { throw .malformed("it says that it is segment \(number)") }
-        guard formerNumber < number else { throw .malformed("it says that it follows segment \(formerNumber)") }
+        guard number == expected else { throw .malformed("its header has the number \(number)") }
+        guard formerNumber < number else { throw .malformed("its header names the predecessor \(formerNumber)") }
         self.init(
             number: number, formerNumber: formerNumber, formerBytes: formerBytes, formerSequence: formerSequence)
     }

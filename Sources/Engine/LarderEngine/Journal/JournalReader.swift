@@ -109,18 +109,18 @@ final class JournalReader {
 
     /// The frame at `offset`, which must end at or before `limit`.
     func frame(at offset: Int, limit: Int) throws(FileError) -> Frame {
-        guard limit <= fileBytes else { return .bad("the file is shorter than what counts of it") }
+        guard limit <= fileBytes else { return .bad("the file is shorter than its valid part") }
         guard limit - offset >= JournalFormat.frameHeaderBytes,
             let head = try bytes(at: offset, JournalFormat.frameHeaderBytes)
-        else { return .bad("the file ends inside of a group's header") }
+        else { return .bad("the file ends within a group's header") }
         let room = limit - offset - JournalFormat.frameHeaderBytes
         guard BigEndian.read(head, at: 0, count: 4) == UInt64(JournalFormat.frameMagic) else {
             return .bad("no group begins here")
         }
         guard let header = JournalFrameHeader(parsing: head, room: room) else {
-            return .bad("the group is longer than what is left")
+            return .bad("the group is longer than the rest of the file")
         }
-        guard let frame = try bytes(at: offset, header.frameBytes) else { return .bad("the file became shorter") }
+        guard let frame = try bytes(at: offset, header.frameBytes) else { return .bad("the file has become shorter") }
         let sum = JournalFormat.frameChecksum(
             segment: number, offset: offset, UnsafeRawBufferPointer(rebasing: frame[8...]))
         guard BigEndian.read(frame, at: 4, count: 4) == UInt64(sum) else { return .bad("the checksum does not match") }

@@ -75,7 +75,7 @@ struct JournalReplay {
     private mutating func requireSynced() {
         guard report.damage == nil, let mark, mark.synced > max(sequence, mark.removed) else { return }
         let missing =
-            "the journal ends with commit unit \(max(sequence, mark.removed)), and those up to \(mark.synced) "
+            "the journal ends with commit unit \(max(sequence, mark.removed)), but those up to \(mark.synced) "
             + "were on the disk"
         let cut = report.cut
         report.cut = nil
@@ -125,16 +125,16 @@ struct JournalReplay {
         let end = min(limit ?? reader.fileBytes, reader.fileBytes)
         var offset = JournalFormat.segmentHeaderBytes
         if let limit, limit < offset {
-            return try damage(index, at: 0, "less than its header is said to count of it")
+            return try damage(index, at: 0, "its valid length is shorter than its header")
         }
         while offset < end {
             switch try reader.frame(at: offset, limit: end) {
             case .good(let header, let payload):
                 guard header.firstSequence > sequence, header.lastSequence >= header.firstSequence,
                     header.syncedSequence < header.firstSequence
-                else { return try damage(index, at: offset, "the sequences do not rise") }
+                else { return try damage(index, at: offset, "the sequences do not increase") }
                 guard let operations = JournalPayload.operationCount(payload) else {
-                    return try damage(index, at: offset, "the operations do not add up")
+                    return try damage(index, at: offset, "the operations are malformed")
                 }
                 visit(payload, header.lastSequence)
                 sequence = header.lastSequence
@@ -154,7 +154,7 @@ struct JournalReplay {
             }
         }
         if let limit, limit > end {
-            return try damage(index, at: offset, "the file is shorter than what counts of it")
+            return try damage(index, at: offset, "the file is shorter than its valid part")
         }
         ends.append((item.segment, offset, sequence))
         return true
@@ -169,7 +169,7 @@ struct JournalReplay {
             if index == 0 {
                 report.precedingSequence = header.formerSequence
                 guard header.formerSequence <= known else {
-                    return "it follows sequence \(header.formerSequence), and only those up to \(known) are elsewhere"
+                    return "it follows sequence \(header.formerSequence), but only those up to \(known) are elsewhere"
                 }
                 if let mark, header.formerNumber != 0, header.formerSequence > mark.removed {
                     return "it follows \(JournalFormat.fileName(header.formerNumber)), which is missing and was not "
@@ -182,7 +182,7 @@ struct JournalReplay {
                 return "it follows \(JournalFormat.fileName(header.formerNumber)), which is missing"
             }
             return header.formerSequence == sequence
-                ? nil : "it follows sequence \(header.formerSequence), and the segment before ends with \(sequence)"
+                ? nil : "it follows sequence \(header.formerSequence), but the previous segment ends with \(sequence)"
         }
     }
 

@@ -25,7 +25,7 @@ struct JournalDamage: Equatable, Sendable, CustomStringConvertible {
         segment == 0
             ? reason
             : "segment \(JournalFormat.fileName(segment)) at byte \(offset): \(reason); \(unusedBytes) bytes with "
-                + "\(laterFrames) good groups cannot be used"
+                + "\(laterFrames) valid groups cannot be used"
     }
 }
 

@@ -95,7 +95,7 @@ private final class Exchange {
         room.bytes -= bytes
         guard room.entries >= 0, room.bytes >= 0 else {
             throw LarderError(
-                .invalidArgument, "there are too many entries to be exchanged at once", operation: "exchange",
+                .invalidArgument, "too many entries to exchange at once", operation: "exchange",
                 database: first.name)
         }
     }

@@ -135,7 +135,7 @@ package final class Engine: @unchecked Sendable {
                 switch DatabaseDirectory(path) {
                 case .database: try add(name, exists: true).adoptPointer()
                 case .absent: break
-                case .foreign: context.report(.warning, "\(path) is not a database of this larder; it is left alone")
+                case .foreign: context.report(.warning, "\(path) is not a database of this larder; it is ignored")
                 case .unreadable(let error):
                     context.report(
                         .error,
@@ -157,7 +157,7 @@ package final class Engine: @unchecked Sendable {
             context.report(
                 .error,
                 "database '\(name)' is lost: its files are missing from \(directory)/\(name). Unless they were removed on "
-                    + "purpose, close the larder and put them back, from a backup if need be")
+                    + "purpose, close the larder and restore them, from a backup if necessary")
         }
     }
 

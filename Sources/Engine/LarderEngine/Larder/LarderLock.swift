@@ -13,8 +13,8 @@ struct LarderLock: ~Copyable {
         if FileSystem.isNoFile(path) {
             throw LarderError(
                 .io,
-                "\(path) is not a file, so the holder of the larder is unknown. Larder did not make it: move it away, "
-                    + "once no process uses the larder, and open it again", operation: "open larder")
+                "\(path) is not a file, so the holder of the larder is unknown. Larder did not create it: move it away "
+                    + "when no process uses the larder, and open it again", operation: "open larder")
         }
         let refusal = Self.refusal(of: directory)
         let file = FileSystem.openFile(path, O_RDWR | (refusal == nil ? O_CREAT : 0) | O_CLOEXEC, 0o600)
@@ -95,7 +95,7 @@ struct LarderLock: ~Copyable {
         }
         let wayOut =
             socket.map { "use it through its socket \($0) (larderctl, LarderClient, any Redis client)" }
-            ?? "it serves no socket; end it, or use another directory"
+            ?? "it serves no socket; terminate it, or use another directory"
         return LarderError(
             .larderHeld, "the larder \(directory) is held by process \(pid): \(wayOut)", operation: "open larder")
     }

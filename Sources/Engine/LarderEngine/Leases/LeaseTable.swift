@@ -92,7 +92,7 @@ struct LeaseTable {
     ) throws(LarderError) -> UInt64? {
         guard !isFull else {
             throw LarderError(
-                .tooManyLeases, "\(LeaseContext.leasesMax) leases are in use, no more are allowed; store or release",
+                .tooManyLeases, "\(LeaseContext.leasesMax) leases are in use, which is the limit; store or release",
                 operation: "fetch", key: key.description)
         }
         guard !holder.isFull else { throw holder.fullError(key) }
@@ -202,7 +202,7 @@ struct LeaseTable {
         guard !waiter.isListed else { return }
         guard context.waiters.read() < LeaseContext.waitersMax else {
             throw LarderError(
-                .tooManyLeases, "\(LeaseContext.waitersMax) callers wait for values, no more are allowed; ask later",
+                .tooManyLeases, "\(LeaseContext.waitersMax) callers are waiting, which is the limit; try again later",
                 operation: "fetch", key: key.description)
         }
         context.waiters.add()

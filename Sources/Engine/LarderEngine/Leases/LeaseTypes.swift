@@ -95,7 +95,7 @@ package final class LeaseHolder: @unchecked Sendable {
     func fullError(_ key: Key) -> LarderError {
         LarderError(
             .tooManyLeases,
-            "one client may have \(most) leases (\(limitName)), and this one has them; store or release",
+            "this client has reached the limit of \(most) leases (\(limitName)); store or release",
             operation: "fetch", key: key.description)
     }
 

@@ -146,7 +146,7 @@ final class Maintenance: @unchecked Sendable {
             do throws(LarderError) {
                 try database.prepare(forWriting: true)
                 context.report(
-                    .info, "database '\(database.name)' was reopened after a failed write and takes writes again")
+                    .info, "database '\(database.name)' was reopened after a failed write and accepts writes again")
             } catch {
                 context.report(.debug, "database '\(database.name)' cannot be reopened yet: \(error)")
             }

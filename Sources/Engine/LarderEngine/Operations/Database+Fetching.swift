@@ -340,13 +340,13 @@ extension Database {
 
     /// Reports an origin's failure that no caller receives.
     package func reportFailedRefresh(_ key: Key, _ error: any Error) {
-        context.report(.warning, "database '\(name)': fetching '\(key)' anew in the background failed: \(error)")
+        context.report(.warning, "database '\(name)': refetching '\(key)' in the background failed: \(error)")
     }
 
     /// Reports an entry that is treated as missing because it cannot be decoded.
     /// - Parameter reason: without the value.
     package func reportUndecodable(_ key: Key, _ reason: String) {
-        context.report(.warning, "database '\(name)': '\(key)' counts as missing: \(reason)")
+        context.report(.warning, "database '\(name)': '\(key)' is treated as missing: \(reason)")
     }
 
     /// Reports that an origin backs off, or is asked again.

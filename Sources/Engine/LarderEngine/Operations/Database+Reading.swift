@@ -215,7 +215,7 @@ extension Database {
         switch defect {
         case .newerVersion(let version):
             LarderError(
-                .newerFormat, "the entry has record version \(version), this Larder reads \(RecordHeader.version)",
+                .newerFormat, "the entry has record version \(version), but this Larder reads \(RecordHeader.version)",
                 operation: "get", database: database, key: key.description, underlying: defect)
         case .truncated, .unknownFlags:
             LarderError(

@@ -27,7 +27,7 @@ extension JournalRecovery {
             context.report(
                 journal.noteOwed() ? .debug : .error,
                 "the journal cannot be read after a failed commit (\(error)): until it can, nothing is written, and "
-                    + "databases that were written to answer with errors")
+                    + "databases that were written to fail")
         }
     }
 
@@ -46,7 +46,7 @@ extension JournalRecovery {
         journal.trigger.request()
         context.report(
             .error,
-            "the journal is damaged (\(error)), and a commit failed: what is in memory goes into LevelDB, and writes that "
-                + "were refused count")
+            "the journal is damaged (\(error)), and a commit failed: LevelDB gets the entries in memory, so that refused "
+                + "writes take effect")
     }
 }

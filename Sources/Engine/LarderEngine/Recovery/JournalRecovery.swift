@@ -80,7 +80,7 @@ final class JournalRecovery: CommitOwner {
         if let cut = report.cut, cut.bytes > 0 {
             context.statistics.journalCutBytes.add(cut.bytes)
             context.report(
-                .info, "the journal's last \(cut.bytes) bytes were being written at the end: \(cut.reason)")
+                .info, "the journal's last \(cut.bytes) bytes are an incomplete write: \(cut.reason)")
         }
         if report.operations > 0 {
             context.report(

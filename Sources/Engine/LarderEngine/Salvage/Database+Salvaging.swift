@@ -129,7 +129,8 @@ extension Database {
             var summary = copied.summary(patient.damage.message, at: now())
             if patient.pointer == nil {
                 summary.doubts.append(
-                    "\(PointerFile.name) is lost, and the policy with it: entries that followed it count as expired")
+                    "\(PointerFile.name) is lost, and with it the policy: entries without their own policy count as expired"
+                )
             }
             return Salvaged(
                 store: try files.open(epoch: epoch), journalNeeded: max(copied.journalNeeded, frozen),
@@ -244,7 +245,8 @@ extension Database {
     }
 
     private func gone() -> LarderError {
-        LarderError(.io, "the database's files were replaced meanwhile", operation: "salvage", database: name)
+        LarderError(
+            .io, "the database's files were replaced during the operation", operation: "salvage", database: name)
     }
 
     /// Called when the new epoch is current: releases the old one, and reports the result.

@@ -73,8 +73,8 @@ struct EpochSalvage {
             options.noted = files.manifestNote
             // The version that wrote the note also wrote the logs.
             options.batchesAreSorted = true
-        case .missing: doubts.append("\(SyncedFiles.name) is missing: a log may have lost its end unnoticed")
-        case .unreadable: doubts.append("\(SyncedFiles.name) is damaged: a log may have lost its end unnoticed")
+        case .missing: doubts.append("\(SyncedFiles.name) is missing: the end of a log may be lost undetected")
+        case .unreadable: doubts.append("\(SyncedFiles.name) is damaged: the end of a log may be lost undetected")
         }
         // Removed entries must not come back from a table that LevelDB no longer used.
         options.unknownIsLost = true
@@ -148,7 +148,7 @@ struct EpochSalvage {
         summary.isComplete = report?.isComplete ?? true
         summary.doubts = doubts
         if !summary.isComplete {
-            summary.doubts.append("the manifest is lost; tables that may be obsolete are left out")
+            summary.doubts.append("the manifest is lost; tables that may be obsolete were skipped")
         }
         return summary
     }

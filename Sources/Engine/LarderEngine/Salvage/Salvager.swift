@@ -85,6 +85,6 @@ final class Salvager: @unchecked Sendable {
         }
         context.report(
             isNew ? .error : .debug,
-            "could not salvage database '\(report.databaseName)', will try again: \(error)")
+            "could not salvage database '\(report.databaseName)', will retry: \(error)")
     }
 }

@@ -43,7 +43,7 @@ final class DisposalQueue: @unchecked Sendable {
                 try FileSystem.removeTree(item.path)
             } catch {
                 if !item.isReported {
-                    report(.warning, "could not remove \(item.path), will try again: \(error)")
+                    report(.warning, "could not remove \(item.path), will retry: \(error)")
                 }
                 item.isReported = true
                 lock.withLock { items.append(item) }

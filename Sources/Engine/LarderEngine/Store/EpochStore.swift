@@ -116,8 +116,8 @@ final class EpochStore: @unchecked Sendable {
             if !create, try EpochInspection.prepare(path) == .unreadable {
                 context.report(
                     .error,
-                    "database '\(databaseName)': \(SyncedFiles.name) is damaged: LevelDB's log may have "
-                        + "lost its end, and with it newer values")
+                    "database '\(databaseName)': \(SyncedFiles.name) is damaged: the end of LevelDB's log, "
+                        + "with the newest values, may be lost")
             }
             let options = context.levelDBOptions(
                 create: create, databaseLimit: databaseLimit.load(ordering: .relaxed))
@@ -452,7 +452,7 @@ final class EpochStore: @unchecked Sendable {
         else { return }
         let error = LarderError(
             .io,
-            "its directory \(path) was removed or replaced while it was open: what is in memory is still read, and nothing "
+            "its directory \(path) was removed or replaced while it was open: entries in memory can still be read, and nothing "
                 + "is written until it is back", operation: "write", database: databaseName)
         stateLock.withLock { isGone = true }
         suspend(error)
@@ -482,7 +482,7 @@ final class EpochStore: @unchecked Sendable {
         } catch {
             throw LarderError(
                 .writesSuspended,
-                "an earlier write failed, and the disk still takes no writes: \(error)" + context.disk.note(error),
+                "an earlier write failed, and writes to the disk still fail: \(error)" + context.disk.note(error),
                 operation: "reopen", database: databaseName, underlying: error)
         }
         do throws(LarderError) {
@@ -658,7 +658,7 @@ final class EpochStore: @unchecked Sendable {
         }
         guard let manifest = try ManifestScan.scan(directory: path) else {
             throw LarderError(
-                .damaged, "CURRENT or its manifest is gone from \(path)", operation: "sync", database: databaseName)
+                .damaged, "CURRENT or its manifest is missing from \(path)", operation: "sync", database: databaseName)
         }
         var length = 0
         _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
@@ -697,16 +697,18 @@ final class EpochStore: @unchecked Sendable {
         switch ending {
         case .none: nil
         case .purged:
-            LarderError(.purged, "the database was purged meanwhile", operation: operation, database: databaseName)
+            LarderError(
+                .purged, "the database was purged during the operation", operation: operation, database: databaseName)
         case .deleted:
-            LarderError(.deleted, "the database was deleted meanwhile", operation: operation, database: databaseName)
+            LarderError(
+                .deleted, "the database was deleted during the operation", operation: operation, database: databaseName)
         case .setAside:
             LarderError(
-                .deleted, "the database was damaged and set aside meanwhile", operation: operation,
+                .deleted, "the database was damaged and set aside during the operation", operation: operation,
                 database: databaseName)
         case .salvaged:
             LarderError(
-                .deleted, "the database was damaged and salvaged meanwhile", operation: operation,
+                .deleted, "the database was damaged and salvaged during the operation", operation: operation,
                 database: databaseName)
         case .closed: LarderError(.closed, "the larder was closed", operation: operation, database: databaseName)
         }

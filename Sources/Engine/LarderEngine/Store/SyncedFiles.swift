@@ -234,7 +234,7 @@ enum EpochInspection {
 
     private static func check(_ manifest: ManifestScan, _ note: Note) throws(FilesDamage) {
         let name = "MANIFEST-\(padded(manifest.number))"
-        guard !manifest.isStrange else { throw FilesDamage(message: "\(name) says what nobody understands") }
+        guard !manifest.isStrange else { throw FilesDamage(message: "\(name) has an unknown edit") }
         guard let synced = note.files?.manifest, synced.number == manifest.number else { return }
         guard manifest.log.goodBytes >= synced.byteCount else {
             throw FilesDamage(

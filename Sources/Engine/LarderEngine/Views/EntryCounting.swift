@@ -77,7 +77,7 @@ extension EpochStore {
         guard counter.cursor != nil else {
             throw LarderError(
                 .invalidated,
-                "the count was ended several times: by evictions, or by reopening after failed writes; count again",
+                "the count was interrupted several times, by evictions or by reopening after failed writes; count again",
                 operation: "count",
                 database: databaseName)
         }

@@ -105,7 +105,7 @@ package final class Cursor {
         try key.withRawBytes { (key) throws(LevelDBError) in try seekBackward(to: key) }
     }
 
-    /// Goes to the next greater key. Throws `.invalidArgument` if the cursor is at no entry.
+    /// Goes to the next greater key. Throws `.invalidArgument` if the cursor is not at an entry.
     package func next() throws(LevelDBError) {
         try checkValid("next")
         try move("next") { handle, left in
@@ -118,7 +118,7 @@ package final class Cursor {
         }
     }
 
-    /// Goes to the next smaller key. Throws `.invalidArgument` if the cursor is at no entry.
+    /// Goes to the next smaller key. Throws `.invalidArgument` if the cursor is not at an entry.
     package func previous() throws(LevelDBError) {
         try checkValid("previous")
         try move("previous") { handle, left in
@@ -131,7 +131,7 @@ package final class Cursor {
     // MARK: Reading
 
     /// Gives `body` the key without copying; the bytes are valid until the cursor moves. Throws `.invalidArgument` if
-    /// the cursor is at no entry. `body` must not use the database, nor wait.
+    /// the cursor is not at an entry. `body` must not use the database, nor wait.
     @inlinable
     package func withKey<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LevelDBError) -> Result {
         let slot = try entrySlot("key")
@@ -176,7 +176,7 @@ package final class Cursor {
 
     private func checkValid(_ operation: StaticString) throws(LevelDBError) {
         _ = try openSlot(operation)
-        if !isValid { throw error(.invalidArgument, "the cursor is at no entry", operation) }
+        if !isValid { throw error(.invalidArgument, "the cursor is not at an entry", operation) }
     }
 
     @usableFromInline

@@ -49,7 +49,7 @@ extension Database {
         }
         guard snapshot.database === self else {
             throw LevelDBError(
-                code: .invalidArgument, message: "the snapshot is of another database, \(snapshot.database.path)",
+                code: .invalidArgument, message: "the snapshot belongs to another database, \(snapshot.database.path)",
                 operation: operation.description, path: path)
         }
         return try snapshot.withHandles(options, operation, body)

@@ -118,7 +118,7 @@ package final class Database: @unchecked Sendable {
         switch try FileState(inspecting: path, operation: "open") {
         case .damaged:
             throw LevelDBError(
-                code: .corruption, message: "LevelDB files are there, but CURRENT does not name one of them",
+                code: .corruption, message: "there are LevelDB files, but CURRENT does not name one of them",
                 operation: "open", path: path)
         case .absentOrEmpty where !options.createIfMissing:
             throw missing

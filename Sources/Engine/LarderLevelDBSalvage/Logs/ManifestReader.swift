@@ -85,7 +85,7 @@ struct ManifestReader {
                 }
                 guard apply(record.front, to: &contents) else {
                     contents.damage = LogHole(
-                        offset: record.offset, byteCount: record.memory.count, reason: "the record is no edit",
+                        offset: record.offset, byteCount: record.memory.count, reason: "the record is not an edit",
                         claim: nil, payloadCount: nil, isTorn: false)
                     return contents
                 }

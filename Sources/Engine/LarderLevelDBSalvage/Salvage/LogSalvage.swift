@@ -70,7 +70,7 @@ struct LogSalvage {
         var count: UInt64 = 0
         while count < header.count, scanner.next() != nil { count += 1 }
         guard count == header.count, scanner.isAtEnd else {
-            return lose(Self.hole(of: record, "the record is no batch"), at: index, &report)
+            return lose(Self.hole(of: record, "the record is not a batch"), at: index, &report)
         }
         scanner = BatchScanner(record.front, from: BatchScanner.headerBytes)
         if record.mended.isEmpty {
@@ -137,7 +137,7 @@ struct LogSalvage {
     ) {
         var part = BatchPart(record, header, ignored: options.ignoredFirstBytes)
         guard part.readFront() else {
-            return lose(Self.hole(of: record, "the record is no batch"), at: index, &report)
+            return lose(Self.hole(of: record, "the record is not a batch"), at: index, &report)
         }
         add(
             entries: BatchScanner(part.frontEntries, from: BatchScanner.headerBytes), from: header.sequence, record,

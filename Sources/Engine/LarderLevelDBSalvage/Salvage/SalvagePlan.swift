@@ -52,16 +52,16 @@ struct SalvagePlan {
             report.add(
                 SalvageDamage(
                     part: .manifest, file: named, offset: 0, byteCount: 0,
-                    reason: isThere ? "it says nothing that is of use" : "the file is missing", range: nil))
+                    reason: isThere ? "it has no useful content" : "the file is missing", range: nil))
         }
         for (number, name) in names.manifests.sorted(by: { $0.key > $1.key }) where name != named {
             if let noted, noted.number > number { break }
             guard let contents = try Self.read(name, files), contents.isUsable else { continue }
-            report.notes.append("\(name) is used, which CURRENT does not name")
+            report.notes.append("\(name) is used, although CURRENT does not name it")
             // LevelDB would have removed it if there had been a later one. A noted manifest is known to have counted.
             if named != nil, noted == nil {
                 report.isComplete = false
-                report.notes.append("\(name) may be older than what is there: removed entries may have come back")
+                report.notes.append("\(name) may be older than the other files: removed entries may have come back")
             }
             return (name, contents)
         }
@@ -123,7 +123,7 @@ struct SalvagePlan {
                     part: .manifest, file: name, offset: hole.offset, byteCount: hole.byteCount, reason: hole.reason,
                     range: nil))
         } else if manifest.damage != nil {
-            report.notes.append("\(name) ends within an edit that nobody has acted upon")
+            report.notes.append("\(name) ends within an edit that has not taken effect")
         }
         // LevelDB removes tables and logs as soon as an edit makes them obsolete. If all files named in a beginning of
         // the manifest exist, that beginning is enough: later files were made from these.
@@ -134,7 +134,7 @@ struct SalvagePlan {
         if try takeNoted(behind: (name, manifest), &report) { return true }
         report.isComplete = false
         report.notes.append(
-            "\(name) is damaged, and files that it names are gone: all tables are read, removed keys may come back"
+            "\(name) is damaged, and files that it names are missing: all tables are read, removed keys may come back"
         )
         requiredLog = logs.isEmpty ? 0 : nil
         let unnamed = names.tables.keys.filter { manifest.tables[$0] == nil }
@@ -172,15 +172,15 @@ struct SalvagePlan {
         // A missing log was put into a table.
         requiredLog = newer.isEmpty && log != 0 ? log : logs.isEmpty ? 0 : nil
         report.notes.append(
-            "which tables count is known by a note: \(known.tables.count), and \(newer.count) were made since")
+            "the current tables are known from a note: \(known.tables.count), and \(newer.count) were created since")
         let isLogGone = log != 0 && names.logs[log] == nil && options.syncedLogBytes[log] != 0
         if isLogGone, let newest = newer.max(), !(next...newest).allSatisfy(names.has) {
             report.isComplete = false
-            report.notes.append("\(FileNames.padded(log)).log is gone, and with it what was removed there")
+            report.notes.append("\(FileNames.padded(log)).log is missing, and with it the removals in it")
             loseTables()
         } else if !missing.isEmpty {
             report.isComplete = false
-            report.notes.append("\(missing.count) of them are gone since: what they may have had is not known")
+            report.notes.append("\(missing.count) of them are missing: their content is unknown")
         }
         return true
     }

@@ -160,7 +160,7 @@ package final class SalvageReader {
             kept += count
             let synced = options.syncedLogBytes[number]
             let tail = LogTail.cut(units, byteCount: byteCount, synced: synced, isNewest: number == newest)
-            if let place = tail.at { sink.report.notes.append("\(name) counts up to byte \(place) of \(byteCount)") }
+            if let place = tail.at { sink.report.notes.append("\(name) is valid up to byte \(place) of \(byteCount)") }
             logs.append(LogInput(number: number, name: name, units: tail.units))
         }
         var salvage = LogSalvage(logs, options: options)

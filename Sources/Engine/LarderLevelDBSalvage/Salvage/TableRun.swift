@@ -86,7 +86,7 @@ final class TableRun: MergeSource {
             for damage in file.harmless { sink.lost(damage, nil) }
             // Another table under this name.
             if let largest = table.largest, !Self.reaches(file.last, largest) {
-                return try loseTable(.table, offset: 0, byteCount: table.byteCount, "it is another table")
+                return try loseTable(.table, offset: 0, byteCount: table.byteCount, "it is a different table")
             }
             guard let index = try BlockCursor(file.index, path: files.path) else { return try leaveTable() }
             open = Open(file: file, index: index, former: nil)
@@ -156,7 +156,7 @@ final class TableRun: MergeSource {
         case .bad(let reason): try loseBlock(handle, reason)
         case .block(let memory), .mended(let memory):
             guard let cursor = try BlockCursor(memory, path: files.path) else {
-                return try loseBlock(handle, "it is no block")
+                return try loseBlock(handle, "it is not a block")
             }
             block = cursor
             try nextEntry()
@@ -203,7 +203,7 @@ final class TableRun: MergeSource {
                 smallest != Array(cursor.key.bytes)
             {
                 let byteCount = tables[tableIndex].byteCount
-                return try loseTable(.table, offset: 0, byteCount: byteCount, "it is another table")
+                return try loseTable(.table, offset: 0, byteCount: byteCount, "it is a different table")
             }
             return try loseBlock(handle, "its keys are out of order", behind: isFirst ? nil : Array(place.bytes))
         }

@@ -69,7 +69,7 @@ struct BlockReader {
         switch kind {
         case Self.plain: return .block(stored)
         case Self.snappy: return try uncompress(stored)
-        default: return .bad("compressed in a way that is not known")
+        default: return .bad("compressed in an unknown way")
         }
     }
 
@@ -77,16 +77,16 @@ struct BlockReader {
         let source = stored.start.assumingMemoryBound(to: CChar.self)
         var count = 0
         guard snappy_uncompressed_length(source, stored.count, &count) == SNAPPY_OK else {
-            return .bad("not compressed as it says")
+            return .bad("malformed compressed data")
         }
         // Snappy's best ratio is 64 bytes from 3.
         guard count >= 0, count <= blockBytesMax, count / 22 <= stored.count else {
-            return .bad("it says that it is longer than it can be")
+            return .bad("its stated length is impossible")
         }
         let memory = try Memory(count: count, path: files.path)
         let target = memory.start.assumingMemoryBound(to: CChar.self)
         guard snappy_uncompress(source, stored.count, target, &count) == SNAPPY_OK, count == memory.count else {
-            return .bad("not compressed as it says")
+            return .bad("malformed compressed data")
         }
         return .block(memory)
     }

@@ -44,7 +44,7 @@ struct TableFile {
         let byteCount = reference.byteCount
         switch try files.look(at: reference.name) {
         case .missing: return .bad(.table, offset: 0, byteCount: byteCount, reason: "the file is missing")
-        case .noFile: return .bad(.table, offset: 0, byteCount: byteCount, reason: "it is no file")
+        case .noFile: return .bad(.table, offset: 0, byteCount: byteCount, reason: "it is not a file")
         case .file(let found) where found < byteCount || byteCount < footerBytes:
             return .bad(.table, offset: found, byteCount: byteCount - found, reason: "the file is cut short")
         case .file: break
@@ -59,7 +59,7 @@ struct TableFile {
             return .bad(.footer, offset: place, byteCount: footerBytes, reason: reason)
         }
         guard let found = try index(by: footer, at: place, blocks) else {
-            return .bad(.footer, offset: place, byteCount: footerBytes, reason: "it is no table")
+            return .bad(.footer, offset: place, byteCount: footerBytes, reason: "it is not a table")
         }
         switch found.block {
         case .bad(let reason):
@@ -72,7 +72,8 @@ struct TableFile {
             }
             guard let last = try lastKey(of: index, blocks, isGapless: !harmless.isEmpty) else {
                 return .bad(
-                    .index, offset: found.handle.offset, byteCount: found.handle.byteCount, reason: "it is no index")
+                    .index, offset: found.handle.offset, byteCount: found.handle.byteCount, reason: "it is not an index"
+                )
             }
             if let damage = try filterDamage(found.meta, blocks, reference) { harmless.append(damage) }
             return .table(TableFile(blocks: blocks, index: index, last: last.key, harmless: harmless))
@@ -166,11 +167,11 @@ struct TableFile {
         }
         guard case .block(let block) = try blocks.read(meta),
             var cursor = try BlockCursor(block, path: blocks.files.path)
-        else { return damage(meta, "what leads to the filter cannot be read") }
+        else { return damage(meta, "the reference to the filter cannot be read") }
         while true {
             switch try cursor.next(path: blocks.files.path) {
             case .end: return nil
-            case .malformed: return damage(meta, "what leads to the filter cannot be read")
+            case .malformed: return damage(meta, "the reference to the filter cannot be read")
             case .entry:
                 var scanner = Scanner(cursor.value)
                 guard let handle = BlockHandle(&scanner) else { return damage(meta, "it leads nowhere") }

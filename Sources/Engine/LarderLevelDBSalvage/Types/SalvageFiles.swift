@@ -79,7 +79,7 @@ struct SalvageFiles {
             } else if errno == EINTR {
                 continue
             } else if errno == EISDIR || errno == ESPIPE {
-                return .unreadable("it is no file")
+                return .unreadable("it is not a file")
             } else if errno == EIO, readErrorsAreDamage {
                 return .unreadable("input/output error")
             } else {

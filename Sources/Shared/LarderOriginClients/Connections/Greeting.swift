@@ -101,15 +101,15 @@ final class Greeting: RedisExchange {
 
     /// Checks that the server's mode in the HELLO reply matches the address.
     private func unsuitableMode(_ reply: RESPValue) -> OriginError? {
-        guard let pairs = reply.pairs else { return .unsuitable("the reply to HELLO is not one of Redis") }
+        guard let pairs = reply.pairs else { return .unsuitable("the reply to HELLO is not that of a Redis server") }
         let scheme = setup.usesTLS ? "rediss" : "redis"
         let mode = pairs.first { $0.key.string == "mode" }?.value.string
         switch (setup.isCluster, mode) {
         case (true?, "standalone"?), (true?, "sentinel"?):
-            return .unsuitable("the server is in no cluster: write \(scheme):// instead of \(scheme)+cluster://")
+            return .unsuitable("the server is not part of a cluster: use \(scheme):// instead of \(scheme)+cluster://")
         case (false?, "cluster"?):
-            return .unsuitable("the server is part of a cluster: write \(scheme)+cluster:// instead of \(scheme)://")
-        case (_, "sentinel"?): return .unsuitable("this is a sentinel, which has no entries: name the server")
+            return .unsuitable("the server is part of a cluster: use \(scheme)+cluster:// instead of \(scheme)://")
+        case (_, "sentinel"?): return .unsuitable("this is a sentinel: use the address of the server")
         default: return nil
         }
     }
@@ -117,15 +117,15 @@ final class Greeting: RedisExchange {
     /// Converts an error reply to a command of the greeting.
     static func error(_ step: Step, _ message: String) -> OriginError {
         switch message.prefix(while: { $0 != " " }) {
-        case "NOAUTH": .unsuitable("the server wants a password: \(message)")
+        case "NOAUTH": .unsuitable("the server requires a password: \(message)")
         case "WRONGPASS": .unsuitable("user or password is wrong: \(message)")
-        case "NOPROTO": .unsuitable("the server does not speak RESP3, which needs Redis 6 or later: \(message)")
-        case "DENIED": .unsuitable("the server takes no clients from other machines: \(message)")
+        case "NOPROTO": .unsuitable("the server does not support RESP3 (Redis 6 or later is required): \(message)")
+        case "DENIED": .unsuitable("the server refuses clients from other machines: \(message)")
         case "LOADING": .unavailable("the server is loading its data: \(message)")
         case "NOPERM":
-            .unsuitable("the user may not run \(step.rawValue), without which changes are not told: \(message)")
+            .unsuitable("the user needs the right to run \(step.rawValue) to receive invalidations: \(message)")
         case "ERR" where step == .hello && message.contains("unknown command"):
-            .unsuitable("the server speaks only RESP2; Redis 6 or later is needed: \(message)")
+            .unsuitable("the server supports only RESP2; Redis 6 or later is required: \(message)")
         default: .unsuitable("\(step.rawValue): \(message)")
         }
     }

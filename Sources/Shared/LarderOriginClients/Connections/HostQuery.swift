@@ -32,7 +32,8 @@ final class HostQuery {
                     status == 0
                         ? .success(addresses)
                         : .failure(
-                            Failure(description: "its name is not known: \(String(cString: uv_strerror(status)))")))
+                            Failure(description: "its name cannot be resolved: \(String(cString: uv_strerror(status)))")
+                        ))
             }, host, String(port), &hints)
         guard status != 0 else { return nil }
         query.release()

@@ -116,7 +116,7 @@ final class RedisConnection: OriginSocketUser {
         let isCutOff = !pending.isEmpty && !usesTLS
         end(
             .unreachable(
-                text + (isCutOff ? "; if the server wants TLS there, write rediss:// instead of redis://" : "")))
+                text + (isCutOff ? "; if the server requires TLS, use rediss:// instead of redis://" : "")))
     }
 
     // MARK: Replies
@@ -140,8 +140,8 @@ final class RedisConnection: OriginSocketUser {
             // Redis sends the reason before it closes, such as "max number of clients reached".
             return end(
                 isUp
-                    ? .malformed("\(endpoint): a reply to no question")
-                    : .unreachable("\(endpoint): \(reply.errorMessage ?? "a reply to no question")"))
+                    ? .malformed("\(endpoint): a reply without a request")
+                    : .unreachable("\(endpoint): \(reply.errorMessage ?? "a reply without a request")"))
         }
         let isLast =
             pending.changeFirst { entry in

@@ -33,8 +33,8 @@ final class TLSContext {
                 let reason = TLSError.text()
                 throw Failure(
                     description: reason.contains("mismatch")
-                        ? "the key in \(keyPath) is not that of the certificate in \(certificatePath)"
-                        : "no key can be read from \(keyPath) (\(reason)): ?key=/path names the file of the key")
+                        ? "the key in \(keyPath) does not match the certificate in \(certificatePath)"
+                        : "no key can be read from \(keyPath) (\(reason)): specify the file of the key with ?key=/path")
             }
         }
     }

@@ -51,7 +51,7 @@ final class Heartbeat: RedisExchange {
             if let description = ClusterSelf.description(reply) {
                 report = ClusterReport(description: description, servers: ClusterSelf.servers(reply))
             } else {
-                bad = bad ?? "CLUSTER NODES does not say which server it is"
+                bad = bad ?? "the reply to CLUSTER NODES does not identify the server"
             }
         }
         if isLast { finished(self, bad.map { .bad($0) } ?? .good(report)) }

@@ -159,7 +159,7 @@ extension RedisClient {
         cluster.owners = owners
         cluster.isKnown = true
         for (server, slots) in changed.values {
-            server.endEpochs(ofSlots: slots, "\(server.endpoint): slots have another owner (\(slots.count))")
+            server.endEpochs(ofSlots: slots, "\(server.endpoint): slots have a new owner (\(slots.count))")
         }
         setHeartbeatKeys()
         retireUnused()
@@ -224,11 +224,11 @@ extension RedisClient {
         report.redirections += 1
         guard let cluster else {
             return task.answer(
-                .unsuitable("the server is part of a cluster (\(message)): write redis+cluster:// instead of redis://"))
+                .unsuitable("the server is part of a cluster (\(message)): use redis+cluster:// instead of redis://"))
         }
         task.redirections += 1
         guard task.redirections <= Self.redirectionsMax else {
-            return task.answer(.unavailable("the key is sent from server to server: \(message)"))
+            return task.answer(.unavailable("too many redirections of the key: \(message)"))
         }
         guard let target = self.server(at: redirection.endpoint) else {
             return task.answer(.unavailable("there are more than \(OriginParts.most) servers"))

@@ -94,10 +94,10 @@ extension RedisClient: RedisServerOwner {
         switch task.replies[task.replies.count - (task.isAsking ? 3 : 2)] {
         case .bulk(let bytes): value = bytes
         case .null: value = nil
-        default: return task.answer(.malformed("\(name): the reply to GET is no string"))
+        default: return task.answer(.malformed("\(name): the reply to GET is not a string"))
         }
         guard let left = task.replies.last?.int else {
-            return task.answer(.malformed("\(name): the reply to PTTL is no number"))
+            return task.answer(.malformed("\(name): the reply to PTTL is not a number"))
         }
         // All values together might fill the memory.
         let bytes = (task.isSecond ? call.bytesMeanwhile : call.bytes) + (value?.count ?? 0)

@@ -216,7 +216,7 @@ final class RedisClient: @unchecked Sendable {
             report.count(result)
             completion(result)
         }
-        guard !words.isEmpty else { return call.fail(.refused("ERR a command has a name")) }
+        guard !words.isEmpty else { return call.fail(.refused("ERR a command needs a name")) }
         let task = RedisTask(.command(call, words), slot: key.flatMap(slot(of:)))
         task.key = key
         begin(call, [task])
@@ -262,7 +262,7 @@ final class RedisClient: @unchecked Sendable {
     func inquire(_ words: [[UInt8]], _ completion: @escaping RedisCommandCall.Completion) {
         if let failure { return completion(.failure(failure)) }
         guard !isClosed, cluster == nil, let server = servers.values.first else {
-            return completion(.failure(isClosed ? .closed : .refused("ERR a cluster has no one server")))
+            return completion(.failure(isClosed ? .closed : .refused("ERR a cluster has more than one server")))
         }
         server.inquire(words, completion)
     }

@@ -88,7 +88,7 @@ final class RedisLink: RedisConnectionUser {
             end(
                 .unreachable(
                     "\(endpoint): no answer to the greeting within \(limits.connect) ms"
-                        + (tls == nil ? "" : "; if the server has no TLS there, write redis:// instead of rediss://")))
+                        + (tls == nil ? "" : "; if the server does not use TLS, use redis:// instead of rediss://")))
         case .resting: open()
         case .up, .closed: break
         }

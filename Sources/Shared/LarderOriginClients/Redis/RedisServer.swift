@@ -145,10 +145,10 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     private func refusal(_ link: RedisLink) -> OriginError? {
         if tasksUnderWay > settings.limits.callsWaiting {
-            return .resting("\(endpoint): \(settings.limits.callsWaiting) calls wait already")
+            return .resting("\(endpoint): \(settings.limits.callsWaiting) calls are waiting already")
         }
         if link.unsentBytes > Self.unsentBytesMax {
-            return .resting("\(endpoint): \(link.unsentBytes >> 20) MiB wait to be sent already")
+            return .resting("\(endpoint): \(link.unsentBytes >> 20) MiB are waiting to be sent already")
         }
         // Errors of configuration are reported unchanged.
         if case .unsuitable? = link.error { return link.error }
@@ -265,7 +265,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         if let keys {
             owner?.server(self, invalidated: keys)
         } else {
-            endEpochKeepingBelief("\(endpoint): all entries were removed there, or its tracking began anew")
+            endEpochKeepingBelief("\(endpoint): all its entries were removed, or its tracking restarted")
         }
     }
 
@@ -361,9 +361,9 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         defer { self.report = report }
         guard let last = self.report, last.description != report.description else { return }
         if let slots = ClusterSelf.slots(between: last.description, and: report.description) {
-            endEpochs(ofSlots: slots, "\(endpoint): slots move (\(slots.count))")
+            endEpochs(ofSlots: slots, "\(endpoint): slots are migrating (\(slots.count))")
         } else {
-            endEpochKeepingBelief("\(endpoint): it has another role")
+            endEpochKeepingBelief("\(endpoint): its role has changed")
         }
         owner?.serverOwnsOther(self)
     }

@@ -70,7 +70,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     private static func unknownScheme(_ text: String?) -> Failure {
         Failure(
             description: (text.map { "'\($0)' is" } ?? "that is")
-                + " no address of an origin: write redis://host:port, redis+cluster://host:port,host:port or unix:///path"
+                + " not the address of an origin: use redis://host:port, redis+cluster://host:port,host:port or unix:///path"
         )
     }
 
@@ -99,17 +99,18 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         }
         guard isCluster || endpoints.count == 1 else {
             throw Failure(
-                description: "redis:// has one server: write redis+cluster://host:port,host:port for a cluster")
+                description: "redis:// has one server: for a cluster, use redis+cluster://host:port,host:port")
         }
         guard endpoints.count <= Self.endpointsMax else {
-            throw Failure(description: "at most \(Self.endpointsMax) servers are named; the cluster knows the others")
+            throw Failure(
+                description: "at most \(Self.endpointsMax) servers can be listed; the cluster reports the others")
         }
     }
 
     private mutating func take(user text: Substring) throws(Failure) {
         guard !text.isEmpty else { return }
         guard let name = String(validating: try Self.decode(text, "user"), as: UTF8.self) else {
-            throw Failure(description: "the origin's user is no UTF-8")
+            throw Failure(description: "the origin's user is not UTF-8")
         }
         user = name
     }
@@ -122,10 +123,10 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         guard let number = Int(text), (0...65_535).contains(number) else {
             var form = "/0 to /65535"
             if case .unix? = endpoints.first { form = "?db=0 to ?db=65535, or the name of a larder's database" }
-            throw Failure(description: "'\(text)' is no number of a database: write \(form)")
+            throw Failure(description: "'\(text)' is not a database number; use \(form)")
         }
         guard !isCluster || number == 0 else {
-            throw Failure(description: "a cluster has only the database 0")
+            throw Failure(description: "a cluster has only database 0")
         }
         database = String(number)
     }
@@ -133,20 +134,20 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     private mutating func take(databaseNamed name: String) throws(Failure) {
         guard DatabaseName.isValid(name) else {
             throw Failure(
-                description: "'\(printableKey(name.utf8))' is neither number nor name of a larder's database: "
-                    + "write ?db=0 or ?db=shop; \(DatabaseName.rule)")
+                description: "'\(printableKey(name.utf8))' is neither a number nor the name of a larder's database: "
+                    + "use ?db=0 or ?db=shop; \(DatabaseName.rule)")
         }
         guard !CompanionName.isReserved(name) else {
             throw Failure(
-                description: "the larder keeps the database '\(name)' for its own use: it is nobody's origin; "
-                    + "write ?db=0 or ?db=shop")
+                description: "the database '\(name)' is reserved and cannot be an origin; "
+                    + "use ?db=0 or ?db=shop")
         }
         database = name
     }
 
     private mutating func readPath(_ text: Substring) throws(Failure) {
         guard text.hasPrefix("/"), text.utf8.count > 1 else {
-            throw Failure(description: "unix:// needs an absolute path: write unix:///path")
+            throw Failure(description: "unix:// needs an absolute path: use unix:///path")
         }
         guard text.utf8.count <= UnixSocket.pathBytesMax else {
             throw Failure(description: "the socket's path is longer than \(UnixSocket.pathBytesMax) bytes")
@@ -158,7 +159,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         let options = query.split(separator: "&")
         let names = options.map { $0.prefix { $0 != "=" } }
         if let twice = names.first(where: { name in names.count { $0 == name } > 1 }) {
-            throw Failure(description: "'\(twice)=' is there twice")
+            throw Failure(description: "'\(twice)=' is given twice")
         }
         for option in options {
             if option.hasPrefix("db="), case .unix? = endpoints.first {
@@ -170,12 +171,12 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
             } else if option.hasPrefix("key=/"), usesTLS {
                 keyPath = String(option.dropFirst(4))
             } else if usesTLS, let name = ["ca", "cert", "key"].first(where: { option.hasPrefix($0 + "=") }) {
-                throw Failure(description: "'?\(name)=' takes the whole path of a file: write ?\(name)=/path")
+                throw Failure(description: "'?\(name)=' needs the absolute path of a file: use ?\(name)=/path")
             } else {
                 let name = option.prefix { $0 != "=" }
                 throw Failure(
                     description:
-                        "'?\(name)' is no option of this address: unix:// has ?db=n, rediss:// has ?ca=/path, ?cert=/path and ?key=/path"
+                        "'?\(name)' is not an option of this address: unix:// has ?db=n, rediss:// has ?ca=/path, ?cert=/path and ?key=/path"
                 )
             }
         }
@@ -191,20 +192,20 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     /// Reads the first line of a file.
     static func secret(in passwordFile: String) throws(Failure) -> [UInt8] {
         guard FileSystem.exists(passwordFile) else {
-            throw Failure(description: "the password's file \(passwordFile) is missing")
+            throw Failure(description: "the password file \(passwordFile) is missing")
         }
         guard !FileSystem.isNoFile(passwordFile) else {
-            throw Failure(description: "the password's file \(passwordFile) is no regular file")
+            throw Failure(description: "the password file \(passwordFile) is not a regular file")
         }
         var bytes: [UInt8]?
         do throws(FileError) {
             bytes = try FileSystem.read(passwordFile, bytesMax: Self.secretBytesMax)
         } catch {
-            throw Failure(description: "the password's file: \(error)")
+            throw Failure(description: "the password file: \(error)")
         }
         let line = (bytes ?? []).prefix { $0 != 10 && $0 != 13 }
         guard !line.isEmpty else {
-            throw Failure(description: "the first line of the password's file \(passwordFile) is empty")
+            throw Failure(description: "the first line of the password file \(passwordFile) is empty")
         }
         return Array(line)
     }
@@ -232,7 +233,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     }
 
     private static func noServer(_ text: Substring) -> Failure {
-        Failure(description: "'\(text)' is no server: write host:port, or [address]:port for IPv6")
+        Failure(description: "'\(text)' is not a server: use host:port, or [address]:port for IPv6")
     }
 
     /// Replaces `%HH` by the byte.

@@ -25,20 +25,20 @@ public enum OriginError: Error, Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .unreachable(let reason): "the origin cannot be reached: \(reason)"
         case .timedOut(let milliseconds): "the origin did not answer within \(milliseconds) ms"
-        case .resting(let reason): "the origin is not asked for a moment because it failed: \(reason)"
-        case .interrupted(let reason): "the connection to the origin ended before it answered: \(reason)"
+        case .resting(let reason): "the origin is backing off after a failure: \(reason)"
+        case .interrupted(let reason): "the connection to the origin was lost before it replied: \(reason)"
         case .refused(let reply): "the origin replied: \(reply)"
-        case .malformed(let reason): "the origin sent what is no reply: \(reason)"
+        case .malformed(let reason): "malformed reply from the origin: \(reason)"
         case .tooLarge(let bytes, let most):
-            "the value has \(bytes) bytes; at most \(most) are brought to an origin or taken from it"
+            "the value has \(bytes) bytes; origins are limited to \(most)"
         case .unsuitable(let reason): "the origin cannot be used: \(reason)"
-        case .unavailable(let reason): "the origin cannot answer for this key: \(reason)"
+        case .unavailable(let reason): "the origin is unavailable for this key: \(reason)"
         case .closed: "the origin is closed"
         }
     }
 
     static func noTLS(_ endpoint: OriginEndpoint) -> OriginError {
-        .unsuitable("\(endpoint): no TLS is possible with this server")
+        .unsuitable("\(endpoint): TLS is not possible with this server")
     }
 
     /// Whether the origin may have executed the request.

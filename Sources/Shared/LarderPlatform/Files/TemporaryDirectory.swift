@@ -22,7 +22,7 @@ package final class TemporaryDirectory: Sendable {
             guard let start = buffer.baseAddress, mkdtemp(start) != nil else { return nil as String? }
             return String(cString: start)
         }
-        guard let made else { throw FileError(operation: "make a directory in", path: parent, number: errno) }
+        guard let made else { throw FileError(operation: "create a directory in", path: parent, number: errno) }
         path = made
     }
 

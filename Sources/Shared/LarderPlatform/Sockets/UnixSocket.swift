@@ -69,7 +69,7 @@ package enum UnixSocket {
     /// A connected blocking socket, to be closed by the caller.
     package static func connected(to path: String) throws(FileError) -> Int32 {
         let descriptor = make()
-        guard descriptor >= 0 else { throw FileError(operation: "make a socket for", path: path, number: errno) }
+        guard descriptor >= 0 else { throw FileError(operation: "create a socket for", path: path, number: errno) }
         let number = connect(descriptor, to: path)
         guard number == 0 else {
             close(descriptor)

@@ -43,7 +43,7 @@ enum DamagedFiles {
             try FileSystem.syncDirectory(FileSystem.parent(place))
             try FileSystem.syncDirectory(context.directory)
         } catch {
-            context.report(.error, "\(error); a machine failure now may bring damaged database '\(name)' back")
+            context.report(.error, "\(error); a machine failure now may restore the damaged database '\(name)'")
         }
     }
 

@@ -37,8 +37,8 @@ struct DatabaseFiles: Sendable {
             if FileSystem.isNoFile(pointerPath) {
                 throw LarderError(
                     .io,
-                    "\(pointerPath) is not a file: nothing was changed, and the journal is kept; move it away and put "
-                        + "\(PointerFile.name) back, or delete the database",
+                    "\(pointerPath) is not a file: nothing was changed, and the journal is kept; move it away and restore "
+                        + "\(PointerFile.name), or delete the database",
                     operation: "open", database: name)
             }
             guard let bytes = try FileSystem.read(pointerPath) else {
@@ -114,7 +114,7 @@ struct DatabaseFiles: Sendable {
         switch LarderLevelDB.Database.containsDatabaseFiles(path: path) {
         case .database: break
         case .absentOrEmpty:
-            guard pointer.isUnmade else { throw damaged("its files are gone from \(path)") }
+            guard pointer.isUnmade else { throw damaged("its files are missing from \(path)") }
             return emptyStore(pointer.epoch)
         case .damaged: throw damaged("CURRENT is missing or cut short in \(path)")
         }
@@ -134,8 +134,8 @@ struct DatabaseFiles: Sendable {
             guard let manifest = try EpochInspection.renewCurrent(path) else { return }
             context.report(
                 .warning,
-                "database '\(name)': CURRENT did not name LevelDB's newest manifest, as after a machine failure; it "
-                    + "names \(manifest) now, and nothing is lost")
+                "database '\(name)': repaired CURRENT, which did not name LevelDB's newest manifest (a power failure can "
+                    + "cause that): it now names \(manifest); no data was lost")
         } catch {
             throw LarderError(.io, "\(error)", operation: "open", database: name, underlying: error)
         }
@@ -243,7 +243,7 @@ struct DatabaseFiles: Sendable {
             throw LarderError(.io, error.description, operation: "create", database: name, underlying: error)
         case .database, .foreign:
             throw LarderError(
-                .io, "\(directory) exists and does not belong to this larder: it is left alone; choose another name",
+                .io, "\(directory) exists and does not belong to this larder; choose another name",
                 operation: "create", database: name)
         }
     }
@@ -254,7 +254,7 @@ struct DatabaseFiles: Sendable {
         do throws(FileError) {
             try FileSystem.syncDirectory(context.directory)
         } catch {
-            context.report(.error, "\(error); a machine failure now may bring database '\(name)' back")
+            context.report(.error, "\(error); a machine failure now may restore database '\(name)'")
         }
     }
 

@@ -90,12 +90,12 @@ struct TagsFile {
             }
             if number == 0 {
                 guard words.count == 2, words[0] == "larder-tags", let version = Int(words[1]), version > 0 else {
-                    return .damaged("its first line is not 'larder-tags' and a version")
+                    return .damaged("its first line must be 'larder-tags' followed by a version")
                 }
                 if version > formatVersion { return .newer(version) }
                 continue
             }
-            guard let line = Line(words) else { return .damaged("line \(number + 1) says nothing") }
+            guard let line = Line(words) else { return .damaged("line \(number + 1) is invalid") }
             lines.append(line)
         }
         return .lines(lines)
