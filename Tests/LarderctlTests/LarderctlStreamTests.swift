@@ -29,7 +29,7 @@ import Testing
         #expect(try json.waitForExit() == .exited(3))
         #expect(json.errors.hasPrefix(#"{"error":{"code":"closed","#), "\(json.errors)")
         #expect(try larderctl("subscribe").exitCode == 2)
-        #expect(try larderctl("SUBSCRIBE", "a").errors.contains("larderctl subscribe shows it"))
+        #expect(try larderctl("SUBSCRIBE", "a").errors.contains("use larderctl subscribe"))
     }
 
     @Test func changesAreShownAsTheyHappen() throws {

@@ -40,7 +40,7 @@ import Testing
         try child.waitForOutput { $0.contains(#""words":["SET","a b","1""#) }
         daemon.kill()
         #expect(try child.waitForExit() == .exited(3))
-        #expect(try larderctl("MONITOR").errors.contains("larderctl monitor shows it"))
+        #expect(try larderctl("MONITOR").errors.contains("use larderctl monitor"))
     }
 
     @Test func latenciesAreShown() throws {

@@ -69,7 +69,7 @@ final class ShellSignals: @unchecked Sendable {
         return result
     }
 
-    // MARK: With the lock held
+    // MARK: Called with `lock` held
 
     private func take(_ signal: Int32) {
         if isEditing {

@@ -96,7 +96,7 @@ final class LoaderProcess: Sendable {
         return (ends[0], ends[1])
     }
 
-    // MARK: The threads beside it
+    // MARK: Threads
 
     private func passSignalsOn() {
         var signals = sigset_t()
@@ -152,7 +152,7 @@ final class LoaderProcess: Sendable {
         return isComplete || Int(info.si_code) != Int(CLD_EXITED)
     }
 
-    // MARK: Its output
+    // MARK: Output of the command
 
     /// Reads until all writers have closed the pipe and the command has exited, or the output is not needed.
     private func collect(_ pipe: Int32, _ wakes: Int32) throws(InputOutputError) -> [UInt8] {

@@ -100,7 +100,7 @@ final class LockedCommand: @unchecked Sendable {
         }
     }
 
-    // MARK: The end
+    // MARK: Exit
 
     /// Exits like the command: with its exit code, or like a shell for a signal. If this program received the same
     /// signal, it terminates by it.

@@ -5,12 +5,12 @@ struct CarriedEntry {
     var database: String
     var key: [UInt8]
     var value: [UInt8]
-    /// In milliseconds since 1970.
+    /// The storage time in milliseconds since 1970.
     var storedAt: Int64
     var rule: DeadlineRule
     /// When it expires at its source, in milliseconds since 1970; nil for never.
     var deadline: Int64?
-    /// In milliseconds; nil for the database's grace.
+    /// The grace in milliseconds; nil for the database's.
     var grace: Int64?
     /// The name of the codec, or the number of a codec without a name.
     var codec = Codec.raw.description

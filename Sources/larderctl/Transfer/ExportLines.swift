@@ -38,9 +38,9 @@ struct ExportHeader: Equatable {
 struct DatabaseLine {
     var database: String
     var policy: UpdatePolicy
-    /// In milliseconds.
+    /// The grace in milliseconds.
     var grace: Int64
-    /// In percent.
+    /// The jitter in percent.
     var jitter: Int64
 
     var line: JSONText {

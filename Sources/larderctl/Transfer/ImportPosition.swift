@@ -50,7 +50,7 @@ struct ImportPosition: Equatable {
 
     static func path(_ file: String) -> String { file + ".position" }
 
-    // MARK: Its file
+    // MARK: The file
 
     private var text: JSONText {
         .object([

@@ -313,7 +313,7 @@ struct Importer {
         }
     }
 
-    // MARK: The end
+    // MARK: End of the file
 
     private mutating func checkEnd(_ reader: LineReader) throws {
         guard !isComplete || reader.hasHalfLine else { return }

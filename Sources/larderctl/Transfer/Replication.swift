@@ -113,7 +113,7 @@ struct Replication {
         return Failure(code: failure.code, message: "\(database): \(failure.message)", exitCode: failure.exitCode)
     }
 
-    // MARK: For ever
+    // MARK: Continuously
 
     /// Follows until the program is asked to stop.
     func goOn() throws -> Never {

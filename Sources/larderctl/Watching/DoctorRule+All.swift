@@ -3,7 +3,7 @@ extension DoctorRule {
     private static let readsMin: Int64 = 10_000
     private static let hour: Int64 = 3600
 
-    // MARK: What is lost
+    // MARK: Losses
 
     static let damage: [DoctorRule] = [
         DoctorRule(

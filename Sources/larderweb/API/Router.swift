@@ -43,7 +43,7 @@ struct Router: Sendable {
         .problem(error.code == .server || error.code == .invalidArgument ? 400 : 503, error.serverText ?? error.message)
     }
 
-    // MARK: What changes nothing
+    // MARK: Reads
 
     private func get(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
         switch request.target.path {
@@ -82,7 +82,7 @@ struct Router: Sendable {
         .json(Health(daemon: (try? collector.figures()) == nil ? "away" : "up"))
     }
 
-    // MARK: What changes something
+    // MARK: Changes
 
     private func post(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
         switch request.target.path {

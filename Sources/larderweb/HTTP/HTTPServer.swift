@@ -73,7 +73,7 @@ final class HTTPServer: @unchecked Sendable {
         thread = nil
     }
 
-    // MARK: What libmicrohttpd calls, on the connections' threads
+    // MARK: Callbacks of libmicrohttpd, on the connections' threads
 
     /// A request being received. Confined to its connection's thread.
     private final class Exchange {

@@ -1,14 +1,12 @@
 import LarderPlatform
 
 /// The path and the query of a request. Values are bytes, like keys.
-/// Parses the target in the first line of a request.
-/// - Returns: nil if it is not a path, or is malformed.
 struct RequestTarget: Sendable {
     let path: String
     private let query: [(name: String, value: [UInt8])]
 
-    /// Reads what stands in the first line of a request.
-    /// - Returns: nil if it is not a path, or wrongly encoded.
+    /// Parses the target in the first line of a request.
+    /// - Returns: nil if it is not a path, or is malformed.
     init?(_ text: [UInt8]) {
         let parts = text.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, first.first == UInt8(ascii: "/"),

@@ -101,7 +101,7 @@ final class History: @unchecked Sendable {
         }
     }
 
-    // MARK: On the thread of the samples
+    // MARK: On the sampling thread
 
     private func take() {
         openStore()

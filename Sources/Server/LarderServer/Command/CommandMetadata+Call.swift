@@ -1,7 +1,7 @@
 import LarderCommandCatalog
 import LarderRESP
 
-// What a command's row says of one of its calls.
+// The properties of a call, derived from its command's row.
 
 extension CommandMetadata {
     func accepts(argumentCount: Int) -> Bool { arity >= 0 ? argumentCount == arity : argumentCount >= -arity }

@@ -64,7 +64,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         lock.withLock { self.background = background }
     }
 
-    // MARK: Listening
+    // MARK: Subscriptions
 
     /// The published events: the setting `notify-keyspace-events`.
     package var eventsText: String { lock.withLock { events }.text }
@@ -145,7 +145,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// will not be reported. It must be short, and must not call this object.
     func onTooManyDeadlines(_ body: @escaping @Sendable (Int) -> Void) { lock.withLock { tooMany = body } }
 
-    // MARK: What happened
+    // MARK: Events
 
     package func changed(_ changes: [EntryChange]) {
         lock.withLock {

@@ -274,7 +274,7 @@ package final class OriginTable: @unchecked Sendable {
         surroundings.tell(database, nil)
     }
 
-    // MARK: What waits
+    // MARK: The outbox
 
     private func outbox(of name: String) throws(CommandError) -> Outbox {
         guard let companion = Outbox.name(for: name) else {
@@ -344,7 +344,7 @@ package final class OriginTable: @unchecked Sendable {
     @discardableResult
     func deliver(_ name: String) -> Int64? { lock.withLock { deliveries[name] }?.round() }
 
-    // MARK: Circles
+    // MARK: Cycles
 
     /// The upstream chain of a database, from this larder to the last one it can reach. Sends a request to the origin,
     /// and does not block.

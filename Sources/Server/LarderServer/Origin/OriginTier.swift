@@ -101,7 +101,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     private func part(_ hash: Int) -> Part { parts[Int(UInt(bitPattern: hash) >> 60)] }
 
-    // MARK: What is known
+    // MARK: State of keys
 
     /// The state of a key without a request to the origin.
     enum Knowledge {
@@ -159,7 +159,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         return mark.sentAt == reading.sentAt && isBelieved(mark, MonotonicClock.nanoseconds())
     }
 
-    // MARK: Asking
+    // MARK: Requests
 
     /// Reads keys from the origin, or joins requests in progress.
     /// - Parameters:
@@ -231,7 +231,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         for waiter in waiters { waiter.then(result) }
     }
 
-    // MARK: Keeping
+    // MARK: Caching
 
     /// Caches a value of the origin, and marks it as current.
     /// - Parameter isValid: whether the value may still be cached; called with the part's `lock` held.
@@ -403,7 +403,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    // MARK: Bringing what waits
+    // MARK: Delivering queued writes
 
     /// Entries were written here, and are queued for the origin.
     func hasWrittenHere(_ keys: [[UInt8]]) {
@@ -444,7 +444,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    // MARK: What the origin says
+    // MARK: Invalidations
 
     /// Removes the mark of a key, and detaches its request in progress, so that the reply is not cached.
     private func drop(_ key: [UInt8]) {

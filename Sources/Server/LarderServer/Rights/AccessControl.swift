@@ -25,7 +25,7 @@ final class AccessControl: @unchecked Sendable {
         /// The line of CLIENT LIST.
         var client: String
         var count = 1
-        /// In milliseconds of the engine's time.
+        /// The time of the last one, in milliseconds of the engine's time.
         var at: Int64
     }
 

@@ -4,7 +4,7 @@ import LarderRESP
 
 /// The rights of one connection.
 struct Rights: Equatable, Sendable {
-    /// In all databases.
+    /// The right in all databases.
     private(set) var everywhere: AccessLevel?
     /// Rights in single databases, if they are higher.
     private(set) var databases: [String: AccessLevel] = [:]

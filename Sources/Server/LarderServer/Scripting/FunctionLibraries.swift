@@ -146,7 +146,7 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    // MARK: Looking
+    // MARK: Lookup
 
     /// The current libraries.
     func current() throws(CommandError) -> State {

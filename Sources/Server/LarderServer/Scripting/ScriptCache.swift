@@ -165,7 +165,7 @@ final class ScriptCache: @unchecked Sendable {
     /// Memory use of idle interpreters.
     var idleBytes: Int { lock.withLock { idle.reduce(0) { $0 + $1.byteCount } } }
 
-    // MARK: Scripts that take long
+    // MARK: Long-running scripts
 
     func begin(_ script: ScriptKillSwitch, _ description: RunningScript) {
         lock.withLock { running[ObjectIdentifier(script)] = (script, description) }

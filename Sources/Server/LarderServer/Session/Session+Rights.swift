@@ -37,7 +37,7 @@ extension Session {
         case toplevel, multi, lua
     }
 
-    /// Throws if the connection's user may not make a call.
+    /// Throws if the connection's user does not have the right to make a call.
     /// - Parameter word: returns the bytes of its words.
     func checkRights(
         _ row: CommandMetadata, count: Int, in context: CallContext = .toplevel, _ word: (Int) -> UnsafeRawBufferPointer

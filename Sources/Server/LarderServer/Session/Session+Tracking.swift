@@ -62,7 +62,7 @@ extension Session {
         return changed
     }
 
-    // MARK: Before an origin
+    // MARK: In front of an origin
 
     /// After a reply, invalidates the keys that were read without an invalidation promise, so that the client does not
     /// keep them. That is the case if a key changed after its read was requested, which was notified before the reply,

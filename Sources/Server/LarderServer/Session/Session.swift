@@ -105,7 +105,7 @@ package final class Session: @unchecked Sendable {
     var needsLongThread = false
     /// Whether frequent commands may use the fast path; tests compare both paths.
     var allowsFastPath = true
-    /// What the connection's user may do; nil without rules.
+    /// The rights of the connection's user; nil without rules.
     var rights: Rights?
     /// The ``AccessControl/generation`` of ``rights``.
     var rightsGeneration = 0

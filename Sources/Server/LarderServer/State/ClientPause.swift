@@ -4,7 +4,7 @@ import Synchronization
 ///
 /// Thread-safe: atomic. The two values are not read together: while a pause changes, a reader may see a mixture.
 final class ClientPause: Sendable {
-    /// In milliseconds of the monotonic clock.
+    /// The end of the pause, in milliseconds of the monotonic clock.
     private let until = Atomic<Int64>(0)
     private let isForAll = Atomic<Bool>(false)
 

@@ -31,7 +31,7 @@ final class OpenSnapshot: Sendable {
     }
 }
 
-/// What a connection's reads see.
+/// The state of the database that a connection reads.
 enum ReadingView {
     /// The current state of the database.
     case current

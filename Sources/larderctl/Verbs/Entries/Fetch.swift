@@ -103,7 +103,7 @@ private struct FetchCall {
         if !tags.isEmpty { storing += ["TAGS", "\(tags.count)"] + tags }
     }
 
-    // MARK: Asking
+    // MARK: Requests
 
     func run() throws -> ExitCode {
         try markFetching()
@@ -219,7 +219,7 @@ private struct FetchCall {
         }
     }
 
-    // MARK: Answers
+    // MARK: Replies
 
     /// - Parameter exitCode: the resulting exit code.
     private func complain(_ text: String, _ exitCode: ExitCode = .done) {

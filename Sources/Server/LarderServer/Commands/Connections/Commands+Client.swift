@@ -74,7 +74,7 @@ enum ClientCommands {
         bytes.count <= Limits.clientNameBytesMax && bytes.allSatisfy { $0 >= 0x21 && $0 <= 0x7E }
     }
 
-    // MARK: Facts about connections
+    // MARK: Information about connections
 
     @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
         call.session.noteRecord()

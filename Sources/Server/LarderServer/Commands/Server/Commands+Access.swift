@@ -32,7 +32,7 @@ enum AccessCommands {
         "ERR This Redis instance is not configured to use an ACL file: rights are in larderd's configuration file, "
             + "which SIGHUP reloads")
 
-    // MARK: Rights in Redis' words
+    // MARK: Rights in the format of Redis
 
     private static func commands(_ level: AccessLevel?) -> String {
         switch level {

@@ -31,9 +31,9 @@ struct SetOptions {
     /// Whether the lifetime was given as a time span, which is independent of clocks.
     private(set) var isSpan = false
     private(set) var codec = Codec.raw
-    /// In milliseconds; nil to use the database's grace.
+    /// The grace in milliseconds; nil to use the database's.
     private(set) var grace: Int64?
-    /// In percent; nil to use the database's jitter, which only shortens governed lifetimes.
+    /// The jitter in percent; nil to use the database's, which only shortens governed lifetimes.
     private(set) var jitter: Int?
     /// The leases for which the values were fetched, one per key; empty for none.
     private(set) var tokens: [UInt64] = []
