@@ -10,10 +10,10 @@ public struct PositionedChange<Value: Sendable>: Sendable {
         /// ``PositionedChange/prefixBytes``: all entries whose keys have this prefix are gone. Without both: the
         /// database was emptied.
         case purged
-        /// A full resync begins, because the changes after the position are no longer known, or the beginning was
+        /// A full pass begins, because the changes after the position are no longer known, or the beginning was
         /// requested. All entries follow, in no particular order, mixed with changes made in the meantime.
         case passBegan
-        /// The full resync is complete. Entries stored by earlier changes and not reported since the last ``passBegan``
+        /// The full pass is complete. Entries stored by earlier changes and not reported since the last ``passBegan``
         /// are gone.
         case passEnded
     }

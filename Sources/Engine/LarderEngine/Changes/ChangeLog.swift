@@ -5,7 +5,7 @@ import LarderPlatform
 ///
 /// The log of a database starts with its first follower, and ends when it has not been read for a week; without it a
 /// write costs nothing. Its memory is bounded: the oldest changes of the database with the most are forgotten, and a
-/// follower that has not read them does a full resync. Nothing waits for a follower.
+/// follower that has not read them does a full pass. Nothing waits for a follower.
 ///
 /// The next process continues from its files (``ChangeLogFiles``), unless the machine has failed. The committing thread
 /// writes them ahead of the journal, so they contain every committed change. Uncommitted changes at their end are
@@ -356,7 +356,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         } catch {
             let reason = (error as? ChangeLogLoader.Unusable)?.reason ?? "\(error)"
             larder.report(
-                .info, "followers start with a full resync: the files of the change log are not used, because \(reason)"
+                .info, "followers start with a full pass: the files of the change log are not used, because \(reason)"
             )
             files.discard()
         }
@@ -452,7 +452,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     private func fail(_ error: FileError) {
         larder.report(
             isFailing ? .debug : .warning,
-            "the change log cannot be written (\(error)): after a restart followers start with a full resync")
+            "the change log cannot be written (\(error)): after a restart followers start with a full pass")
         isFailing = true
         triesAgainAt = now() + 1000
         for log in logs.values { log.isWritten = false }

@@ -160,7 +160,7 @@ final class DatabaseChanges {
         append(.purgePrefix(prefix), version)
     }
 
-    /// Starts a new feed, because the contents of the database are unknown: all followers do a full resync.
+    /// Starts a new feed, because the contents of the database are unknown: all followers do a full pass.
     /// - Parameter number: the ID of the new feed.
     func beginAnew(_ number: UInt64 = UInt64.random(in: 1 ... .max)) {
         feed = number

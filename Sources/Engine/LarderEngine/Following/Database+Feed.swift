@@ -1,6 +1,6 @@
 extension Database {
     /// Returns the changes since a position, in the order of commits, each key with its current entry. If the changes
-    /// are no longer known, a full resync begins: step by step all entries in the order of their keys, together with
+    /// are no longer known, a full pass begins: step by step all entries in the order of their keys, together with
     /// the changes in the meantime.
     ///
     /// A reader that applies all steps in order, and for each ``FeedStep/range`` removes the keys that the step does
@@ -116,7 +116,7 @@ extension Database {
     /// The most entries that are gone, and so not in the step, that one step reads.
     private static let goneMax = 100_000
 
-    /// Adds the next part of a full resync.
+    /// Adds the next part of a full pass.
     private func goOn(_ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
         guard let pass = step.position.pass, case .behind(let feed?, let place) = step.position.start else { return }
         step.state = .scan

@@ -1,12 +1,12 @@
 /// A reader's position in a database's changes. Its text is one word, to be passed back unchanged.
 ///
 /// ```
-/// 0                      begin with a full resync
+/// 0                      begin with a full pass
 /// $                      only changes from now on
 /// 4611686018427387999    after a commit unit of the current feed
 /// FEED:UNIT.STEP         after a change
-/// FEED:UNIT.STEP:-       the same, and a full resync that has not begun
-/// FEED:UNIT.STEP:HEX     the same, and a full resync that has reached this key
+/// FEED:UNIT.STEP:-       the same, and a full pass that has not begun
+/// FEED:UNIT.STEP:HEX     the same, and a full pass that has reached this key
 /// ```
 package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
     package enum Start: Hashable, Sendable {
@@ -16,7 +16,7 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
         case behind(feed: UInt64?, ChangePlace)
     }
 
-    /// The progress of a full resync.
+    /// The progress of a full pass.
     package enum Pass: Hashable, Sendable {
         case notBegun
         case through([UInt8])
@@ -25,7 +25,7 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
     }
 
     package var start: Start
-    /// Nil if no full resync is under way.
+    /// Nil if no full pass is under way.
     package var pass: Pass?
 
     package static let beginning = FeedPosition(start: .beginning)

@@ -16,7 +16,7 @@ package struct FeedChange: Sendable {
     }
 
     package let kind: Kind
-    /// The commit unit; for an entry of a full resync, the unit after which its reader continues.
+    /// The commit unit; for an entry of a full pass, the unit after which its reader continues.
     package let sequence: UInt64
     package let version: ChangeVersion
 }
@@ -24,7 +24,7 @@ package struct FeedChange: Sendable {
 /// The next changes after a position.
 package struct FeedStep: Sendable {
     package enum State: String, Sendable {
-        /// A full resync is under way: its entries, and the changes in the meantime.
+        /// A full pass is under way: its entries, and the changes in the meantime.
         case scan
         /// There are more changes.
         case changes
@@ -32,7 +32,7 @@ package struct FeedStep: Sendable {
         case current
     }
 
-    /// Why a full resync begins.
+    /// Why a full pass begins.
     package enum Reason: String, Sendable {
         /// The reader requested it.
         case asked
@@ -42,7 +42,7 @@ package struct FeedStep: Sendable {
         case forgotten
     }
 
-    /// The range of keys of which a full resync has named every entry.
+    /// The range of keys of which a full pass has named every entry.
     package struct Range: Hashable, Sendable {
         /// The range begins after this key; nil: with the first one.
         package var after: [UInt8]?
@@ -53,7 +53,7 @@ package struct FeedStep: Sendable {
     /// The position to continue from.
     package var position: FeedPosition
     package var state: State
-    /// Nil unless a full resync begins.
+    /// Nil unless a full pass begins.
     package var reason: Reason?
     package var range: Range?
     /// The larder's time, in milliseconds since 1970.
@@ -65,7 +65,7 @@ package struct FeedStep: Sendable {
 package struct FeedOptions: Sendable {
     /// Only changes of keys with this prefix, and all purges except those of prefixes without such keys.
     package var prefix: [UInt8] = []
-    /// The most changes, and the most entries of a full resync.
+    /// The most changes, and the most entries of a full pass.
     package var count = 100
     /// The change or entry with which keys and values reach this many bytes is the last.
     package var bytes = 1_048_576
