@@ -1,7 +1,7 @@
 // Fuzzing of the reply parser with libFuzzer. Not a part of the package: `make fuzz` builds and runs it.
 //
-// The first two bytes of an input choose limits and the sizes of pieces; the rest is the stream. Whatever the stream
-// is, it must mean the same whole and in pieces, and cost work in proportion.
+// The first two bytes of an input select limits and the sizes of pieces; the rest is the stream. Any stream must have
+// the same result as a whole and in pieces, at a cost proportional to its length.
 
 private struct Outcome {
     var replies: [RESPValue] = []

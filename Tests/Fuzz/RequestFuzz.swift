@@ -1,12 +1,12 @@
 // Fuzzing of the request parser with libFuzzer. Not a part of the package: `make fuzz` builds and runs it.
 //
-// The first two bytes of an input choose limits and the sizes of pieces; the rest is the stream. Whatever the stream
-// is, it must mean the same whole and in pieces, stay within the limits, and cost work and memory in proportion.
+// The first two bytes of an input select limits and the sizes of pieces; the rest is the stream. Any stream must have
+// the same result as a whole and in pieces, stay within the limits, and use time and memory proportional to its length.
 
 private struct Outcome: Equatable {
     var commands: [[[UInt8]]] = []
     var error: ProtocolError?
-    /// Bytes that no command took. Zero after an error, when it means nothing.
+    /// Bytes that no command consumed. Zero after an error, when it is meaningless.
     var left = 0
 }
 
@@ -47,7 +47,7 @@ private func check(_ outcome: Outcome, _ limits: RESPLimits) {
         precondition(!command.isEmpty && command.count <= limits.argumentsMax)
         let longest = max(limits.bulkBytesMax, limits.inlineBytesMax)
         for argument in command { precondition(argument.count <= longest) }
-        // What was understood means the same when it is said properly.
+        // Parsed commands have the same result when they are encoded in the standard form.
         if limits == tight { continue }
         var bytes: [UInt8] = []
         RequestEncoder.encode(command, into: &bytes)

@@ -1,13 +1,13 @@
-// Fuzzing of what reads damaged LevelDB files with libFuzzer. Not a part of the package: `make fuzz` builds and runs
-// it.
+// Fuzzing of the readers of damaged LevelDB files with libFuzzer. Not a part of the package: `make fuzz` builds and
+// runs it.
 //
-// The first byte of an input chooses what it is: a log, a manifest, a table, a block, a batch with a part missing.
-// Whatever it is, nothing may be read beyond its end, nothing may trap, and keys come in order.
+// The first byte of an input selects its kind: a log, a manifest, a table, a block, a batch with a missing part. With
+// any input, nothing may be read beyond its end, nothing may trap, and keys must be in order.
 
 import CLarderCRC32C
 import LarderPlatform
 
-/// A directory in memory if there is one, made once.
+/// A directory in memory if possible, created once.
 private let directory: String = {
     var template = Array("/dev/shm/larder-fuzz-XXXXXX".utf8CString)
     return template.withUnsafeMutableBufferPointer { buffer in
@@ -21,8 +21,7 @@ private func store(_ name: String, _ bytes: UnsafeRawBufferPointer) {
     close(file)
 }
 
-/// Every fragment whose checksum is all that is wrong gets a right one, so that what is behind the checksums is
-/// reached too.
+/// Corrects the checksum of every fragment with no other defect, so that the code behind the checksums is reached too.
 private func sign(_ bytes: inout [UInt8]) {
     var offset = 0
     while offset + 7 <= bytes.count {
@@ -37,7 +36,7 @@ private func sign(_ bytes: inout [UInt8]) {
     }
 }
 
-/// A table of one block and an index, both of the input's bytes under right checksums.
+/// A table of one block and an index, both with the input's bytes under correct checksums.
 private func table(_ input: [UInt8]) -> [UInt8] {
     guard let first = input.first else { return [] }
     let middle = 1 + Int(first) * (input.count - 1) / 256
@@ -85,7 +84,7 @@ private func scan(_ input: UnsafeRawBufferPointer) {
     var contents = ManifestContents()
     _ = ManifestReader.apply(input, to: &contents)
     guard input.count > 13, let header = BatchScanner.header(of: input) else { return }
-    // A part of the batch is missing in the middle.
+    // A part in the middle of the batch is missing.
     var record = LogRecord(memory: memory, offset: 0, hasHead: true)
     record.hasEnd = true
     let position = 12 + Int(input[12]) % (input.count - 12)

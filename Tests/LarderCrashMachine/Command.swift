@@ -5,7 +5,7 @@ struct Command {
     enum Lifetime {
         case governed
         case keep
-        /// By the clock, which the larder's time may be ahead of by so much.
+        /// By the clock, of which the larder's time may be ahead by the given lead.
         case until(Int64, lead: Int64)
         case milliseconds(Int64)
     }
@@ -59,7 +59,7 @@ struct Command {
         }
     }
 
-    /// For messages.
+    /// A description for messages.
     var text: String {
         "\(database): "
             + words.map { String(decoding: $0.prefix(24), as: UTF8.self) + ($0.count > 24 ? "…(\($0.count))" : "") }
@@ -67,15 +67,15 @@ struct Command {
     }
 }
 
-/// Makes random commands.
+/// Generates random commands.
 struct CommandDice {
-    /// Numbered databases can be named in COPY, MOVE and SWAPDB, others only selected.
+    /// COPY, MOVE and SWAPDB accept numbered databases only; others can only be selected.
     static let databases = ["0", "1", "books"]
-    /// Databases that get origins, which nobody can reach, and no entries.
+    /// Databases with unreachable origins and without entries.
     static let cachingDatabases = ["cache", "mirror"]
 
     var random: SeededGenerator
-    /// How far the larder's time may be ahead of the clock by which instants are told, in milliseconds.
+    /// How far the larder's time may be ahead of the clock that absolute deadlines use, in milliseconds.
     var lead: Int64 = 0
     private var counter = 0
 
@@ -83,7 +83,7 @@ struct CommandDice {
 
     mutating func database() -> String { Self.databases.randomElement(using: &random) ?? "0" }
 
-    /// A command of connection `prefix`, in a database that is not `shunned`.
+    /// Returns a command of connection `prefix`, in a database other than `shunned`.
     mutating func command(_ prefix: String, shunning shunned: String?, now: Int64) -> Command {
         var database = database()
         while database == shunned { database = self.database() }
@@ -136,8 +136,8 @@ struct CommandDice {
         "\(prefix):n\(Int.random(in: 0..<3, using: &random))"
     }
 
-    /// A command that changes the libraries of functions.
-    /// - Parameter now: the libraries that are there.
+    /// Returns a command that changes the function libraries.
+    /// - Parameter now: the existing libraries.
     mutating func functions(_ now: String) -> (words: [String], then: String) {
         let present = now.split(separator: " ").map(String.init)
         counter += 1
@@ -153,7 +153,7 @@ struct CommandDice {
         }
     }
 
-    /// A command that changes the origin of a database.
+    /// Returns a command that changes the origin of a database.
     mutating func origin() -> (words: [String], then: String) {
         if random.oneIn(4) { return (["ORIGIN", "NONE"], Fact.none) }
         counter += 1
@@ -168,12 +168,12 @@ struct CommandDice {
         return random.oneIn(3) && one != other ? [one, other] : [one]
     }
 
-    /// Never the same twice, so that a value tells which write it is of.
+    /// Returns a unique value, so that it identifies its write.
     mutating func value() -> [UInt8] {
         counter += 1
         let lengths = [0, 0, 10, 30, 100, 100, 700, 5000]
         let count = lengths.randomElement(using: &random) ?? 0
-        // Sometimes what cannot be compressed.
+        // Sometimes incompressible.
         return Array("\(counter):".utf8)
             + (random.oneIn(2) ? random.bytes(count: count) : Array(repeating: 120, count: count))
     }

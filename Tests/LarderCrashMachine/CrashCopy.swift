@@ -2,19 +2,19 @@ import LarderEngine
 import LarderPlatform
 import LarderTestSupport
 
-/// What went wrong in a run, or was found after it.
+/// A failure of a run, or a defect found after it.
 package struct Finding: Error, CustomStringConvertible {
     package let description: String
     init(_ description: String) { self.description = description }
 }
 
-/// A larder that an accident left, opened by an engine of this process.
+/// A larder left by an accident, opened by an engine in this process.
 struct CrashCopy {
     let path: String
     let options: EngineOptions
-    /// What the clock shows, in milliseconds.
+    /// The wall clock, in milliseconds.
     let wall: Int64
-    /// What was reported, for messages.
+    /// The reported events, for messages.
     let events = Recorder<String>()
 
     init(_ path: String, durability: Durability, policy: UpdatePolicy, wall: Int64) {
@@ -29,8 +29,8 @@ struct CrashCopy {
         self.options = options
     }
 
-    /// Everything there is.
-    /// - Parameter probe: also writes to every database, closes all and looks again.
+    /// Reads the complete state.
+    /// - Parameter probe: whether to also write to every database, reopen everything and read it again.
     func look(latest: Int64, probe: Bool) throws -> FoundState {
         let engine = try Engine.open(path, options: options, time: ManualTimeSource(wallMilliseconds: wall))
         defer { engine.shutdown() }
@@ -97,13 +97,13 @@ struct CrashCopy {
         }.joined(separator: "; ")
     }
 
-    /// What was set aside.
+    /// The quarantined files.
     var setAside: [String] { (try? FileSystem.list(path + "/DAMAGED")) ?? [] }
 }
 
 extension DiskImage {
-    /// The names and contents that are not those of a directory, for messages. LevelDB writes its LOG through a stream, which
-    /// is not recorded.
+    /// Returns the names and contents that differ from a directory, for messages. LevelDB writes its LOG through a
+    /// stream, which is not recorded.
     package func differences(from path: String) throws -> [String] {
         var wrong: [String] = []
         let isLog = { (name: Substring?) in name == "LOG" || name == "LOG.old" }
@@ -124,7 +124,7 @@ extension DiskImage {
         return wrong
     }
 
-    /// Makes the directory with everything in it.
+    /// Creates the directory with its contents.
     func write(to path: String) throws {
         try FileSystem.makeDirectory(path)
         for name in directories { try FileSystem.makeDirectory(path + "/" + name) }

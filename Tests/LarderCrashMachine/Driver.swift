@@ -2,10 +2,10 @@ import LarderEngine
 import LarderPlatform
 import LarderTestSupport
 
-/// Drives daemons, one after the other, on one larder, by a script from a seed, and writes down what was asked and answered
-/// beside the trace of what they did to the files.
+/// Drives a series of daemons on one larder by a script from a seed, and records requests and replies next to the trace
+/// of the daemons' file changes.
 ///
-/// As deterministic as one process allows: the script is, how the daemon's threads take turns is not.
+/// As deterministic as one process allows: the script is deterministic, the scheduling of the daemon's threads is not.
 final class Driver {
     let plan: RunPlan
     let history: History
@@ -13,20 +13,20 @@ final class Driver {
     let place: TemporaryDirectory
     private var dice: CommandDice
     private var daemon: DaemonProcess?
-    /// By connection; that of the changes of whole databases is the first.
+    /// By connection; the first one is for changes of whole databases.
     private var clients: [SocketClient?] = []
-    /// Looks at things while others write.
+    /// Reads while others write.
     private var reader: SocketClient?
-    /// How far the wall clock was moved at least and at most, in milliseconds.
+    /// The range of the offsets of the wall clock, in milliseconds.
     private(set) var offsets: ClosedRange<Int64> = 0...0
     private var isFaulty = false
     private var isDying = false
-    /// What was done, and how long the trace was, for messages.
+    /// The actions with the length of the trace, for messages.
     private(set) var trail: [(at: Int, text: String)] = []
 
     static func prefix(of connection: Int) -> String { String(UnicodeScalar(UInt8(96 + connection))) }
 
-    /// Whose a key is; nil for keys that are nobody's.
+    /// The owner of a key; nil for keys without one.
     static func connection(of key: String) -> Int? {
         guard let first = key.utf8.first, (97..<105).contains(first) else { return nil }
         return Int(first) - 96
@@ -43,12 +43,12 @@ final class Driver {
 
     private func note(_ text: String) { trail.append((faults.traceLength, text)) }
 
-    /// The last of what was done up to a point of the trace.
+    /// The last actions before a position of the trace.
     func trail(_ count: Int, before cut: Int = .max) -> String {
         trail.prefix { $0.at <= cut }.suffix(count).map { "\($0.at): \($0.text)" }.joined(separator: "\n    ")
     }
 
-    /// Whether one in so many.
+    /// True in one of this many cases.
     private func oneIn(_ chances: Int) -> Bool { dice.random.oneIn(chances) }
 
     // MARK: Time
@@ -62,14 +62,14 @@ final class Driver {
     private var earliestNow: Int64 { Self.wall + offsets.lowerBound - 1 }
     private var latestNow: Int64 { Self.wall + offsets.upperBound + 1 }
 
-    /// How far the engine's time may be from the clock of a record of the trace.
+    /// The maximum difference between the engine's time and the clock of a record in the trace.
     var uncertainty: Int64 { offsets.upperBound - offsets.lowerBound + 2 }
 
     private func moveClock() {
         let span = [50, 3000, 30_000, 600_000].randomElement(using: &dice.random) ?? 50
         let offset = oneIn(2) ? Int64(span) : -Int64(span)
         note("clock \(offset) ms")
-        // Over a restart the larder takes what its clock has gone on for time that has passed: steps forward add up.
+        // Across a restart the larder takes a step of the clock for elapsed time: forward steps add up.
         let forward = max(0, offset - faults.wallOffset / 1_000_000)
         offsets = min(offsets.lowerBound, offset)...(offsets.upperBound + forward)
         faults.wallOffset = offset * 1_000_000
@@ -104,14 +104,14 @@ final class Driver {
         reader = try daemon.connect()
     }
 
-    /// The daemon may refuse to start while calls fail, and must not lose anything by it.
+    /// Starts the daemon while calls fail. It may refuse to start, and must not lose anything.
     private func startUnderFaults() throws {
         arm(FaultControl.Rule.random(atStart: true, &dice.random))
         note("starting while calls fail")
         daemon = try? DaemonProcess(plan.options(&dice.random), in: place, faults: faults)
         note(daemon == nil ? "did not start, \(faults.lastHit)" : "started, \(faults.hits(slot: 0)) calls failed")
         faults.disarm()
-        // What started under faults may answer errors for a while: its end is as good as its start.
+        // A daemon started under faults may reply with errors for a while, so stopping it is as good as a start.
         if let daemon, oneIn(2) { try daemon.stop() }
         try bury()
     }
@@ -121,7 +121,7 @@ final class Driver {
         faults.arm(rule)
     }
 
-    /// - Returns: false when the daemon is dead.
+    /// - Returns: false if the daemon is dead.
     private func round() throws -> Bool {
         if plan.kind == .faults { try changeFaults() }
         if plan.movesClock, oneIn(40) { moveClock() }
@@ -164,14 +164,14 @@ final class Driver {
             note("clean end")
             let moment = history.nextMoment()
             let end = try daemon?.stop()
-            // The call that was to be the last one may have come meanwhile.
+            // The call that was to be the last one may have been made in the meantime.
             guard end == .exited(0) || isDying else {
                 throw Finding("SIGTERM ended in \(String(describing: end))")
             }
             guard end == .exited(0) else { return try bury() }
             history.noteSync(of: moment, at: faults.traceLength)
         } else if oneIn(3) {
-            // In the middle of it all.
+            // In the middle of everything.
             isDying = true
             let number = UInt64.random(in: 1...30, using: &dice.random)
             faults.arm(.killing(.changing, at: number, after: oneIn(2)), slot: 1)
@@ -191,7 +191,7 @@ final class Driver {
         reader = nil
     }
 
-    /// When calls fail no more, writes are taken again, unless it is dead by then.
+    /// Waits until writes are accepted again after the faults end, unless the daemon is dead by then.
     private func awaitWrites() throws {
         guard let client = clients[History.control] else { return }
         do { try awaitWrites(client) } catch  where !(error is Finding) { try lost(error) }
@@ -219,15 +219,15 @@ final class Driver {
 
     // MARK: Bursts
 
-    /// Units that were sent, and how their replies tell what became of them.
+    /// Units that were sent, and how to read their outcome from the replies.
     private struct Sent {
         let unit: Unit
         let now: Keyspace.Instant
-        /// How many replies come, the last of which decides.
+        /// The number of replies; the last one decides.
         let replies: Int
     }
 
-    /// Commands on all connections at once; sometimes with a change of a whole database that they leave alone meanwhile.
+    /// Sends commands on all connections at once, sometimes with a change of a whole database that they do not use.
     private func burst() throws {
         let shunned: String? = oneIn(5) ? dice.database() : nil
         var sent: [(connection: Int, units: [Sent])] = []
@@ -248,7 +248,7 @@ final class Driver {
 
     private var waitingForReader = 0
 
-    /// Commands that make cursors, flushes and counts.
+    /// Sends commands that create cursors, flushes and counts.
     private func lookAround() throws {
         guard let reader, !isFaulty else { return }
         let line = ["KEYS *", "DBSIZE", "SCAN 0 COUNT 7", "SNAPSHOT OPEN", "SNAPSHOT CLOSE", "DATABASES", "BGSAVE"]
@@ -259,14 +259,14 @@ final class Driver {
         } catch { try lost(error) }
     }
 
-    /// A lost connection is right where the daemon was to die.
+    /// Accepts a lost connection if the daemon was to die.
     private func lost(_ error: any Error) throws {
         guard isDying else { throw Finding("a connection was lost: \(error)") }
     }
 
     private func send(_ connection: Int, shunning shunned: String?) throws -> [Sent] {
         guard let client = clients[connection] else { return [] }
-        // Where calls fail, what was not answered may have happened or not, whatever came before it.
+        // If calls fail, an unanswered unit may have happened or not, independent of earlier ones.
         let count = plan.kind == .faults || isDying ? 1 : Int.random(in: 1...6, using: &dice.random)
         var keyspace = history.keyspace(of: connection)
         var bytes: [UInt8] = []
@@ -329,7 +329,7 @@ final class Driver {
                     "refused \(Self.prefix(of: connection))\(sent.unit.index): \(Reply.text(replies[replies.count - 1]))"
                 )
             }
-            // A database that cannot be selected would have the command go to another one.
+            // If a database cannot be selected, the command would go to another one.
             if let error = replies.dropLast().first(where: Reply.isError) {
                 throw Finding("a command before '\(sent.unit.text)' was answered \(Reply.text(error))")
             }
@@ -365,7 +365,7 @@ final class Driver {
         return [Sent(unit: unit, now: Keyspace.Instant(earliest: earliestNow), replies: lines.count)]
     }
 
-    /// All entries, of all connections, in databases.
+    /// All entries of all connections in the given databases.
     private func everything(in databases: [String]) -> [Keyspace.Place: Keyspace.Entry] {
         var all: [Keyspace.Place: Keyspace.Entry] = [:]
         for connection in 1...plan.connections {
@@ -391,7 +391,7 @@ final class Driver {
         case 10..<14:
             let tag = dice.tag()
             let gone = all.filter { $0.value.tags.contains(tag) }.mapValues { _ in nil as Keyspace.Entry? }
-            // What is stale from now on may be fresh again where the larder's time goes back.
+            // Entries that become stale may become fresh again if the larder's time goes back.
             let soft = !plan.movesClock && oneIn(2) ? " SOFT" : ""
             return try sendControl([select, "PURGE TAG \(tag)\(soft)"], gone, whole: [Scope(database, tag)])
         case 3..<6:
@@ -408,7 +408,7 @@ final class Driver {
     }
 
     private func flushAll() throws {
-        // Where it fails half-way, only the databases that it had not come to yet are as they were.
+        // If it fails half-way, only the databases not yet reached are unchanged.
         if plan.kind == .faults {
             for name in CommandDice.databases {
                 let gone = everything(in: [name]).mapValues { _ in nil as Keyspace.Entry? }
@@ -416,7 +416,7 @@ final class Driver {
             }
             return
         }
-        // Makes nothing where there is nothing, so that any may happen without the others.
+        // Creates nothing where there is nothing, so that each may happen without the others.
         let all = everything(in: CommandDice.databases)
         try receive(
             0,
@@ -425,7 +425,8 @@ final class Driver {
     }
 
     private func swap() throws {
-        // What the larder has forgotten to be expired, as SIGKILL right after a step of the clock has it, was not exchanged.
+        // Expired entries whose expiry the larder has forgotten, as after SIGKILL right after a clock step, were not
+        // exchanged.
         if plan.movesClock { return }
         let all = everything(in: ["0", "1"])
         var changes: Keyspace.Changes = [:]
@@ -446,9 +447,9 @@ final class Driver {
         } catch { try lost(error) }
     }
 
-    // MARK: What is there
+    // MARK: Checking the state
 
-    /// What the daemon shows, against the history; what was open is known afterwards.
+    /// Compares the daemon's state with the history; open units are decided afterwards.
     private func judgeLive(_ when: String) throws {
         guard let client = clients[History.control] else { return }
         let before = earliestNow
@@ -549,7 +550,7 @@ final class Driver {
 }
 
 extension Command {
-    /// Whether an error can only mean that nothing was committed.
+    /// Whether an error proves that nothing was committed.
     var neverFails: Bool {
         switch action {
         case .set, .setTagged, .setMany, .append, .setRange, .increment, .delete, .expire, .persist: true

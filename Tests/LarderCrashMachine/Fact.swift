@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderServer
 
-/// A fact about a larder that is not an entry. A change of it is on the disk once it is acknowledged, at every durability
+/// A fact about a larder that is not an entry. A change of it is on disk once it is acknowledged, at every durability
 /// level.
 enum Fact: Hashable {
     /// The policy of a database.
@@ -11,11 +11,11 @@ enum Fact: Hashable {
     /// The origin of a database.
     case origin(String)
 
-    /// The value if there are no functions, or no origin.
+    /// The value without functions or without an origin.
     static let none = ""
 }
 
-/// Reads what the ledger has of the facts of the daemon.
+/// Reads the daemon's facts from the ledger.
 enum StoredFacts {
     /// The versions of the libraries in the payload of `FUNCTION DUMP`, in the order of their names.
     static func functions(_ payload: [UInt8]) throws -> String {
@@ -40,14 +40,14 @@ enum StoredFacts {
     }
 }
 
-/// A library of functions with a number, which its text has twice.
+/// A function library with a number, which its text contains twice.
 struct FunctionVersion: CustomStringConvertible {
     let library: String
     let version: Int
 
     init(_ library: String, _ version: Int) { (self.library, self.version) = (library, version) }
 
-    /// - Returns: nil if the text is not that of one version.
+    /// - Returns: nil if the text is not that of exactly one version.
     init?(_ text: [UInt8]) {
         let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
         guard let name = lines.first?.split(separator: "=").last, lines.count > 1,

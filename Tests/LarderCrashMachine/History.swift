@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// What is changed as a whole: a database, or its entries with a tag.
+/// The extent of a change as a whole: a database, or its entries with a tag.
 struct Scope: Hashable, Comparable {
     let database: String
     let tag: String?
@@ -15,39 +15,39 @@ struct Scope: Hashable, Comparable {
     }
 }
 
-/// One thing that was asked of a daemon and is there as a whole or not at all: a command, a transaction, a change of a
-/// whole database.
+/// An atomic request to a daemon: a command, a transaction, or a change of a whole database.
 final class Unit {
     enum Outcome {
-        /// Nobody has said.
+        /// Without a reply.
         case open
         case done
-        /// It was answered with an error, or is known not to have happened.
+        /// Answered with an error, or known not to have happened.
         case refused
     }
 
-    /// Who asked. Units of one connection happen in their order.
+    /// The connection of the unit. Units of one connection happen in order.
     let connection: Int
-    /// Its number among those of its connection.
+    /// The number of the unit among those of its connection.
     let index: Int
-    /// Its number among all, in the order in which they were asked for.
+    /// The number of the unit among all, in the order of the requests.
     let order: Int
-    /// Moments of the driver: of two things the one with the lower number was over before the other began.
+    /// A moment of the driver: of two events, the one with the lower number was over before the other began.
     let sentMoment: Int
-    /// How long the trace was.
+    /// The length of the trace when the request was sent.
     let sentAt: Int
     fileprivate(set) var answeredMoment = Int.max
     fileprivate(set) var answeredAt = Int.max
     fileprivate(set) var outcome = Outcome.open
-    /// How long the trace was when it was known whether it counts, where it was answered that this is not known.
+    /// For a unit with an unknown outcome: the length of the trace when the outcome became known.
     fileprivate(set) var doubtfulUntil: Int?
-    /// What it makes of keys where it happens.
+    /// The changes of keys if the unit happens.
     var changes: Keyspace.Changes
-    /// What it changes as a whole, durably by itself, each for itself; empty for what goes by the journal.
+    /// The databases or tags that it changes as a whole, each durably and separately; empty for units that use the
+    /// journal.
     var scopes: Set<Scope>
     let text: String
 
-    /// Whether nobody could know at a moment if what was refused counts all the same.
+    /// Whether it was unknown at a position of the trace whether the refused unit had happened.
     func isDoubtful(at traceLength: Int) -> Bool { doubtfulUntil.map { traceLength < $0 } ?? false }
 
     fileprivate init(
@@ -65,18 +65,18 @@ final class Unit {
     }
 }
 
-/// What was asked of a larder's daemons, and what they said.
+/// The requests to a larder's daemons, and their replies.
 final class History {
-    /// The connection whose units are changes of whole databases.
+    /// The connection of changes of whole databases.
     static let control = 0
 
-    /// What happened to a key, in the order of the units.
+    /// An event of a key, in the order of the units.
     struct KeyEvent {
         let unit: Unit
         let entry: Keyspace.Entry?
     }
 
-    /// A value of a fact that was asked for.
+    /// A requested value of a fact.
     struct FactEvent {
         let unit: Unit
         let value: String
@@ -86,14 +86,14 @@ final class History {
     private(set) var keys: [Keyspace.Place: [KeyEvent]] = [:]
     private(set) var facts: [Fact: [FactEvent]] = [:]
     let firstPolicy: UpdatePolicy
-    /// By which moment everything answered was on the disk, and how long the trace was when that was known.
+    /// Moments up to which everything answered was on disk, with the length of the trace when that was known.
     private(set) var syncs: [(moment: Int, knownAt: Int)] = []
-    /// Refused, and nobody knows whether they count.
+    /// Refused units that may have happened.
     private(set) var doubtful: [Unit] = []
     private var order = 0
     private var moment = 0
 
-    /// - Parameter connections: besides that of the changes of whole databases.
+    /// - Parameter connections: without the one for changes of whole databases.
     init(connections: Int, policy: UpdatePolicy) {
         units = Array(repeating: [], count: connections + 1)
         firstPolicy = policy
@@ -104,7 +104,7 @@ final class History {
         return moment
     }
 
-    /// Something is about to be asked for.
+    /// Records a request before it is sent.
     func send(
         connection: Int, at traceLength: Int, _ changes: Keyspace.Changes = [:], whole: Set<Scope> = [], _ text: String
     ) -> Unit {
@@ -120,7 +120,7 @@ final class History {
         facts[fact, default: []].append(FactEvent(unit: unit, value: value))
     }
 
-    /// The fact that a unit changes, if it does.
+    /// Returns the fact that a unit changes, if any.
     func fact(by unit: Unit) -> (fact: Fact, value: String)? {
         for (fact, events) in facts {
             if let event = events.last(where: { $0.unit === unit }) { return (fact, event.value) }
@@ -132,12 +132,13 @@ final class History {
         if case .policy = fact { firstPolicy.description } else { Fact.none }
     }
 
-    /// The value of a fact by what was not refused.
+    /// The value of a fact, by the units that were not refused.
     func value(of fact: Fact) -> String {
         facts[fact]?.last { $0.unit.outcome != .refused }?.value ?? firstValue(of: fact)
     }
 
-    /// - Parameter isKnown: false where an error says that the unit may count all the same, until another is committed.
+    /// - Parameter isKnown: false if an error says that the unit may still have happened, until another one is
+    ///   committed.
     func answer(_ unit: Unit, done: Bool, isKnown: Bool = true, at traceLength: Int) {
         unit.answeredMoment = nextMoment()
         unit.answeredAt = traceLength
@@ -147,7 +148,7 @@ final class History {
             doubtful.append(unit)
         } else if done {
             doubtful.removeAll { former in
-                // What changes a whole database does not go by the journal.
+                // Changes of whole databases do not use the journal.
                 let isWrite = unit.connection != Self.control && !unit.changes.isEmpty
                 let isEarlier = former.scopes.isEmpty && former.answeredMoment < unit.sentMoment
                 let isSettled = former === unit || isWrite && isEarlier
@@ -157,14 +158,14 @@ final class History {
         }
     }
 
-    /// It is known now whether a change of a whole counts that was refused.
+    /// Decides whether a refused change of a whole has happened.
     func settle(_ unit: Unit, happened: Bool, at traceLength: Int) {
         doubtful.removeAll { $0 === unit }
         unit.doubtfulUntil = traceLength
         answer(unit, done: happened, at: traceLength)
     }
 
-    /// Of a change of wholes only this part happened. Each of its databases has one part.
+    /// Limits a change of wholes to the part that happened. Each of its databases has one part.
     func narrow(_ unit: Unit, to scopes: Set<Scope>) {
         for place in unit.changes.keys where !scopes.contains(where: { $0.database == place.database }) {
             unit.changes[place] = nil
@@ -173,8 +174,8 @@ final class History {
         unit.scopes = scopes
     }
 
-    /// A unit that nobody answered counts as done, and what was found does not tell: where only the life of an entry would be
-    /// another, it may be either.
+    /// Treats an unanswered unit as done although the found state does not prove it: where only the lifetime of an
+    /// entry would differ, both are accepted.
     func doubt(_ unit: Unit) {
         for case (let place, var entry?) in unit.changes {
             guard let events = keys[place], let index = events.firstIndex(where: { $0.unit === unit }),
@@ -187,8 +188,8 @@ final class History {
         }
     }
 
-    /// Whether what was found can only be there because a unit happened of which nobody knew if it counts.
-    /// - Parameter counts: of each connection, how many units happened.
+    /// Whether the found state proves that a unit with an unknown outcome has happened.
+    /// - Parameter counts: the number of units that happened, by connection.
     func isSeen(_ unit: Unit, _ counts: [Int], _ found: FoundState) -> Bool {
         guard unit.index < counts[unit.connection] else { return false }
         return unit.changes.contains { place, entry in
@@ -202,10 +203,10 @@ final class History {
         }
     }
 
-    /// Everything that was answered before a moment is on the disk, as is known now.
+    /// Records that everything answered before a moment is on disk.
     func noteSync(of moment: Int, at traceLength: Int) { syncs.append((moment, traceLength)) }
 
-    /// What a connection's keys hold by what was not refused.
+    /// The contents of a connection's keys, by the units that were not refused.
     func keyspace(of connection: Int) -> Keyspace {
         var keyspace = Keyspace()
         let own = "\(Driver.prefix(of: connection)):"

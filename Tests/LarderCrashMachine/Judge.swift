@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// What a larder was found to hold.
+/// The state found in a larder.
 struct FoundState {
     struct Database {
         var policy: UpdatePolicy
@@ -8,11 +8,12 @@ struct FoundState {
     }
 
     var databases: [String: Database] = [:]
-    /// Except for policies.
+    /// Without policies.
     var facts: [Fact: String] = [:]
-    /// The engine's time when it was looked at, from and to, in milliseconds.
+    /// The range of the engine's time during the check, in milliseconds.
     var now: ClosedRange<Int64>
-    /// The latest that it may have been before: what had expired by then need not be there, whatever the clock says now.
+    /// The latest earlier time of the engine: entries that had expired by then may be missing, whatever the clock shows
+    /// now.
     var latest: Int64
 
     var allFacts: [Fact: String] {
@@ -20,12 +21,13 @@ struct FoundState {
     }
 }
 
-/// Decides whether what was found after an accident was promised.
+/// Decides whether the state found after an accident keeps the promises.
 struct Judge {
     let history: History
     let durability: Durability
 
-    /// How many units of each connection happened, and to which databases the open change of whole databases.
+    /// The number of units of each connection that happened, and the databases to which the open change of whole
+    /// databases was applied.
     struct Explanation {
         var counts: [Int]
         var whole: Set<Scope>
@@ -37,13 +39,13 @@ struct Judge {
     }
 
     /// - Parameters:
-    ///   - cut: how long the trace was when it happened.
-    ///   - power: whether it was a power cut.
+    ///   - cut: the length of the trace at the accident.
+    ///   - power: whether it was a power failure.
     func judge(_ found: FoundState, cut: Int, power: Bool) -> Verdict {
         if let text = factDefect(found, cut) { return .broken(text) }
         if let text = strangers(found) { return .broken(text) }
         let windows = history.units.indices.map { window($0, cut, power: power) }
-        // What changes a whole database does not go by the journal.
+        // Changes of whole databases do not use the journal.
         let open = history.units[History.control].filter {
             !$0.scopes.isEmpty && $0.sentAt <= cut && ($0.answeredAt > cut || $0.isDoubtful(at: cut))
         }
@@ -62,7 +64,7 @@ struct Judge {
         return .broken(reasons.min { $0.mismatches < $1.mismatches }?.text ?? "")
     }
 
-    /// Of a connection's units at least and at most so many happened.
+    /// The minimum and maximum number of a connection's units that happened.
     private func window(_ connection: Int, _ cut: Int, power: Bool) -> ClosedRange<Int> {
         let units = history.units[connection]
         let most = units.partitioningIndex { $0.sentAt > cut }
@@ -72,14 +74,14 @@ struct Judge {
         } else if let moment = history.syncs.last(where: { $0.knownAt <= cut })?.moment {
             least = (units[..<most].lastIndex { $0.answeredMoment < moment }).map { $0 + 1 } ?? 0
         }
-        // What was refused need not be there even where that is not known.
+        // Refused units need not have happened, even if that is unknown.
         for unit in units[..<least].reversed() {
             if unit.isDoubtful(at: cut) { least = unit.index } else if unit.outcome != .refused { break }
         }
         return least...max(least, most)
     }
 
-    /// A fact has its last acknowledged value, or one of those that were asked for and not acknowledged.
+    /// Checks that a fact has its last acknowledged value, or a later one that was requested and not acknowledged.
     private func factDefect(_ found: FoundState, _ cut: Int) -> String? {
         for (fact, value) in found.allFacts {
             var possible = [history.firstValue(of: fact)]
@@ -103,7 +105,7 @@ struct Judge {
 
     private func strangers(_ found: FoundState) -> String? {
         for (name, database) in found.databases {
-            // The driver's own probes are nobody's.
+            // The driver's own probes belong to no connection.
             for key in database.entries.keys
             where !key.hasPrefix("z:") && history.keys[.init(database: name, key: key)] == nil {
                 return "database '\(name)' has the key '\(key)', which was never written"
@@ -113,7 +115,7 @@ struct Judge {
     }
 }
 
-/// One way in which it may have been: so many units of the control connection, whole changes of these databases.
+/// One hypothesis: a number of units of the control connection, and whole changes of these databases.
 private struct Trial {
     let history: History
     let found: FoundState
@@ -121,23 +123,23 @@ private struct Trial {
     let windows: [ClosedRange<Int>]
     let controlCount: Int
     let whole: Set<Scope>
-    /// By database, what its last changes as a whole have removed.
+    /// By database, the effects of its last changes as a whole.
     private let changed: [String: Removed]
 
-    /// What is gone, whatever the journal has lost.
+    /// Removals that hold even if the journal has lost its end.
     private struct Removed {
         /// The order of the last removal of everything.
         var everything = 0
         /// The order of the last purge, by tag.
         var tags: [String: Int] = [:]
 
-        /// What is there of an entry that a unit stored.
+        /// Returns what remains of an entry that a unit stored.
         func left(of event: History.KeyEvent) -> Keyspace.Entry? {
             guard let entry = event.entry else { return nil }
             return entry.tags.contains { event.unit.order <= tags[$0] ?? 0 } ? nil : entry
         }
     }
-    /// By connection, for each number of its units in the window, whether its keys agree.
+    /// By connection, whether its keys agree for each possible number of its units.
     private let fits: [[Bool]]
 
     init(
@@ -174,8 +176,8 @@ private struct Trial {
         self.fits = fits
     }
 
-    /// What a key holds when so many units of its connection happened.
-    /// - Parameter countsDoubtful: whether those happened of which nobody knows if they count.
+    /// The contents of a key after the given number of units of its connection.
+    /// - Parameter countsDoubtful: whether units with an unknown outcome have happened.
     private static func entry(
         _ events: [History.KeyEvent], _ count: Int, _ controlCount: Int, _ changed: Removed, _ cut: Int,
         countsDoubtful: Bool = false
@@ -186,14 +188,14 @@ private struct Trial {
             let isAnswered = unit.answeredAt <= cut
             let isRefused = unit.isDoubtful(at: cut) ? !countsDoubtful : unit.outcome == .refused
             if isRefused, isAnswered { continue }
-            // What was there before the database was changed as a whole is gone, whatever the journal has lost.
+            // Entries from before a change of the whole database are gone, even if the journal has lost its end.
             if unit.order <= changed.everything { return nil }
             if unit.connection == History.control {
                 if unit.scopes.isEmpty, unit.index < controlCount { return changed.left(of: event) }
                 continue
             }
             guard unit.index < count else { continue }
-            // Refused later, or given up: only if nothing came after it.
+            // Refused later, or abandoned: only if nothing came after it.
             if isRefused, unit.index != count - 1 { continue }
             return changed.left(of: event)
         }
@@ -206,7 +208,7 @@ private struct Trial {
     ) -> Bool {
         let policy = found.databases[database]?.policy ?? history.firstPolicy
         guard let entry else {
-            // What had expired was not removed by DEL, and may be fresh again for as long as the larder's time has gone back.
+            // Expired entries were not removed by DEL, and may be fresh again if the larder's time has gone back.
             return value == nil
                 || events.contains { event in
                     guard let former = event.entry, former.value == value else { return false }
@@ -219,7 +221,7 @@ private struct Trial {
         return value == entry.value && deadline.upperBound > found.now.lowerBound
     }
 
-    /// Between which two instants an entry stops to be fresh.
+    /// The range in which an entry stops being fresh.
     private static func deadline(_ entry: Keyspace.Entry, _ policy: UpdatePolicy) -> ClosedRange<Int64> {
         deadline(entry, entry.rule, policy)
     }
@@ -235,14 +237,14 @@ private struct Trial {
         case (.deadline(let instant, let span), _): return (instant.earliest + span)...(instant.latest + span)
         case (_, nil): return Int64.max...Int64.max
         case (.governed, let interval?): return (least + interval)...(entry.storedAt.latest + interval)
-        // Under a policy of never PERSIST changes nothing.
+        // Under a policy of never, PERSIST changes nothing.
         case (.neverOrGoverned, let interval?): return (least + interval)...Int64.max
         }
     }
 
-    /// How many units of each connection happened; nil when there is no answer.
+    /// Returns the number of units of each connection that happened; nil if no numbers fit.
     ///
-    /// What was answered before something else was asked for, happened if that did.
+    /// A unit that was answered before another one was requested has happened if that one has.
     func counts() -> [Int]? {
         var moments: Set<Int> = [Int.min]
         for (connection, window) in windows.enumerated() {
@@ -257,7 +259,7 @@ private struct Trial {
         return nil
     }
 
-    /// The most units of a connection that fit, where nothing that was asked for later than at a moment happened.
+    /// The maximum number of a connection's units that fit if nothing requested after a moment has happened.
     private func count(_ connection: Int, last moment: Int) -> Int? {
         let units = history.units[connection]
         let window = windows[connection]
@@ -272,7 +274,7 @@ private struct Trial {
         return (least...most).reversed().first { fits[connection][$0 - window.lowerBound] }
     }
 
-    /// For messages: which keys do not agree, and how many at least.
+    /// The keys that do not agree and their minimum number, for messages.
     func explanation() -> (mismatches: Int, text: String) {
         var lines: [String] = []
         var mismatches = 0
@@ -312,7 +314,7 @@ private struct Trial {
 }
 
 extension Array {
-    /// The first index whose element is `true`, where those before are not.
+    /// The first index whose element is `true` if all before it are not.
     func partitioningIndex(where isSecond: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

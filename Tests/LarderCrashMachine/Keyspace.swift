@@ -1,9 +1,10 @@
-/// What one connection's keys hold, in the simplest form that can be right.
+/// A minimal model of one connection's keys.
 ///
-/// Every connection has keys of its own in every database, so that what its commands do depends on nobody else.
+/// Every connection has keys of its own in every database, so that the effects of its commands depend on no other
+/// connection.
 struct Keyspace {
-    /// When something was done, in milliseconds of the engine's time: between two instants. The later one is known when the
-    /// answer has come.
+    /// The time of an action: a range of the engine's time in milliseconds. Its end is known when the reply has
+    /// arrived.
     final class Instant {
         let earliest: Int64
         var latest: Int64
@@ -14,15 +15,15 @@ struct Keyspace {
         }
     }
 
-    /// When an entry stops to be fresh.
+    /// When an entry stops being fresh.
     indirect enum Rule {
-        /// When the database's policy says so.
+        /// By the database's policy.
         case governed
-        /// So many milliseconds after an instant.
+        /// The given number of milliseconds after an instant.
         case deadline(Instant, Int64)
-        /// Never, or when the database's policy says so.
+        /// Never, or by the database's policy.
         case neverOrGoverned
-        /// One of the two: nobody has said whether the command that changes it came before the end.
+        /// Either of the two: it is unknown whether the command that changes it ran before the end.
         case either(Rule, Rule)
     }
 
@@ -48,7 +49,7 @@ struct Keyspace {
 
     mutating func apply(_ changes: Changes) { for (place, entry) in changes { entries[place] = entry } }
 
-    /// What commands, one behind the other, make of it, as one unit; those that must fail change nothing.
+    /// Returns the effects of a list of commands as one unit; commands that must fail change nothing.
     /// - Parameter now: when they run.
     func changes(by commands: [Command], now: Instant) -> Changes {
         var after = self

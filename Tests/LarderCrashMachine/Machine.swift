@@ -2,32 +2,33 @@ import LarderEngine
 import LarderPlatform
 import LarderTestSupport
 
-/// Records runs of daemons, rebuilds what accidents at many points of them leave, and judges what an engine makes of that.
+/// Records runs of daemons, rebuilds the states left by accidents at many points, and judges what an engine recovers
+/// from them.
 package struct Machine {
-    /// What is tried.
+    /// The kinds of accidents.
     package enum Mode: String, Sendable {
         /// SIGKILL at any point, with and without failing calls.
         case crash
-        /// Power cuts at any point, by both models.
+        /// Power failures at any point, by both models.
         case power
     }
 
     package let mode: Mode
-    /// How many points of one recorded run are judged.
+    /// The number of points judged per recorded run.
     package var pointsPerRun = 200
-    /// How many rounds of commands each daemon sees.
+    /// The number of rounds of commands per daemon.
     package var rounds = 25
-    /// Only this point of each run, for repeating a finding: an index as messages give it.
+    /// Judges only this point of each run, to repeat a finding: an index as shown in messages.
     package var onlyPoint: Int?
     package var isVerbose = false
     /// Whether calls fail in every run, or in none; nil for every second run.
     package var hasFaults: Bool?
-    /// Of every run; nil for any.
+    /// The durability of every run; nil for a random one.
     package var durability: Durability?
-    /// Whether the wall clock is never set, neither while daemons run nor between them.
+    /// Whether the wall clock is never changed, neither while daemons run nor between them.
     package var hasSteadyClock = false
 
-    /// Which accidents are made.
+    /// The accidents to simulate.
     package var accidents: [RecordedDisk.Accident]
 
     package init(_ mode: Mode) {
@@ -35,14 +36,14 @@ package struct Machine {
         accidents = mode == .crash ? [.kill] : [.orderedPowerCut, .strictPowerCut]
     }
 
-    /// What came of a number of runs.
+    /// The results of a number of runs.
     package struct Report {
         package var runs = 0
         package var points: [RecordedDisk.Accident: Int] = [:]
         package var pointCount: Int { points.values.reduce(0, +) }
-        /// Each with how to repeat it.
+        /// The findings, each with instructions to repeat it.
         package var findings: [String] = []
-        /// Calls that failed or were the last one.
+        /// The number of calls that failed or were the last one.
         package var hits = 0
         package var units = 0
 
@@ -57,7 +58,7 @@ package struct Machine {
         }
     }
 
-    /// Runs until so many points are judged.
+    /// Runs until the given number of points are judged.
     package func run(points: Int, seed: UInt64, each: (Report) -> Void = { _ in }) -> Report {
         var report = Report()
         var next = seed
@@ -65,7 +66,7 @@ package struct Machine {
             one(seed: next, &report)
             next &+= 1
             each(report)
-            // Findings of one cause fill pages.
+            // Findings with one cause can fill pages.
             if report.findings.count >= 40 { break }
         }
         return report
@@ -100,7 +101,7 @@ package struct Machine {
         guard !records.isEmpty else { return }
         var disk = RecordedDisk(trace, records)
         var random = SeededGenerator(seed: driver.plan.seed &+ 2)
-        // Disks with long values take long to lay out.
+        // Disks with long values take long to write.
         let count = driver.plan.hasLongValues ? max(1, pointsPerRun / 8) : pointsPerRun
         let cuts = (0..<count).map { _ in Int.random(in: 1...records.count, using: &random) }.sorted()
         let place = try TemporaryDirectory(inMemory: true)
@@ -111,7 +112,7 @@ package struct Machine {
         guard differences.isEmpty else { throw Finding("the trace is wrong: \(differences)") }
         let before = report.findings.count
         for (index, cut) in cuts.enumerated() {
-            // Those of one run mostly have one cause.
+            // Findings of one run mostly have one cause.
             if report.findings.count >= before + 2 { break }
             disk.advance(to: cut)
             var dice = SeededGenerator(seed: driver.plan.seed &+ UInt64(index) &* 7919)
@@ -125,7 +126,7 @@ package struct Machine {
                     "\(repeated), LARDER_POINT=\(index), \(accident.rawValue) behind record \(cut) of \(records.count): "
                         + text + "\n    " + driver.trail(isVerbose ? 4000 : 12, before: records[cut - 1].end))
                 if isVerbose {
-                    // The disk as it was before the engine looked at it.
+                    // The disk as it was before the engine opened it.
                     let kept = "/tmp/larder-\(driver.plan.seed)-\(index)"
                     var again = SeededGenerator(seed: driver.plan.seed &+ UInt64(index) &* 7919)
                     try FileSystem.removeTree(kept)
@@ -138,7 +139,7 @@ package struct Machine {
         }
     }
 
-    /// - Returns: what is wrong; nil when it is as promised.
+    /// - Returns: the defect; nil if all promises are kept.
     private func point(
         _ driver: Driver, _ disk: RecordedDisk, _ last: FileTrace.Record, _ next: Int64,
         _ accident: RecordedDisk.Accident, _ path: String, _ dice: inout SeededGenerator

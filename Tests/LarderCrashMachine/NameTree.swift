@@ -3,18 +3,18 @@ import LarderTestSupport
 /// A node of a recorded file system, file or directory; never used twice.
 typealias NodeNumber = Int
 
-/// What one call did to the entries of directories.
+/// The effect of one call on directory entries.
 struct NameChange {
     struct Place: Hashable {
         let directory: NodeNumber
         let name: String
     }
 
-    /// Where the record ends in the trace.
+    /// The end of the record in the trace.
     let end: Int
-    /// The entry that is no more.
+    /// The removed entry.
     var removed: Place?
-    /// The entry that is new, or says something else now.
+    /// The new or replaced entry.
     var added: (place: Place, node: NodeNumber)?
 
     func touches(_ directory: NodeNumber) -> Bool {
@@ -24,10 +24,10 @@ struct NameChange {
     func concerns(_ place: Place) -> Bool { removed == place || added?.place == place }
 }
 
-/// The entries of all directories at some point.
+/// The entries of all directories at one point.
 struct NameTree {
     static let root: NodeNumber = 0
-    /// By directory. One that is in nobody's entries does not count.
+    /// By directory. Unreachable directories are ignored.
     private(set) var entries: [NodeNumber: [String: NodeNumber]] = [root: [:]]
 
     mutating func apply(_ change: NameChange) {
@@ -37,7 +37,7 @@ struct NameTree {
 
     mutating func addDirectory(_ node: NodeNumber) { entries[node] = [:] }
 
-    /// The place that a relative path names, whether or not something is there.
+    /// The place of a relative path, whether or not it exists.
     func place(_ path: String) -> NameChange.Place? {
         var words = path.split(separator: "/").map(String.init)
         guard let last = words.popLast() else { return nil }
@@ -54,7 +54,7 @@ struct NameTree {
         return place(path).flatMap { entries[$0.directory]?[$0.name] }
     }
 
-    /// What can be reached from the root, with its path, directories before what is in them.
+    /// All nodes reachable from the root with their paths, directories before their contents.
     func reachable(isDirectory: (NodeNumber) -> Bool) -> [(path: String, node: NodeNumber)] {
         var found: [(path: String, node: NodeNumber)] = []
         func visit(_ directory: NodeNumber, _ prefix: String) {

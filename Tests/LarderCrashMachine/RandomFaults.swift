@@ -2,7 +2,8 @@ import LarderPlatform
 import LarderTestSupport
 
 extension FaultControl.Rule: CustomStringConvertible {
-    /// A fault as disks, limits and memory have them: some calls, of some files, once, at a rate or until it is lifted.
+    /// Returns a realistic fault of disks, limits or memory: some calls, on some files, once, at a rate or until it is
+    /// lifted.
     static func random(atStart: Bool, _ random: inout SeededGenerator) -> FaultControl.Rule {
         let kinds: [(FileCalls, [Int32])] = [
             ([.write], [EIO, ENOSPC, EDQUOT]), ([.sync], [EIO, ENOSPC]), ([.syncDirectory], [EIO]),
@@ -18,7 +19,7 @@ extension FaultControl.Rule: CustomStringConvertible {
         }
         rule.path =
             ["", "", "JOURNAL", ".log", ".ldb", "POINTER", "MANIFEST", "CURRENT"].randomElement(using: &random) ?? ""
-        // The lock is a matter of one holder, not of the data.
+        // The lock concerns the holder, not the data.
         rule.except = "LOCK"
         switch Int.random(in: 0..<4, using: &random) {
         case 0:

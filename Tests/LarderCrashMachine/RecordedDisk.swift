@@ -1,13 +1,13 @@
 import LarderTestSupport
 
-/// A recorded file system at a point of its trace, and what a disk may have of it after an accident there.
+/// A recorded file system at a point of its trace, and the states of the disk that an accident there may leave.
 ///
-/// - *The death of the process* leaves everything that was done.
-/// - *A power cut with ordered metadata*, as ext4 has it: what was done to names and lengths is there in its order, at
-///   least up to the beginning of the last fsync of anything; of what was written to a file since its own last fsync,
-///   pages may be missing, and read as zeros where the length has come further.
-/// - *A power cut by POSIX alone*: of a file there is what was fsynced, and any of what was written since, by pages; of a
-///   directory the entries that were there when it was fsynced last, and any of the changes since.
+/// - *The death of the process* keeps all changes.
+/// - *A power failure with ordered metadata*, as in ext4: changes of names and lengths are kept in order, at least up
+///   to the start of the last fsync of any file; of the writes to a file since its own last fsync, pages may be
+///   missing, and read as zeros if the length has grown further.
+/// - *A power failure by POSIX alone*: of a file, fsynced data is kept, with any of the later writes, by page; of a
+///   directory, the entries at its last fsync, with any of the later changes.
 package struct RecordedDisk {
     package enum Accident: String, CaseIterable, Sendable {
         case kill
@@ -17,19 +17,19 @@ package struct RecordedDisk {
 
     private let trace: FileTrace
     private let records: [FileTrace.Record]
-    /// How many records have been done.
+    /// The number of records that were applied.
     package private(set) var done = 0
 
     private var nodesMade = 0
-    /// Inodes, which may be used again, by the node that has one now.
+    /// The inodes, which may be reused, with their current nodes.
     private var nodes: [UInt64: NodeNumber] = [:]
     private var files: [NodeNumber: RecordedFile] = [:]
     private var names = NameTree()
-    /// Ordered: the names at the beginning of the last fsync, what came since, and where that fsync began.
+    /// Ordered: the names at the start of the last fsync, the later changes, and the position of that fsync.
     private var orderedNames = NameTree()
     private var orderedChanges: [NameChange] = []
     private var orderedEnd = 0
-    /// Strict: each directory as it was fsynced, and what came since.
+    /// Strict: each directory at its last fsync, and the later changes.
     private var strictNames = NameTree()
     private var strictChanges: [NameChange] = []
 
@@ -39,9 +39,9 @@ package struct RecordedDisk {
         self.records = records
     }
 
-    // MARK: Going on
+    // MARK: Advancing
 
-    /// Does what was done up to a record.
+    /// Applies all records up to a count.
     package mutating func advance(to count: Int) { while done < count { step() } }
 
     private mutating func step() {
@@ -85,7 +85,7 @@ package struct RecordedDisk {
     }
 
     private mutating func rename(_ record: FileTrace.Record, _ from: String, _ to: String) {
-        // What was made behind the library's back, as LevelDB's LOG is, has no node.
+        // Files created without the library, such as LevelDB's LOG, have no node.
         guard let node = names.node(from), let place = names.place(from), let target = names.place(to) else { return }
         apply(NameChange(end: record.end, removed: place, added: (target, node)))
     }
@@ -106,7 +106,7 @@ package struct RecordedDisk {
             file.sync(begin: begin)
             return
         }
-        // A rename between two directories is on the disk when one of them is.
+        // A rename between two directories is on disk when one of them is.
         var left: [NameChange] = []
         for change in strictChanges {
             guard isEarlier(change), change.touches(node) else {
@@ -114,15 +114,15 @@ package struct RecordedDisk {
                 continue
             }
             strictNames.apply(change)
-            // What made the name that the rename took away must not make it again.
+            // The change that created the renamed name must not create it again.
             if let removed = change.removed, removed.directory != node { left.removeAll { $0.concerns(removed) } }
         }
         strictChanges = left
     }
 
-    // MARK: What may be left
+    // MARK: Possible states
 
-    /// One of the states that the disk may be in after an accident now.
+    /// Returns one of the possible states of the disk after an accident at this point.
     package func image(after accident: Accident, using random: inout SeededGenerator) -> DiskImage {
         switch accident {
         case .kill: return image(names, torn: tornWrite(using: &random)) { $0.content() }
@@ -141,7 +141,7 @@ package struct RecordedDisk {
         }
     }
 
-    /// SIGKILL may come in the middle of a write, and leave the beginning of it.
+    /// SIGKILL may interrupt a write, and leave its beginning.
     private func tornWrite(using random: inout SeededGenerator) -> (file: RecordedFile, offset: Int, data: Range<Int>)?
     {
         guard done < records.count, case .write(let inode, let offset, let data) = records[done].event,
@@ -171,9 +171,9 @@ package struct RecordedDisk {
     }
 }
 
-/// A directory with all that is in it.
+/// A directory with its contents.
 package struct DiskImage {
-    /// Each before what is in it.
+    /// Each before its contents.
     package var directories: [String] = []
     package var files: [(path: String, bytes: [UInt8])] = []
 

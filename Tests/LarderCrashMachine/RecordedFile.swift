@@ -1,7 +1,7 @@
 import LarderPlatform
 import LarderTestSupport
 
-/// The content of one recorded file: what is certainly on the disk, and what was done since.
+/// The contents of a recorded file: the data that is certainly on disk, and the later changes.
 final class RecordedFile {
     private struct Change {
         enum Kind {
@@ -9,19 +9,20 @@ final class RecordedFile {
             case truncate(size: Int)
         }
         let kind: Kind
-        /// Where the record ends in the trace.
+        /// The end of the record in the trace.
         let end: Int
-        /// An fsync of it has failed: the system holds it for written, and nobody knows what the disk has.
+        /// Whether an fsync has failed: the system considers the data written, and it is unknown what the disk has.
         var isDoubtful = false
     }
 
-    /// A piece of a doubtful write which the disk does not have. The system's memory has it until the page is written again.
+    /// A piece of a doubtful write that the disk does not have. It is in the system's memory until the page is written
+    /// again.
     private struct Fragment {
         let offset: Int
         let data: Range<Int>
     }
 
-    /// What a system writes as a whole.
+    /// The unit in which a system writes.
     private static let pageBytes = 4096
 
     private let trace: UnsafeRawBufferPointer
@@ -33,7 +34,7 @@ final class RecordedFile {
 
     var isSynced: Bool { pending.isEmpty && lost.isEmpty }
 
-    // MARK: What is done to it
+    // MARK: Changes
 
     func write(_ data: Range<Int>, at offset: Int, end: Int) {
         pending.append(Change(kind: .write(offset: offset, data: data), end: end))
@@ -41,7 +42,7 @@ final class RecordedFile {
 
     func truncate(to size: Int, end: Int) { pending.append(Change(kind: .truncate(size: size), end: end)) }
 
-    /// An fsync that began at a place of the trace has succeeded.
+    /// Handles the success of an fsync that began at a position of the trace.
     func sync(begin: Int) {
         let count = pending.firstIndex { $0.end > begin } ?? pending.count
         for index in 0..<count {
@@ -65,7 +66,7 @@ final class RecordedFile {
         for index in pending.indices where pending[index].end <= begin { pending[index].isDoubtful = true }
     }
 
-    /// Each page of a doubtful write is on the disk or not, as its place decides; one that was written again is.
+    /// Decides for each page of a doubtful write whether it is on disk, by its position; rewritten pages are.
     private func keepOrLose(_ data: Range<Int>, at offset: Int, unless later: ArraySlice<Change>) {
         if durable.count < offset + data.count { Self.resize(&durable, to: offset + data.count) }
         for page in pages(offset, data.count) {
@@ -83,7 +84,7 @@ final class RecordedFile {
         }
     }
 
-    /// The system writes whole pages: with a new write goes what it held for written before.
+    /// Handles that the system writes whole pages: a new write also writes data that was considered written.
     private func restore(_ pages: ClosedRange<Int>) {
         guard !lost.isEmpty else { return }
         for fragment in lost where pages.contains(fragment.offset / Self.pageBytes) {
@@ -92,9 +93,9 @@ final class RecordedFile {
         lost.removeAll { pages.contains($0.offset / Self.pageBytes) }
     }
 
-    // MARK: What may be there
+    // MARK: Possible contents
 
-    /// What the system's memory has, which is what a process finds after the death of another.
+    /// The contents in the system's memory, as seen by a process after the death of another.
     func content() -> [UInt8] {
         var bytes = durable
         for fragment in lost { put(fragment.data, at: fragment.offset, in: &bytes) }
@@ -102,13 +103,13 @@ final class RecordedFile {
         return bytes
     }
 
-    /// What the disk may have.
-    /// - Parameter metadata: what was truncated up to here in the trace stays truncated.
+    /// Returns possible contents of the disk.
+    /// - Parameter metadata: truncations up to this position of the trace are kept.
     func contentAfterPowerCut(metadata: Int, using random: inout SeededGenerator) -> [UInt8] {
         guard !isSynced else { return durable }
         let isTruncation = { (change: Change) in if case .truncate = change.kind { true } else { false } }
         let least = pending.lastIndex { isTruncation($0) && $0.end <= metadata }.map { $0 + 1 } ?? 0
-        // How far the file's length has come.
+        // How far the file's length has grown.
         let sized =
             switch Int.random(in: 0..<4, using: &random) {
             case 0: least
@@ -131,7 +132,7 @@ final class RecordedFile {
         return bytes
     }
 
-    /// Each page as it was after any of the writes to it, as long as the file is by the first `sized` changes.
+    /// Applies each page as of any of the writes to it, within the length after the first `sized` changes.
     private func applyPages(upTo sized: Int, to bytes: inout [UInt8], using random: inout SeededGenerator) {
         let size = bytes.count
         bytes = durable
@@ -175,7 +176,7 @@ final class RecordedFile {
         }
     }
 
-    /// An image has megabytes of them: without optimization, `repeatElement` takes milliseconds for each.
+    /// An image has megabytes of them: in unoptimized builds, `repeatElement` takes milliseconds for each.
     private static func zeros(_ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             if let start = buffer.baseAddress { memset(start, 0, count) }
@@ -206,7 +207,7 @@ final class RecordedFile {
         overwrite(data, at: offset, in: &bytes)
     }
 
-    /// As far as there is room.
+    /// Within the existing length.
     private func overwrite(_ data: Range<Int>, at offset: Int, in bytes: inout [UInt8]) {
         let count = min(data.count, bytes.count - offset)
         guard count > 0 else { return }
@@ -220,7 +221,7 @@ final class RecordedFile {
         (offset / Self.pageBytes)...(max(offset, offset + count - 1) / Self.pageBytes)
     }
 
-    /// The part of a write that is in a page, and where it begins in the file.
+    /// The part of a write that is in a page, and its offset in the file.
     private static func part(_ page: Int, _ data: Range<Int>, _ offset: Int) -> (start: Int, data: Range<Int>) {
         let start = max(offset, page * pageBytes)
         let end = min(offset + data.count, (page + 1) * pageBytes)

@@ -4,19 +4,19 @@ import LarderTestSupport
 enum Reply {
     static func isError(_ reply: [UInt8]) -> Bool { reply.first == UInt8(ascii: "-") }
 
-    /// Whether an array has an error, or is one.
+    /// Whether an array contains an error, or the reply is one.
     static func hasError(_ reply: [UInt8]) -> Bool {
         isError(reply) || elements(reply).contains { isError($0) } || reply == Array("*-1\r\n".utf8)
     }
 
-    /// Whether an error says that what it refuses may count all the same.
+    /// Whether an error says that the refused operation may still have happened.
     static func saysThatItMayCount(_ reply: [UInt8]) -> Bool {
         let text = String(decoding: reply, as: UTF8.self)
         return hasError(reply)
             && (text.contains("whether it survives is unknown") || text.contains("it may count for a later process"))
     }
 
-    /// The replies in an array, each as the bytes it is.
+    /// The raw replies in an array.
     static func elements(_ reply: [UInt8]) -> [[UInt8]] {
         guard reply.first == UInt8(ascii: "*"), let end = reply.firstIndex(of: 0x0A) else { return [] }
         return RawReply.split(Array(reply[(end + 1)...]))

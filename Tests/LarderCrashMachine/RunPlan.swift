@@ -1,12 +1,12 @@
 import LarderEngine
 import LarderTestSupport
 
-/// How one recorded run goes, by its seed.
+/// The plan of one recorded run, by its seed.
 struct RunPlan {
     enum Kind: String {
-        /// Ends by SIGKILL, and clean ones.
+        /// Ends with SIGKILL, and clean ends.
         case crash
-        /// The same, and calls to the system fail.
+        /// The same, with failing system calls.
         case faults
     }
 
@@ -15,9 +15,9 @@ struct RunPlan {
     let durability: Durability
     let policy: UpdatePolicy
     let connections: Int
-    /// How many daemons, one after the other, on the same larder.
+    /// The number of daemons that run on the larder, one at a time.
     let lives: Int
-    /// How many rounds of commands each sees.
+    /// The number of rounds of commands for each daemon.
     let rounds: Int
     /// Whether there are values of several MiB.
     let hasLongValues: Bool
@@ -39,7 +39,7 @@ struct RunPlan {
 
     /// The options of one daemon.
     func options(_ random: inout SeededGenerator) -> [String] {
-        // Checkpoints and rewrites all the time, now and then, or only at the end.
+        // Frequent checkpoints and rewrites, occasional ones, or only at the end.
         let checkpoint = ["2K", "16K", "100K", "64M"].randomElement(using: &random) ?? "64M"
         let memory = ["0", "100K", "16M"].randomElement(using: &random) ?? "16M"
         return [

@@ -3,8 +3,8 @@ import LarderEngine
 import LarderPlatform
 import LarderTestSupport
 
-// `make crash` and `make power`: larderaccidents crash|power POINTS. LARDER_SEED, LARDER_POINT and LARDER_VERBOSE repeat one,
-// LARDER_MODEL names one model of power cuts, LARDER_DURABILITY one level.
+// `make crash` and `make power`: larderaccidents crash|power POINTS. LARDER_SEED, LARDER_POINT and LARDER_VERBOSE
+// repeat a finding, LARDER_MODEL selects a model of power failures, LARDER_DURABILITY a level.
 
 let words = CommandLine.arguments
 guard words.count == 3, let mode = Machine.Mode(rawValue: words[1]), let points = Int(words[2]) else {

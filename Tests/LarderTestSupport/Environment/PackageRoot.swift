@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Where the package's sources are.
+/// The path of the package's sources.
 package enum PackageRoot {
     /// The directory with Package.swift above this file, without a slash at the end.
     package static let path: String = {

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// What the environment tells the tests: all that they read of it. docs/Testing.md says what each is for.
+/// The environment variables that the tests read. docs/Testing.md describes each.
 package enum TestSetting: String, CaseIterable, Sendable {
     case seed = "LARDER_SEED"
     case rounds = "LARDER_ROUNDS"
@@ -19,7 +19,7 @@ package enum TestSetting: String, CaseIterable, Sendable {
     case originServer = "LARDER_ORIGIN_SERVER"
     case makeGolden = "LARDER_MAKE_GOLDEN"
     case updateDocs = "LARDER_UPDATE_DOCS"
-    // Of larderaccidents alone.
+    // Only for larderaccidents.
     case point = "LARDER_POINT"
     case pointsPerRun = "LARDER_POINTS_PER_RUN"
     case model = "LARDER_MODEL"
@@ -32,8 +32,8 @@ package enum TestSetting: String, CaseIterable, Sendable {
 
     package var isSet: Bool { text != nil }
 
-    /// A number, decimal or `0x…`; nil where there is none. What is set and no number ends the program: a night of tests
-    /// with another seed than the one that was asked for is worth nothing.
+    /// Returns a number, decimal or `0x…`; nil if the variable is not set. An invalid number ends the program, because
+    /// a night of tests with the wrong seed is worthless.
     package func number<Number: FixedWidthInteger>(_ type: Number.Type = Int.self) -> Number? {
         guard let text else { return nil }
         let number = text.hasPrefix("0x") ? Number(text.dropFirst(2), radix: 16) : Number(text)

@@ -1,15 +1,15 @@
 import CLarderFaultLibrary
 import LarderPlatform
 
-/// Calls of the C library on files, as a ``FaultControl/Rule`` picks them.
+/// Calls of the C library on files, as selected by a ``FaultControl/Rule``.
 package struct FileCalls: OptionSet, Hashable, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
     private init(_ call: Int) { rawValue = 1 << UInt64(call) }
 
-    /// Opening what is there, without O_CREAT.
+    /// Opens an existing file, without O_CREAT.
     package static let open = FileCalls(LF_OPEN)
-    /// Opening with O_CREAT.
+    /// Opens with O_CREAT.
     package static let create = FileCalls(LF_CREATE)
     package static let read = FileCalls(LF_READ)
     package static let write = FileCalls(LF_WRITE)
@@ -34,17 +34,17 @@ package struct FileCalls: OptionSet, Hashable, Sendable {
     package static let statistics = FileCalls(LF_STATFS)
 
     package static let all = FileCalls(rawValue: (1 << UInt64(LF_CALLS)) - 1)
-    /// Calls that change what is on the disk, or make it durable.
+    /// Calls that change files on disk or make them durable.
     package static let changing: FileCalls = [
         .create, .write, .sync, .syncDirectory, .truncate, .allocate, .rename, .link, .unlink, .makeDirectory,
         .removeDirectory,
     ]
-    /// Calls that find out what is on the disk.
+    /// Calls that read the state of files on disk.
     package static let looking: FileCalls = [.open, .read, .list, .listNext, .stat, .access, .map, .statistics]
 }
 
-/// What a preloaded program's calls on the files below one directory meet: faults, its end, delays, clocks that were
-/// moved; and the trace of what it does to them.
+/// Injects faults, kills, delays and clock changes into the file calls of a preloaded program below one directory, and
+/// records a trace of the calls.
 ///
 /// ```swift
 /// let faults = try FaultControl(in: place)
@@ -54,40 +54,40 @@ package struct FileCalls: OptionSet, Hashable, Sendable {
 /// faults.disarm()
 /// ```
 ///
-/// The rules and clocks stay from one process to the next: what is armed before a start is met by the start.
-/// Thread-safe but for arming one slot by two threads at once. The proof for `@unchecked Sendable`: the memory is mapped
-/// for the life of this object, and read and written atomically, a rule before it is armed.
+/// Rules and clocks persist from one process to the next: a rule armed before a start applies to the start.
+/// Thread-safe, except for arming one slot from two threads. `@unchecked Sendable`: the memory is mapped for the life
+/// of this object and accessed atomically; a rule is written before it is armed.
 package final class FaultControl: @unchecked Sendable {
-    /// Which calls are hit, and what becomes of them.
+    /// The calls to hit, and the action.
     package struct Rule: Sendable {
         package enum Action: Sendable {
-            /// The call is not made, and fails.
+            /// Fails the call without making it.
             case fail(Int32)
-            /// A read or write of half as many bytes, one at least.
+            /// Reads or writes half as many bytes, at least one.
             case shorten
-            /// A write writes nothing, and returns 0.
+            /// Writes nothing, and returns 0.
             case empty
-            /// SIGKILL instead of the call.
+            /// Sends SIGKILL instead of making the call.
             case killBefore
-            /// The call, then SIGKILL.
+            /// Makes the call, then sends SIGKILL.
             case killAfter
-            /// The call, so many nanoseconds later.
+            /// Makes the call after a delay in nanoseconds.
             case delay(nanoseconds: UInt64)
-            /// The call once ``FaultControl/release(slot:)`` was called for it, or the rule is disarmed.
+            /// Makes the call after ``FaultControl/release(slot:)``, or after the rule is disarmed.
             case pause
         }
 
         package var calls: FileCalls
         package var action: Action
-        /// Only paths below the root that contain this; empty for all. Of a rename both paths are looked at.
+        /// Only paths below the root that contain this; empty for all. For a rename, both paths are checked.
         package var path = ""
-        /// And do not contain this; empty for none.
+        /// Only paths that do not contain this; empty for none.
         package var except = ""
-        /// The first call that is hit, counted from 1 among those that match since the rule was armed.
+        /// The first call to hit, counted from 1 among the matching calls since the rule was armed.
         package var first: UInt64 = 1
-        /// How many of those that match are hit from there on.
+        /// The number of matching calls to hit from there on.
         package var count: UInt64 = .max
-        /// Of these only one in so many, as ``seed`` says; 0 for all.
+        /// Hits only one in this many calls, at random by ``seed``; 0 for all.
         package var oneIn: UInt64 = 0
         package var seed: UInt64 = 0
 
@@ -121,12 +121,12 @@ package final class FaultControl: @unchecked Sendable {
         }
     }
 
-    /// How many rules can be armed at once.
+    /// The number of rules that can be armed at once.
     package static let slots = Int(LF_RULES)
 
-    /// The directory whose files are meant.
+    /// The directory whose files are affected.
     package let root: String
-    /// The file of the control block, and that of the trace beside it.
+    /// The path of the control block; the trace is next to it.
     package let path: String
     package var tracePath: String { path + ".trace" }
     private let control: UnsafeMutablePointer<lf_control>
@@ -134,17 +134,17 @@ package final class FaultControl: @unchecked Sendable {
     private let traceBytesMax: Int
     private let place: TemporaryDirectory?
 
-    /// Makes a control block for processes to come.
+    /// Creates a control block for future processes.
     /// - Parameters:
-    ///   - place: where a ``DaemonProcess`` will be started; its larder is meant.
-    ///   - traceBytes: room for a trace; 0 for none. Takes memory as it fills.
+    ///   - place: the directory in which a ``DaemonProcess`` will be started; its larder is affected.
+    ///   - traceBytes: the capacity of the trace; 0 for none. Uses memory as it fills.
     package convenience init(in place: TemporaryDirectory, traceBytes: Int = 0) throws {
         try self.init(root: place.path + "/larder", path: place.path + "/faults", traceBytes: traceBytes, place: place)
     }
 
     /// - Parameters:
     ///   - root: the directory, as the program names it: absolute, without links and dots.
-    ///   - path: where the control block is to be. Short lived, best in memory.
+    ///   - path: the path of the control block. Short-lived, preferably in memory.
     package init(root: String, path: String, traceBytes: Int = 0, place: TemporaryDirectory? = nil) throws {
         self.root = root
         self.path = path
@@ -179,15 +179,15 @@ package final class FaultControl: @unchecked Sendable {
         ChildProcess.Failure(description: "cannot \(what) \(path): \(String(cString: strerror(errno)))")
     }
 
-    /// What has to be in the environment of a program that is to obey.
+    /// The environment variables for a program that the faults are to affect.
     package func environment() throws -> [String] {
         ["LD_PRELOAD=\(try FaultLibrary.path())", "\(LF_VARIABLE)=\(path)"]
     }
 
     // MARK: Rules
 
-    /// Puts a rule into a slot, in the place of what was there; its calls are counted from now on. Where several rules match
-    /// a call, the first one that hits it decides, in the order of the slots.
+    /// Puts a rule into a slot, in place of the previous one, and counts its calls from now on. If several rules match
+    /// a call, the first one that hits it applies, in the order of the slots.
     package func arm(_ rule: Rule, slot: Int = 0) {
         precondition((0..<Self.slots).contains(slot), "there are \(Self.slots) slots")
         var raw = lf_rule()
@@ -212,7 +212,7 @@ package final class FaultControl: @unchecked Sendable {
         lf_arm(lf_rule_at(control, Int32(slot)), &raw, rule.path, rule.except)
     }
 
-    /// Counts the calls that match, and hits none.
+    /// Counts the matching calls without hitting any.
     package func count(_ calls: FileCalls, path: String = "", except: String = "", slot: Int = 0) {
         arm(.failing(calls, EIO, path: path, except: except, count: 0), slot: slot)
     }
@@ -221,38 +221,38 @@ package final class FaultControl: @unchecked Sendable {
 
     package func disarm() { for slot in 0..<Self.slots { disarm(slot: slot) } }
 
-    /// How many calls matched a slot's rule since it was armed.
+    /// The number of calls that matched a slot's rule since it was armed.
     package func matched(slot: Int = 0) -> UInt64 { lf_load(&lf_rule_at(control, Int32(slot)).pointee.matched) }
 
-    /// How many of them were hit.
+    /// The number of calls that a slot's rule hit.
     package func hits(slot: Int = 0) -> UInt64 { lf_load(&lf_rule_at(control, Int32(slot)).pointee.hits) }
 
-    /// Lets everything go on that a pausing rule has stopped so far.
+    /// Resumes all calls that a pausing rule has stopped so far.
     package func release(slot: Int = 0) {
         let rule = lf_rule_at(control, Int32(slot))
         if let rule { lf_store(&rule.pointee.released, lf_load(&rule.pointee.hits)) }
     }
 
-    // MARK: What was done
+    // MARK: Counters
 
-    /// How often one of `calls` was made below the root, by all processes so far.
+    /// The number of `calls` made below the root, by all processes so far.
     package func made(_ calls: FileCalls = .all) -> UInt64 {
         (0..<Int32(LF_CALLS)).reduce(0) { calls.rawValue >> UInt64($1) & 1 == 1 ? $0 + lf_calls(control, $1) : $0 }
     }
 
-    /// How many calls were hit by any rule so far.
+    /// The number of calls that were hit by any rule so far.
     package var hits: UInt64 { lf_load(&control.pointee.hits) }
 
-    /// What was hit last, such as `fsync JOURNAL/0000000000000001.log`, below the root. For messages.
+    /// The last call that was hit, such as `fsync JOURNAL/0000000000000001.log`, relative to the root. For messages.
     package var lastHit: String { String(cString: lf_last_hit(control)) }
 
-    /// The pid of the process that began last.
+    /// The pid of the process that started last.
     package var attached: UInt64 { lf_load(&control.pointee.attached) }
 
-    // MARK: The end
+    // MARK: Killing
 
-    /// SIGKILL for a process that is recorded, and waits for its end: between two changes, so that the trace has all that
-    /// was done.
+    /// Sends SIGKILL to a recorded process, and waits for its end. Does so between two changes, so that the trace is
+    /// complete.
     package func kill(_ daemon: DaemonProcess) throws {
         daemon.process.send(signal: LF_DEATH)
         try daemon.process.waitForExit()
@@ -260,14 +260,14 @@ package final class FaultControl: @unchecked Sendable {
 
     // MARK: Clocks
 
-    /// Nanoseconds that are added to the wall clock.
+    /// Nanoseconds to add to the wall clock.
     package var wallOffset: Int64 {
         get { lf_load_signed(&control.pointee.wall_offset) }
         set { lf_store_signed(&control.pointee.wall_offset, newValue) }
     }
 
-    /// Nanoseconds that are added to the monotonic clock where the program reads it. What the system waits for by itself,
-    /// such as a condition's time limit, goes by the true one.
+    /// Nanoseconds to add to the monotonic clock as read by the program. Waits in the system, such as a condition's
+    /// time limit, follow the real one.
     package var monotonicOffset: Int64 {
         get { lf_load_signed(&control.pointee.monotonic_offset) }
         set { lf_store_signed(&control.pointee.monotonic_offset, newValue) }
@@ -275,13 +275,13 @@ package final class FaultControl: @unchecked Sendable {
 
     // MARK: The trace
 
-    /// How many bytes of the trace there are: what was done before now is in it.
+    /// The length of the trace in bytes: all calls so far are in it.
     package var traceLength: Int { Int(lf_load(&control.pointee.trace_length)) }
 
-    /// Whether the trace has everything: there was room, and nothing was done that cannot be recorded.
+    /// Whether the trace is complete: it had enough space, and no unrecordable call was made.
     package var isTraceComplete: Bool { lf_load(&control.pointee.trace_failed) == 0 }
 
-    /// The trace so far. Valid as long as this object.
+    /// The trace so far. Valid while this object exists.
     package var trace: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: traceStart, count: traceStart == nil ? 0 : traceLength)
     }

@@ -2,7 +2,8 @@ import LarderPlatform
 
 /// The library that is preloaded into a program under test (`Tests/FaultLibrary/preload.c`), compiled at its first use.
 ///
-/// Not by SwiftPM: it must not be linked into the tests, nor be built with their sanitizer. Linux with glibc only.
+/// Not built by SwiftPM, because it must not be linked into the tests or built with their sanitizer. Linux with glibc
+/// only.
 package enum FaultLibrary {
     package static var isAvailable: Bool {
         #if os(Linux) && canImport(Glibc)
@@ -12,15 +13,15 @@ package enum FaultLibrary {
         #endif
     }
 
-    /// Where the compiled library is.
+    /// Returns the path of the compiled library.
     package static func path() throws -> String { try compiled.get() }
 
     private static let compiled = Result { try compile() }
 
     private static func compile() throws -> String {
         let sources = ["preload.c", "include/faults.h"].map { directory + "/" + $0 }
-        // Named for what it was made of, so that an old one is never taken, and renamed when it is complete: several
-        // processes may make it at once.
+        // Named after a digest of its sources, so that an outdated one is never used, and renamed when it is complete,
+        // because several processes may build it at once.
         let digest = try sources.reduce(UInt64(14_695_981_039_346_656_037)) { digest, path in
             try Files.read(path).reduce(digest) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
         }

@@ -1,21 +1,21 @@
 import CLarderFaultLibrary
 
-/// What a program did to the files below a directory, as the preloaded library wrote it down (``FaultControl``).
+/// A program's changes to the files below a directory, as recorded by the preloaded library (``FaultControl``).
 package struct FileTrace {
-    /// One thing that was done. Files are numbers (inodes, which may come again behind ``create(file:name:)``), names are
-    /// relative to the directory, which itself is the empty name.
+    /// A recorded event. Files are numbers (inodes, which ``create(file:name:)`` may reuse); names are relative to the
+    /// directory, which itself is the empty name.
     package enum Event: Equatable, Sendable {
-        /// A process begins. The number is that of the directory, 0 where it is not there yet.
+        /// A process started. The number is that of the directory, 0 if it does not exist yet.
         case attach(root: UInt64)
         case create(file: UInt64, name: String)
         /// `data` is a range of the trace's bytes.
         case write(file: UInt64, offset: Int, data: Range<Int>)
         case truncate(file: UInt64, size: Int)
-        /// An fsync of a file or directory begins: what was done before is meant.
+        /// An fsync of a file or directory started; it covers all earlier changes.
         case sync(file: UInt64)
-        /// It has succeeded; `begin` is where the record of its beginning is.
+        /// The fsync succeeded; `begin` is the position of the record of its start.
         case synced(file: UInt64, begin: Int)
-        /// It has failed.
+        /// The fsync failed.
         case unsynced(file: UInt64, begin: Int)
         case rename(from: String, to: String)
         case link(from: String, to: String)
@@ -28,7 +28,7 @@ package struct FileTrace {
     }
 
     package struct Record: Sendable {
-        /// Where it begins and ends in the trace. What was told when the trace was `end` bytes long has it.
+        /// The position of the record in the trace, and its end. It is included once the trace is `end` bytes long.
         package let position: Int
         package let end: Int
         /// The wall clock as the program saw it, in milliseconds.
@@ -45,10 +45,10 @@ package struct FileTrace {
 
     package let bytes: UnsafeRawBufferPointer
 
-    /// The bytes stay the caller's, who keeps them as long as this and its records are used.
+    /// The caller keeps the bytes valid while this and its records are used.
     package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-    /// All records from a place on, where one begins.
+    /// All records from the record at `start`.
     package func records(from start: Int = 0) -> [Record] {
         var records: [Record] = []
         var position = start

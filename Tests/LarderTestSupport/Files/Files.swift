@@ -2,9 +2,9 @@ import LarderPlatform
 
 @_exported import class LarderPlatform.TemporaryDirectory
 
-/// What tests do to files, mostly without the knowledge of those who use them.
+/// Manipulates files, mostly behind the back of the code under test.
 package enum Files {
-    /// Makes a file, or replaces what it holds.
+    /// Creates a file, or replaces its contents.
     package static func write(_ path: String, _ bytes: [UInt8]) throws {
         let file = FileSystem.openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
@@ -30,17 +30,17 @@ package enum Files {
         try write(path, bytes)
     }
 
-    /// Flips one bit, which a checksum finds again.
+    /// Flips one bit, which a checksum detects.
     package static func flipBit(_ path: String, at offset: Int) throws {
         var bytes = try read(path)
         bytes[offset] ^= 1
         try write(path, bytes)
     }
 
-    /// Removes a file, or a directory and everything in it.
+    /// Removes a file, or a directory and its contents.
     package static func remove(_ path: String) throws { try FileSystem.removeTree(path) }
 
-    /// Copies a directory with what is in it.
+    /// Copies a directory and its contents.
     package static func copy(_ from: String, to: String) throws {
         try FileSystem.makeDirectories(to)
         for name in try FileSystem.list(from) {
@@ -52,7 +52,7 @@ package enum Files {
         }
     }
 
-    /// The lengths of all files in a directory and below, by their paths.
+    /// The sizes of all files in a directory and below, by path.
     package static func sizes(below path: String) throws -> [String: Int] {
         var sizes: [String: Int] = [:]
         for name in try FileSystem.list(path) {
@@ -66,7 +66,7 @@ package enum Files {
         return sizes
     }
 
-    /// What a directory holds, whole: for every name below it the mode, the time of the last change, and the bytes.
+    /// The complete state of a directory: for every name below it the mode, the modification time and the bytes.
     package static func digest(_ path: String) throws -> [String: String] {
         var status = stat()
         guard lstat(path, &status) == 0 else { throw FileError(operation: "stat", path: path, number: errno) }
@@ -88,15 +88,15 @@ package enum Files {
         return digest
     }
 
-    /// The names in a directory that end so.
+    /// The names in a directory with the given suffix.
     package static func names(in path: String, endingWith suffix: String = "") throws -> [String] {
         try FileSystem.list(path).filter { $0.hasSuffix(suffix) }
     }
 }
 
 extension TemporaryDirectory {
-    /// Makes a file in it, or replaces what it holds.
-    /// - Returns: its path.
+    /// Creates a file in the directory, or replaces its contents.
+    /// - Returns: the path of the file.
     package func makeFile(_ name: String, _ bytes: [UInt8]) throws -> String {
         try Files.write("\(path)/\(name)", bytes)
         return "\(path)/\(name)"

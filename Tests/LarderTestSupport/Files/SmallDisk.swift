@@ -3,7 +3,7 @@ import LarderPlatform
 #if canImport(Glibc)
     import Glibc
 
-    /// A file system in memory of its own with little room, where this machine lets us make one: that takes root.
+    /// A small file system in memory, if this machine allows one: it requires root.
     public final class SmallDisk {
         public let path: String
         private let directory: TemporaryDirectory
@@ -22,23 +22,23 @@ import LarderPlatform
 
         deinit { umount2(path, Int32(MNT_DETACH)) }
 
-        /// What takes the room of ``fill(leaving:)``.
+        /// The path of the file that ``fill(leaving:)`` creates.
         public var filler: String { path + "/filler" }
 
-        /// Leaves no room but `bytes`.
+        /// Fills the disk, leaving `bytes` free.
         public func fill(leaving bytes: Int) {
             let file = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
             defer { close(file) }
             var part = Int.max
             while let free = FileSystem.room(directory: path), free > bytes, part > 0 {
                 part = min(part, free - bytes)
-                // Others may have taken some of it meanwhile.
+                // Others may have used some of the space in the meantime.
                 if posix_fallocate(file, lseek(file, 0, SEEK_END), off_t(part)) != 0 { part /= 2 }
             }
         }
     }
 #else
-    /// Elsewhere there is none.
+    /// Not available on this system.
     public final class SmallDisk {
         public let path = ""
         public static let isPossible = false

@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// A program that a test started, with what it writes.
+/// A program started by a test, and its output.
 ///
-/// It is killed when the last reference goes. Thread-safe. The proof for `@unchecked Sendable`: the state is read and
-/// written with the lock held.
+/// It is killed when its last reference is released. Thread-safe. `@unchecked Sendable`: the state is guarded by
+/// `lock`.
 package final class ChildProcess: @unchecked Sendable {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
@@ -20,14 +20,14 @@ package final class ChildProcess: @unchecked Sendable {
     private struct Stream {
         var bytes: [UInt8] = []
         var isOpen = true
-        /// What ``waitForErrorLine(containing:)`` has looked at.
+        /// The part of the errors that ``waitForErrorLine(containing:)`` has searched.
         var searched = 0
     }
 
-    /// How long a test waits for something before it fails, in milliseconds. Never waited for when all is well.
+    /// How long a test waits for an event before it fails, in milliseconds. Not reached in a successful run.
     private static let patienceMilliseconds: Int64 = 120_000
 
-    /// What tells a sanitizer how to report: nobody may be there to read of leaks.
+    /// The sanitizer options of this process, for its child processes.
     package static var sanitizerOptions: [String] {
         ["ASAN_OPTIONS", "TSAN_OPTIONS"].compactMap { (name: String) -> String? in
             getenv(name).map { "\(name)=\(String(cString: $0))" }
@@ -36,16 +36,16 @@ package final class ChildProcess: @unchecked Sendable {
 
     /// Starts a program.
     /// - Parameters:
-    ///   - program: a path, or a name that is looked for in PATH.
-    ///   - input: what it reads from its standard input.
-    ///   - environment: instead of this process' environment, but for ``sanitizerOptions``.
-    ///   - directory: where it runs.
-    ///   - passing: what is its descriptor 3.
+    ///   - program: a path, or a name that is searched in PATH.
+    ///   - input: the standard input of the program.
+    ///   - environment: replaces this process's environment, except for ``sanitizerOptions``.
+    ///   - directory: the working directory.
+    ///   - passing: the descriptor passed as descriptor 3.
     package convenience init(
         _ program: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String]? = nil,
         directory: String? = nil, passing: Int32? = nil
     ) throws {
-        // `env -C` changes the directory where posix_spawn cannot.
+        // `env -C` changes the directory on systems where posix_spawn cannot.
         let command = (directory.map { ["env", "-C", $0] } ?? []) + [program] + arguments
         try self.init(
             command: command.map { Array($0.utf8) }, input: input, environment: environment, passing: passing)
@@ -54,7 +54,7 @@ package final class ChildProcess: @unchecked Sendable {
     /// Starts a program whose arguments need not be UTF-8.
     /// - Parameters:
     ///   - command: the program and its arguments.
-    ///   - outputPath: what its standard output is; nil where this process reads it.
+    ///   - outputPath: the file for the standard output; nil to read it in this process.
     package init(
         command: [[UInt8]], input: [UInt8] = [], environment: [String]? = nil, outputPath: String? = nil,
         passing: Int32? = nil
@@ -67,7 +67,7 @@ package final class ChildProcess: @unchecked Sendable {
         let file = outputPath.map { open($0, O_WRONLY | O_NOCTTY | O_CLOEXEC) }
         defer { if let file { close(file) } }
         if let file { start.descriptors[1] = file }
-        // Connections and pipes of other tests must not stay open because a program here has them too.
+        // Connections and pipes of other tests must not be kept open by a program started here.
         start.closesBelow = Self.descriptorsMax
         do { pid = try start.start() } catch { throw Failure(description: "cannot \(error)") }
         feed.closeReadEnd()
@@ -92,13 +92,13 @@ package final class ChildProcess: @unchecked Sendable {
         return (end, child.output, child.errors)
     }
 
-    // MARK: What it wrote
+    // MARK: Output
 
     package var outputBytes: [UInt8] { lock.withLock { streams[0].bytes } }
     package var output: String { String(decoding: outputBytes, as: UTF8.self) }
     package var errors: String { lock.withLock { String(decoding: streams[1].bytes, as: UTF8.self) } }
 
-    /// The next line on its standard error that contains `text`, waiting for it. Lines before it are skipped.
+    /// Waits for the next line on standard error that contains `text`, and returns it. Earlier lines are skipped.
     package func waitForErrorLine(containing text: String) throws -> String {
         try lock.withLock { () throws(Failure) in
             while true {
@@ -118,7 +118,7 @@ package final class ChildProcess: @unchecked Sendable {
         }
     }
 
-    /// Waits until what it wrote on its standard output fulfils a condition.
+    /// Waits until the standard output fulfils a condition.
     package func waitForOutput(_ condition: (String) -> Bool) throws {
         try lock.withLock { () throws(Failure) in
             while true {
@@ -133,11 +133,11 @@ package final class ChildProcess: @unchecked Sendable {
         }
     }
 
-    // MARK: Its end
+    // MARK: End
 
     package func send(signal: Int32) { if lock.withLock({ end == nil }) { kill(pid, signal) } }
 
-    /// Waits until it has ended and all it wrote is read.
+    /// Waits until the program has ended and all its output was read.
     @discardableResult
     package func waitForExit() throws -> ProcessEnd {
         try lock.withLock { () throws(Failure) in
@@ -151,10 +151,10 @@ package final class ChildProcess: @unchecked Sendable {
         }
     }
 
-    /// Whether it has ended, without waiting.
+    /// Whether the program has ended. Does not wait.
     package func hasEnded() -> Bool { lock.withLock { end != nil } }
 
-    /// Kills it with SIGKILL and waits for its end.
+    /// Kills the program with SIGKILL, and waits for its end.
     package func killNow() {
         send(signal: SIGKILL)
         _ = try? waitForExit()
@@ -181,16 +181,16 @@ package final class ChildProcess: @unchecked Sendable {
         }
     }
 
-    // MARK: Starting it
+    // MARK: Start
 
-    /// More than the tests have open, and fewer than the system allows.
+    /// More descriptors than the tests have open, and fewer than the system allows.
     private static let descriptorsMax = Int32(
         min(ResourceLimit.openFiles.read()?.rlim_cur ?? 256, 4096))
 }
 
-/// One pipe. Each end is closed once.
+/// A pipe. Each end is closed once.
 ///
-/// The proof for `@unchecked Sendable`: each end is used by one thread.
+/// `@unchecked Sendable`: each end is used by one thread.
 private final class Pipe: @unchecked Sendable {
     let readEnd: Int32
     let writeEnd: Int32
@@ -222,7 +222,7 @@ private final class Pipe: @unchecked Sendable {
         isWriteEndOpen = false
     }
 
-    /// What can be read; nil at the end.
+    /// Returns available bytes; nil at the end.
     func read() -> [UInt8]? {
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {

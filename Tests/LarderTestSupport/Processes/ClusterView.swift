@@ -5,7 +5,7 @@ package struct ClusterView: Sendable {
         /// The port that it announces to clients.
         package var port: Int
         package var flags: Set<String>
-        /// The id of its primary, for a replica.
+        /// The ID of the primary, for a replica.
         package var primary: String?
         package var epoch: Int
         package var slots: [ClosedRange<Int>]
@@ -29,15 +29,15 @@ package struct ClusterView: Sendable {
         }
     }
 
-    /// The node that was asked.
+    /// The node that sent the reply.
     package var own: Node? { nodes.first { $0.flags.contains("myself") } }
 
-    /// Who owns which slots, in a form that is the same for all nodes that agree.
+    /// The owners of the slots, in a form that is equal for all nodes that agree.
     package var owners: [String: [ClosedRange<Int>]] {
         Dictionary(nodes.filter { !$0.slots.isEmpty }.map { ($0.id, $0.slots) }) { $0 + $1 }
     }
 
-    /// `5`, `5-9`; nil for slots that are being moved, which stand in brackets.
+    /// Parses `5` or `5-9`; nil for slots that are being moved, which are in brackets.
     private static func range(_ word: String) -> ClosedRange<Int>? {
         let bounds = word.split(separator: "-").map { Int($0) }
         guard let first = bounds.first ?? nil, let last = bounds.last ?? nil, first <= last else { return nil }
@@ -45,11 +45,11 @@ package struct ClusterView: Sendable {
     }
 }
 
-/// The slots that keys of a cluster belong to.
+/// Computes the slots of keys in a cluster.
 package enum ClusterSlot {
     package static let count = 16_384
 
-    /// The slot of a key: of what stands in its first braces, where that is not empty.
+    /// The slot of a key: of the text in its first braces, if that is not empty.
     package static func of(_ key: String) -> Int {
         var bytes = Array(key.utf8)[...]
         if let open = bytes.firstIndex(of: UInt8(ascii: "{")),
@@ -57,7 +57,7 @@ package enum ClusterSlot {
         {
             bytes = bytes[(open + 1)..<close]
         }
-        // CRC-16/XMODEM, as the specification of Redis Cluster says.
+        // CRC-16/XMODEM, as specified for Redis Cluster.
         var sum: UInt16 = 0
         for byte in bytes {
             sum ^= UInt16(byte) << 8

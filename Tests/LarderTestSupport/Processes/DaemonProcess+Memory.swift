@@ -1,13 +1,13 @@
 import LarderPlatform
 
 extension DaemonProcess {
-    /// What the daemon has in memory now, in bytes; nil where the system has no /proc to tell it.
+    /// The current resident memory of the daemon, in bytes; nil if the system has no /proc.
     package var residentBytes: Int? { status("VmRSS:") }
 
-    /// The most it had in memory since it started, or since ``forgetPeak()``, in bytes; nil where nothing tells it.
+    /// The peak resident memory since the start or ``forgetPeak()``, in bytes; nil if it is unknown.
     package var peakResidentBytes: Int? { status("VmHWM:") }
 
-    /// From now on the peak begins at what is in memory now.
+    /// Resets the peak to the current value.
     package func forgetPeak() {
         let file = open("/proc/\(process.pid)/clear_refs", O_WRONLY)
         guard file >= 0 else { return }
@@ -15,7 +15,7 @@ extension DaemonProcess {
         close(file)
     }
 
-    /// A line of /proc/PID/status, in bytes.
+    /// Returns a line of /proc/PID/status, in bytes.
     private func status(_ name: String) -> Int? {
         guard let file = fopen("/proc/\(process.pid)/status", "r") else { return nil }
         defer { fclose(file) }

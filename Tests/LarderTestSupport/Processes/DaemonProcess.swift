@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// A `larderd` as a process of its own, on a larder and a socket of its own. It is killed when the last reference goes.
+/// A `larderd` process with its own larder and socket. It is killed when its last reference is released.
 package final class DaemonProcess {
     package let larder: String
     package let socketPath: String
@@ -10,12 +10,12 @@ package final class DaemonProcess {
 
     /// Starts a daemon and waits until it serves.
     /// - Parameters:
-    ///   - options: besides `--dir` and `--socket`.
-    ///   - place: where `larder` and `socket` are made; a directory of its own where nil.
+    ///   - options: in addition to `--dir` and `--socket`.
+    ///   - place: the directory for `larder` and `socket`; nil for a new one.
     ///   - wrapper: a command that starts the rest of its command line, such as `["prlimit", "--fsize=1000"]`.
-    ///   - faults: what its calls on the larder's files are to meet.
-    ///   - passing: what is its descriptor 3.
-    ///   - ready: what stands in the line of its log that is waited for.
+    ///   - faults: the faults for its calls on the larder's files.
+    ///   - passing: the descriptor passed as descriptor 3.
+    ///   - ready: the text of the log line to wait for.
     package init(
         _ options: [String] = [], in place: TemporaryDirectory? = nil, wrapper: [String] = [],
         faults: FaultControl? = nil, passing: Int32? = nil, ready: String = " info larderd "
@@ -24,9 +24,9 @@ package final class DaemonProcess {
         self.directory = directory
         larder = directory.path + "/larder"
         socketPath = directory.path + "/socket"
-        // `env` starts it, so that nothing else, such as what stands in `wrapper`, has the library.
+        // `env` starts it, so that nothing else, such as a program in `wrapper`, loads the library.
         let preload = try faults.map { ["env"] + (try $0.environment()) } ?? []
-        // Its default depends on the file system where the test happens to run.
+        // The default depends on the file system on which the test happens to run.
         let disk = options.contains("--max-disk") ? [] : ["--max-disk", "none"]
         let command =
             wrapper + preload + [try Self.program()] + ["--dir", larder, "--socket", socketPath]
@@ -39,17 +39,17 @@ package final class DaemonProcess {
 
     package func connect() throws -> SocketClient { try SocketClient(socketPath) }
 
-    /// SIGTERM, and waits for the end.
+    /// Sends SIGTERM, and waits for the end.
     @discardableResult
     package func stop() throws -> ProcessEnd {
         process.send(signal: SIGTERM)
         return try process.waitForExit()
     }
 
-    /// SIGKILL, and waits for the end.
+    /// Sends SIGKILL, and waits for the end.
     package func kill() { process.killNow() }
 
-    /// Where the built `larderd` is: beside the program of the tests.
+    /// The path of the built `larderd`, next to the test program.
     package static func program(_ name: String = "larderd") throws -> String {
         let tests = ownProgram
         guard let slash = tests.lastIndex(of: "/") else {
@@ -72,7 +72,7 @@ package final class DaemonProcess {
         return words[...min(bundle, words.count - 1)].joined(separator: "/")
     }
 
-    /// Runs larderd to its end, for what does not serve.
+    /// Runs larderd to its end, for options that do not serve.
     package static func run(_ arguments: [String], environment: [String]? = nil, directory: String? = nil) throws -> (
         end: ProcessEnd, output: String, errors: String
     ) {

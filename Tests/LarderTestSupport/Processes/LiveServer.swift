@@ -1,5 +1,5 @@
-/// A server as a process that the same test runs with: redis-server, which shows that the test asks for what Redis does, and
-/// larderd, with one event loop and with several.
+/// A server process for tests that run with several servers: redis-server, which proves that a test requires only the
+/// behaviour of Redis, and larderd, with one event loop and with several.
 // swift-format-ignore: AmbiguousTrailingClosureOverload
 package enum LiveServer: String, CaseIterable, CustomStringConvertible, Sendable {
     case redis, larderd
@@ -7,7 +7,7 @@ package enum LiveServer: String, CaseIterable, CustomStringConvertible, Sendable
 
     package var description: String { rawValue }
 
-    /// Runs `body` with the path of a server's socket. The other form is for a body that awaits something.
+    /// Runs `body` with the path of a server's socket. There is another form for a body that awaits.
     package func run(_ body: (String) throws -> Void) throws {
         let server = try start()
         try body(server.socketPath)
@@ -27,7 +27,7 @@ package enum LiveServer: String, CaseIterable, CustomStringConvertible, Sendable
             let server = try RedisProcess()
             return (server.socketPath, { withExtendedLifetime(server) {} })
         case .larderd, .larderdOnFourThreads:
-            // As in Redis, nothing expires by itself.
+            // As in Redis, entries have no default lifetime.
             let daemon = try DaemonProcess(["--policy", "never"] + (self == .larderd ? [] : ["--threads", "4"]))
             return (daemon.socketPath, { try daemon.stop() })
         }

@@ -1,24 +1,25 @@
 import LarderPlatform
 
 extension RedisCluster {
-    // MARK: Nodes that go and come back
+    // MARK: Stopping and restarting nodes
 
-    /// SIGKILL, and waits for the end.
+    /// Sends SIGKILL, and waits for the end.
     package func kill(_ node: Int) { servers[node].kill() }
 
-    /// SIGSTOP: the node takes what is sent to it and says nothing.
+    /// Sends SIGSTOP: the node accepts requests and does not reply.
     package func freeze(_ node: Int) { servers[node].freeze() }
 
-    /// SIGCONT. A node whose place another has taken believes for a moment that it still has it: ``waitUntilReady()``.
+    /// Sends SIGCONT. A node that has been replaced briefly believes that it is still in charge: see
+    /// ``waitUntilReady()``.
     package func thaw(_ node: Int) { servers[node].thaw() }
 
-    /// Starts a killed node again, at its port and with its files. It announces the same port as before.
+    /// Restarts a killed node, at its port and with its files. It announces the same port as before.
     package func restart(_ node: Int) throws {
         let port = announced.value[node]
         try servers[node].restart(port == servers[node].port ? [] : ["--cluster-announce-port", "\(port)"])
     }
 
-    /// Kills all nodes and starts them again. What they stored is gone unless the cluster is durable.
+    /// Kills all nodes and restarts them. Their data is lost unless the cluster is durable.
     package func restartAll() throws {
         for node in nodes { kill(node) }
         for node in nodes { try restart(node) }
@@ -26,7 +27,8 @@ extension RedisCluster {
 
     // MARK: Waiting
 
-    /// Waits until all nodes that run agree on who serves which slots, none of these has failed, and replicas are in step.
+    /// Waits until all running nodes agree on the owners of the slots, none of which has failed, and replicas are in
+    /// sync.
     package func waitUntilReady() throws {
         try wait("the cluster is ready") {
             var owners: [[String: [ClosedRange<Int>]]] = []
@@ -47,8 +49,8 @@ extension RedisCluster {
         }
     }
 
-    /// Waits until another node than `old` serves a slot, and all that run agree on it.
-    /// - Returns: the node.
+    /// Waits until another node than `old` serves a slot, and all running nodes agree on it.
+    /// - Returns: the new node.
     @discardableResult
     package func waitForFailover(ofSlot slot: Int, from old: Int) throws -> Int {
         try wait("another node than \(old) serves slot \(slot)") {
@@ -65,7 +67,7 @@ extension RedisCluster {
         try wait("node \(node) is a replica") { try view(node).own?.isPrimary == false }
     }
 
-    /// Asks until it is so. A node that does not answer yet is no error.
+    /// Polls until the condition holds. A node that does not reply yet is not an error.
     func wait(_ what: String, _ isSo: () throws -> Bool) throws {
         let end = MonotonicClock.milliseconds() + 120_000
         while (try? isSo()) != true {
@@ -80,17 +82,17 @@ extension RedisCluster {
 
     // MARK: Slots
 
-    /// Stages of a slot's move at which something may be done.
+    /// Stages of a slot's move at which a test may act.
     package enum MoveStage: Sendable {
-        /// Both ends know of it, and all keys are still at the old one.
+        /// Both ends know of the move, and all keys are still at the old node.
         case begun
-        /// Half of the keys are at the new one: for the others ASK, for several at once TRYAGAIN.
+        /// Half of the keys are at the new node: the others get ASK, several at once TRYAGAIN.
         case halfway
-        /// All keys are at the new one, and the old one still owns the slot.
+        /// All keys are at the new node, and the old one still owns the slot.
         case emptied
     }
 
-    /// Moves a slot with its keys to another primary, while clients go on.
+    /// Moves a slot with its keys to another primary, while clients continue.
     /// - Parameter pause: called at each stage.
     package func moveSlot(_ slot: Int, to target: Int, pause: (MoveStage) throws -> Void = { _ in }) throws {
         let source = try primary(ofSlot: slot)
@@ -103,7 +105,7 @@ extension RedisCluster {
         try pause(.halfway)
         try migrate(slot, from: source, to: target, count: .max)
         try pause(.emptied)
-        // The new owner first: the old one would otherwise point at somebody who does not know.
+        // The new owner first: otherwise the old one would redirect to a node that does not know of the move.
         for node in [target, source] { try ok(node, ["CLUSTER", "SETSLOT", "\(slot)", "NODE", ids[target]]) }
         for node in upNodes where node != target && node != source {
             guard try view(node).own?.isPrimary == true else { continue }
@@ -120,7 +122,7 @@ extension RedisCluster {
             left -= keys.count
             let words = ["MIGRATE", "127.0.0.1", "\(servers[target].port)", "", "0", "5000", "KEYS"]
             let answer = try servers[source].connect().call(encodeRequest(words.map { Array($0.utf8) } + keys))
-            // NOKEY: it was removed meanwhile.
+            // NOKEY: the key was removed in the meantime.
             guard answer.starts(with: "+OK".utf8) || answer.starts(with: "+NOKEY".utf8) else {
                 throw ChildProcess.Failure(description: "MIGRATE: \(String(decoding: answer, as: UTF8.self))")
             }
@@ -129,8 +131,8 @@ extension RedisCluster {
 
     // MARK: Addresses
 
-    /// Lets nodes announce other ports than those they listen at, such as those of proxies: clients are led there by
-    /// MOVED and by the map of slots. Waits until all nodes say so.
+    /// Makes nodes announce other ports than those they listen on, such as the ports of proxies, to which MOVED and the
+    /// slot map then lead clients. Waits until all nodes do so.
     package func announce(ports: [Int]) throws {
         for (node, port) in zip(nodes, ports) {
             try ok(node, ["CONFIG", "SET", "cluster-announce-port", "\(port)"])

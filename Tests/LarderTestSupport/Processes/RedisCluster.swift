@@ -1,28 +1,28 @@
 import LarderPlatform
 
-/// A cluster of `redis-server` or `valkey-server` on 127.0.0.1, in directories of its own. All its processes end with it.
+/// A cluster of `redis-server` or `valkey-server` on 127.0.0.1, in directories of its own. Its processes end with it.
 ///
-/// Nodes are numbered from 0; at first the primaries, then the replicas, dealt out in turn. What is asked of a node goes
-/// over its Unix-domain socket, past proxies and announced addresses.
+/// Nodes are numbered from 0: first the primaries, then the replicas in turn. Calls to a node use its Unix-domain
+/// socket, bypassing proxies and announced addresses.
 ///
-/// Thread-safe: what may change is asked of the nodes each time.
+/// Thread-safe: mutable state is requested from the nodes each time.
 package final class RedisCluster: Sendable {
-    /// For `.enabled(if:)`: whether there is a server to start.
+    /// Whether a server is available, for `.enabled(if:)`.
     package static var isAvailable: Bool { !RedisProcess.programs.isEmpty }
 
     package let servers: [RedisProcess]
-    /// The ids of the nodes, which they keep.
+    /// The IDs of the nodes, which are constant.
     package let ids: [String]
-    /// The ports that they announce.
+    /// The ports that the nodes announce.
     let announced: Guarded<[Int]>
 
     /// Starts a cluster, and waits until it serves.
     /// - Parameters:
-    ///   - primaries: at least 1; below 3 no failover happens by itself.
-    ///   - replicas: all together.
-    ///   - settings: more words of each node's command line.
-    ///   - isDurable: what a node acknowledged survives its SIGKILL.
-    ///   - nodeTimeoutMilliseconds: for how long a node may be silent before others think of taking over.
+    ///   - primaries: at least 1; automatic failover needs 3.
+    ///   - replicas: the total number of replicas.
+    ///   - settings: additional options for each node.
+    ///   - isDurable: whether acknowledged writes survive SIGKILL.
+    ///   - nodeTimeoutMilliseconds: how long a node may be silent before others consider a failover.
     ///   - program: the server's program.
     package init(
         primaries: Int = 3, replicas: Int = 0, settings: [String] = [], isDurable: Bool = false,
@@ -35,9 +35,9 @@ package final class RedisCluster: Sendable {
                 "--cluster-replica-validity-factor", "0", "--cluster-migration-barrier", "100",
                 "--cluster-announce-ip", "127.0.0.1", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period",
                 "1",
-                // Links of nodes to each other come from here, so that a proxy tells them from clients.
+                // Connections between nodes use this address, so that a proxy can distinguish them from clients.
                 "--bind-source-addr", Self.sourceAddress,
-                // In protected mode all but 127.0.0.1 is refused. No other machine can reach it all the same.
+                // In protected mode only 127.0.0.1 is allowed. Other machines still cannot reach it.
                 "--protected-mode", "no",
             ] + (isDurable ? ["--appendonly", "yes", "--appendfsync", "no"] : []) + settings
         servers = try (0..<(primaries + replicas)).map { _ in try Self.start(settings, program) }
@@ -47,10 +47,10 @@ package final class RedisCluster: Sendable {
         try waitUntilReady()
     }
 
-    /// Where connections of nodes to each other come from.
+    /// The source address of connections between nodes.
     package static let sourceAddress = "127.0.0.2"
 
-    /// Another process may take a port between the look at it and the start.
+    /// Another process may take a port between the check and the start.
     private static func start(_ settings: [String], _ program: String) throws -> RedisProcess {
         var triesLeft = 20
         while true {
@@ -72,7 +72,7 @@ package final class RedisCluster: Sendable {
                 try ok(number, ["CLUSTER", "ADDSLOTSRANGE", "\(first)", "\(end - 1)"])
             }
         }
-        // Not before all have their epochs: who has been met takes none any more.
+        // Only after all have their epochs, because a node that has been met accepts none.
         for number in nodes {
             for other in nodes where other != number {
                 try ok(number, ["CLUSTER", "MEET", "127.0.0.1", "\(servers[other].port)"])
@@ -80,33 +80,33 @@ package final class RedisCluster: Sendable {
         }
         for number in nodes.dropFirst(primaries) {
             let primary = (number - primaries) % primaries
-            // Unknown until both have met.
+            // It is unknown until both have met.
             try wait("node \(number) becomes a replica") {
                 try call(number, ["CLUSTER", "REPLICATE", ids[primary]]).starts(with: "+OK".utf8)
             }
         }
     }
 
-    // MARK: Where it is
+    // MARK: Addresses
 
     package var nodes: Range<Int> { servers.indices }
 
-    /// The addresses of all nodes themselves, as a URL has them.
+    /// The addresses of all nodes themselves, as used in a URL.
     package var seeds: String { servers.map { "127.0.0.1:\($0.port)" }.joined(separator: ",") }
     package var url: String { "redis+cluster://\(seeds)" }
 
-    /// The node that listens at a port, or announces it.
+    /// The node that listens on a port, or announces it.
     package func node(announcing port: Int) -> Int? {
         announced.value.firstIndex(of: port) ?? servers.firstIndex { $0.port == port }
     }
 
     // MARK: Commands
 
-    /// Sends a command to a node, and returns the reply as the bytes it is. Throws where the node is down, and after
-    /// five seconds without an answer, as of a frozen node.
+    /// Sends a command to a node, and returns the raw reply. Throws if the node is down, and after five seconds without
+    /// a reply, for example from a frozen node.
     package func call(_ node: Int, _ words: [String]) throws -> [UInt8] { try Self.call(servers[node], words) }
 
-    /// As ``call(_:_:)-(_,[String])``, for a line of words; the reply as text.
+    /// Like ``call(_:_:)-(_,[String])``, for a line of words; returns the reply as text.
     package func call(_ node: Int, _ line: String) throws -> String {
         String(decoding: try call(node, line.split(separator: " ").map(String.init)), as: UTF8.self)
     }
@@ -132,17 +132,17 @@ package final class RedisCluster: Sendable {
         }
     }
 
-    /// The text of a reply that is a bulk string, such as that to `INFO`.
+    /// Returns the text of a reply that is a bulk string, such as that of `INFO`.
     package func text(_ node: Int, _ words: [String]) throws -> String { try Self.text(servers[node], words) }
 
-    // MARK: Who is what
+    // MARK: Roles
 
     package func view(_ node: Int) throws -> ClusterView { ClusterView(try text(node, ["CLUSTER", "NODES"])) }
 
-    /// The nodes that run and are not frozen.
+    /// The nodes that are running and not frozen.
     package var upNodes: [Int] { nodes.filter { servers[$0].isUp } }
 
-    /// Which node serves a slot: of those that run and think so, the one with the highest epoch.
+    /// The node that serves a slot: of the running nodes that claim it, the one with the highest epoch.
     package func primary(ofSlot slot: Int) throws -> Int {
         let claims = upNodes.compactMap { node -> (node: Int, epoch: Int)? in
             guard let own = try? view(node).own, own.isPrimary, own.owns(slot) else { return nil }
@@ -161,7 +161,7 @@ package final class RedisCluster: Sendable {
         upNodes.filter { replica in (try? view(replica).own?.primary) == ids[node] }
     }
 
-    /// A key of a slot that a node serves.
+    /// Returns a key in a slot that a node serves.
     package func key(on node: Int, prefix: String = "key") throws -> String {
         guard let own = try view(node).own else { throw ChildProcess.Failure(description: "node \(node) is new") }
         var number = 0

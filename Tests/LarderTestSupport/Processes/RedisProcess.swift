@@ -1,16 +1,15 @@
 import LarderPlatform
 
-/// A `redis-server` on a socket of its own, which replies are compared with, or which is an origin behind larders.
+/// A `redis-server` with its own socket, as a reference for replies or as an origin.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the process is read and replaced with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the process is guarded by `lock`.
 package final class RedisProcess: @unchecked Sendable {
-    /// What such servers are called, Valkey among them, as far as they are installed. `LARDER_ORIGIN_SERVER` names one that
-    /// takes the place of all.
+    /// The installed server programs, including Valkey. `LARDER_ORIGIN_SERVER` names one that replaces all.
     package static let programs: [String] =
         TestSetting.originServer.text.map { [$0] } ?? ["redis-server", "valkey-server"].filter(isInPath)
 
     package let socketPath: String
-    /// Where it listens for TCP at 127.0.0.1; 0: nowhere.
+    /// The TCP port on 127.0.0.1; 0 for none.
     package let port: Int
     private let directory: TemporaryDirectory
     private let command: [String]
@@ -19,9 +18,9 @@ package final class RedisProcess: @unchecked Sendable {
     private var frozen = false
 
     /// - Parameters:
-    ///   - settings: more words of its command line.
-    ///   - port: where it listens for TCP besides; 0: nowhere.
-    ///   - program: the server's program; nil: the first of ``programs``.
+    ///   - settings: additional options.
+    ///   - port: the additional TCP port; 0 for none.
+    ///   - program: the server's program; nil for the first of ``programs``.
     package init(_ settings: [String] = [], port: Int = 0, program: String? = nil) throws {
         let program = program ?? Self.programs.first ?? "redis-server"
         directory = try TemporaryDirectory(inMemory: true)
@@ -45,10 +44,10 @@ package final class RedisProcess: @unchecked Sendable {
 
     package func connect() throws -> SocketClient { try SocketClient(socketPath) }
 
-    /// The process runs and is not frozen.
+    /// Whether the process is running and not frozen.
     package var isUp: Bool { lock.withLock { !frozen && !process.hasEnded() } }
 
-    /// SIGKILL, and waits for the end.
+    /// Sends SIGKILL, and waits for the end.
     package func kill() {
         lock.withLock {
             process.killNow()
@@ -56,7 +55,7 @@ package final class RedisProcess: @unchecked Sendable {
         }
     }
 
-    /// SIGSTOP: it takes connections and requests, and says nothing, until ``thaw()``.
+    /// Sends SIGSTOP: the server accepts connections and requests, and does not reply, until ``thaw()``.
     package func freeze() {
         lock.withLock {
             process.send(signal: SIGSTOP)
@@ -71,8 +70,8 @@ package final class RedisProcess: @unchecked Sendable {
         }
     }
 
-    /// Starts it again after ``kill()``, at the same places and with the same files.
-    /// - Parameter settings: more words of its command line, this time.
+    /// Restarts the server after ``kill()``, at the same addresses and with the same files.
+    /// - Parameter settings: additional options, for this start.
     package func restart(_ settings: [String] = []) throws {
         try lock.withLock {
             process.killNow()
@@ -83,7 +82,7 @@ package final class RedisProcess: @unchecked Sendable {
         try waitUntilListening()
     }
 
-    /// It answers once it listens, which takes some milliseconds.
+    /// Waits until it listens, which takes some milliseconds.
     private func waitUntilListening() throws {
         let started = lock.withLock { process }
         while (try? SocketClient(socketPath)) == nil {

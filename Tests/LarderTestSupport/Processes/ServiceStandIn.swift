@@ -1,11 +1,11 @@
 import LarderPlatform
 
-/// Stands in for systemd: a listening socket that outlives the daemons to which it is passed (`LISTEN_FDS`), and a socket
-/// for what they tell (`NOTIFY_SOCKET`).
+/// A stand-in for systemd: a listening socket that outlives the daemons to which it is passed (`LISTEN_FDS`), and a
+/// socket for their notifications (`NOTIFY_SOCKET`).
 ///
 /// Its files are in the directory of the daemons. Single owner: one thread at a time.
 package final class ServiceStandIn {
-    /// Where the daemons' clients connect.
+    /// The socket to which the daemons' clients connect.
     package let socketPath: String
     /// The value of `NOTIFY_SOCKET`.
     package let notifyName: String
@@ -13,7 +13,7 @@ package final class ServiceStandIn {
     private let notifications: Int32
     private let place: TemporaryDirectory
 
-    /// - Parameter isAbstract: whether daemons tell what they tell in Linux' abstract namespace.
+    /// - Parameter isAbstract: whether `NOTIFY_SOCKET` is in Linux's abstract namespace.
     package init(in place: TemporaryDirectory, isAbstract: Bool = false) throws {
         self.place = place
         socketPath = place.path + "/passed"
@@ -30,13 +30,13 @@ package final class ServiceStandIn {
         close(notifications)
     }
 
-    /// A command that starts the rest of its command line with these variables, `LISTEN_PID` being its own number.
+    /// A command that starts the rest of its command line with these variables and with its own pid as `LISTEN_PID`.
     package static func environment(_ variables: [String]) -> [String] {
         let names = variables.map { "export \($0.replacing("PID=$$", with: "PID=\"$$\"")); " }.joined()
         return ["sh", "-c", names + "exec \"$0\" \"$@\""]
     }
 
-    /// Starts a daemon with the listening socket, and waits until it has said that it serves.
+    /// Starts a daemon with the listening socket, and waits until it reports that it serves.
     package func start(_ options: [String] = [], variables: [String] = [], faults: FaultControl? = nil) throws
         -> DaemonProcess
     {
@@ -47,10 +47,10 @@ package final class ServiceStandIn {
         return daemon
     }
 
-    /// How long a test waits before it fails, in milliseconds. Never waited for when all is well.
+    /// How long a test waits before it fails, in milliseconds. Not reached in a successful run.
     private static let patienceMilliseconds: Int32 = 120_000
 
-    /// What is told next.
+    /// Returns the next notification.
     package func told() throws -> String {
         var entry = pollfd(fd: notifications, events: Int16(POLLIN), revents: 0)
         guard poll(&entry, 1, Self.patienceMilliseconds) > 0 else {
@@ -61,7 +61,7 @@ package final class ServiceStandIn {
         return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
     }
 
-    /// The next message with this line; those before it are skipped.
+    /// Returns the next notification with this line; earlier ones are skipped.
     package func told(_ line: String) throws -> String {
         while true {
             let text = try told()

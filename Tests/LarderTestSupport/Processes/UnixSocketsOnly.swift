@@ -1,7 +1,7 @@
-/// Runs a program that can make no sockets but Unix-domain ones: a system call filter as that of systemd's
+/// Runs a program that can create only Unix-domain sockets, with a system call filter like that of systemd's
 /// `RestrictAddressFamilies=AF_UNIX`.
 package enum UnixSocketsOnly {
-    /// Goes before the program and its arguments.
+    /// The command to put before the program and its arguments.
     package static let wrapper = ["python3", "-c", program]
 
     private static let program = """

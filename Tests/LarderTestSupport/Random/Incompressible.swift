@@ -5,7 +5,7 @@ package enum Incompressible {
         return (0..<(3 << 17)).map { _ in random.next() }
     }()
 
-    /// Bytes that LevelDB cannot compress, up to 2 MiB of them. Two values may have the same bytes in other places.
+    /// Returns up to 2 MiB of bytes that LevelDB cannot compress. Two values may share bytes at different offsets.
     package static func bytes(count: Int, _ random: inout SeededGenerator) -> [UInt8] {
         pool.withUnsafeBytes { pool in
             let start = random.below(pool.count - count)

@@ -1,8 +1,8 @@
-// Random numbers that can be had again.
+// Reproducible random numbers.
 
 import LarderPlatform
 
-/// SplitMix64: small, fast, and the same numbers for the same seed on every platform.
+/// SplitMix64: small, fast, and with the same numbers for the same seed on every platform.
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
@@ -34,8 +34,8 @@ extension SeededGenerator {
     }
 }
 
-/// The seed for a random test: `LARDER_SEED` of the environment, else a random one. Prints it, so that a failure can be
-/// had again.
+/// Returns the seed for a random test: `LARDER_SEED` from the environment, or a random one. Prints it, so that a
+/// failure can be reproduced.
 package func testSeed(_ test: String = #function) -> UInt64 {
     let seed = TestSetting.seed.number(UInt64.self) ?? UInt64.random(in: .min ... .max)
     print("\(test): LARDER_SEED=\(seed)")

@@ -1,14 +1,14 @@
 import LarderPlatform
 import LarderRESP
 
-/// As much of a daemon as the client's calls need: entries in memory that never expire, and canned answers for what
-/// only a larder knows. In RESP3.
+/// A minimal daemon for the client's calls: entries in memory that never expire, and canned replies for Larder's own
+/// commands. In RESP3.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `entries` is touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: `entries` is guarded by `lock`.
 package final class FakeLarder: @unchecked Sendable {
     private let lock = Lock()
     private var entries: [[UInt8]: [UInt8]] = [:]
-    /// How many keys a `SCAN` gives at once.
+    /// The number of keys per reply of `SCAN`.
     private let scanCount: Int
 
     package init(scanCount: Int = 2) { self.scanCount = scanCount }
@@ -86,7 +86,7 @@ package final class FakeLarder: @unchecked Sendable {
         if let value = entries[key] { output.bulk(value) } else { output.null() }
     }
 
-    /// Entries whose key begins with `own` have 12.345 seconds, all others have no end.
+    /// Entries whose key begins with `own` have 12.345 seconds left, all others do not expire.
     private func timeToLive(of key: [UInt8]) -> Int {
         if entries[key] == nil { return -2 }
         return key.starts(with: "own".utf8) ? 12_345 : -1
@@ -104,7 +104,7 @@ package final class FakeLarder: @unchecked Sendable {
             ], &output)
     }
 
-    /// Cursors are positions among the sorted keys. The pattern is understood only as far as `x*` and none.
+    /// Cursors are positions among the sorted keys. Supports only the pattern `x*` and none.
     private func writeScan(_ arguments: [[UInt8]], _ output: inout ReplyBuffer) {
         let start = Int(String(decoding: arguments[0], as: UTF8.self)) ?? 0
         let pattern = arguments.firstIndex(of: Array("MATCH".utf8)).map { arguments[$0 + 1] }

@@ -1,14 +1,14 @@
 import LarderPlatform
 import LarderRESP
 
-/// A server in this process that answers what a test tells it to. Listens in a directory of its own.
+/// A scripted server in this process. Listens in a directory of its own.
 ///
-/// Every connection has a thread; `HELLO` and `SELECT` are answered like the daemon's unless the test's own answer
-/// comes first.
+/// Every connection has a thread; `HELLO` and `SELECT` are answered like by the daemon unless the test's handler
+/// answers them.
 package final class FakeServer: Sendable {
     package struct Request: Sendable {
         package let words: [[UInt8]]
-        /// Which connection it came on, counted from 0.
+        /// The number of the connection, counted from 0.
         package let connection: Int
 
         package var name: String { words.first.map { String(decoding: $0, as: UTF8.self) } ?? "" }
@@ -17,12 +17,12 @@ package final class FakeServer: Sendable {
 
     package enum Answer: Sendable {
         case bytes([UInt8])
-        /// Each byte in a write of its own.
+        /// Each byte is sent in a separate write.
         case drip([UInt8])
-        /// Bytes, and then the end of the connection.
+        /// The bytes, followed by the end of the connection.
         case last([UInt8])
         case nothing
-        /// What the daemon answers to `HELLO` and `SELECT`; an error for everything else.
+        /// The daemon's reply to `HELLO` and `SELECT`; an error for everything else.
         case standard
 
         package static func text(_ text: String) -> Answer { .bytes(Array(text.utf8)) }
@@ -35,10 +35,10 @@ package final class FakeServer: Sendable {
     private let changed = Condition()
     private let state: State
     private let listener: CInt
-    /// Readable from the moment on when everything is to end.
+    /// Readable once everything must end.
     private let stopPipe: (read: CInt, write: CInt)
 
-    /// What the threads share. The proof for `@unchecked Sendable`: touched only with `lock` held.
+    /// The state shared by the threads. `@unchecked Sendable`: guarded by `lock`.
     private final class State: @unchecked Sendable {
         var requests: [Request] = []
         var threads: [WorkThread] = []
@@ -47,7 +47,7 @@ package final class FakeServer: Sendable {
         var isStopped = false
     }
 
-    /// - Parameter place: the path to listen at, in place of what stands there; nil for one of its own.
+    /// - Parameter place: the path to listen at, replacing an existing file; nil for a new one.
     package init(at place: String? = nil, _ handler: @escaping @Sendable (Request) -> Answer = { _ in .standard })
         throws
     {
@@ -66,12 +66,12 @@ package final class FakeServer: Sendable {
         lock.withLock { state.threads.append(accepting) }
     }
 
-    /// The requests so far, in the order in which they came, without `HELLO`.
+    /// The requests so far, in the order of arrival, without `HELLO`.
     package var requests: [[String]] {
         lock.withLock { state.requests.map(\.text).filter { $0.first != "HELLO" } }
     }
 
-    /// How many connections were made so far.
+    /// The number of connections so far.
     package var connectionCount: Int { lock.withLock { state.connections } }
 
     /// Waits until this side has closed a connection, counted from 0.
@@ -81,14 +81,14 @@ package final class FakeServer: Sendable {
         }
     }
 
-    /// Ends all connections and waits for the threads. Call it at the end of every test.
+    /// Closes all connections and waits for the threads. Call it at the end of every test.
     package func stop() {
         let wasStopped = lock.withLock {
             defer { state.isStopped = true }
             return state.isStopped
         }
         guard !wasStopped else { return }
-        // Closing alone says nothing while a process that another test has just started holds a copy of this end.
+        // Closing alone has no effect while a process that another test has just started holds a copy of this end.
         var byte: UInt8 = 1
         _ = write(stopPipe.write, &byte, 1)
         close(stopPipe.write)
@@ -109,7 +109,7 @@ package final class FakeServer: Sendable {
             }
             let thread = WorkThread(name: "fake-serve") { [self] in
                 serve(descriptor, number)
-                // Another test may just be starting a process, which then holds a copy of the descriptor for a moment:
+                // Another test may just be starting a process, which then briefly holds a copy of the descriptor:
                 // closing alone would not end the connection.
                 shutdown(descriptor, CInt(SHUT_RDWR))
                 close(descriptor)
@@ -136,7 +136,7 @@ package final class FakeServer: Sendable {
         }
     }
 
-    /// Answers. Returns false when the connection is to end.
+    /// Sends the answer. Returns false if the connection must end.
     private func answer(_ request: Request, _ descriptor: CInt) -> Bool {
         switch handler(request) {
         case .bytes(let bytes): return send(bytes, descriptor)
@@ -171,7 +171,7 @@ package final class FakeServer: Sendable {
         return true
     }
 
-    /// Waits until there is something to read. Returns false when everything is to end.
+    /// Waits until there is something to read. Returns false if everything must end.
     private func waitForInput(_ descriptor: CInt) -> Bool {
         var entries = [descriptor, stopPipe.read].map {
             pollfd(fd: $0, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)

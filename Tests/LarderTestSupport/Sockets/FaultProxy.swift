@@ -1,28 +1,30 @@
 import LarderPlatform
 
-/// A TCP proxy in front of servers at 127.0.0.1, with a port for each, that does to their connections what networks do.
+/// A TCP proxy in front of servers at 127.0.0.1, with a port for each, that simulates network faults.
 ///
 /// `cluster.announce(ports: proxy.ports)` leads clients of a cluster through it. Connections from
-/// ``RedisCluster/sourceAddress``, by which nodes replicate, pass untouched: faults are between clients and nodes.
+/// ``RedisCluster/sourceAddress``, which nodes use for replication, are not affected: faults are between clients and
+/// nodes.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all that changes is read and written with the lock held. What a
-/// method changes holds from its return on, for every byte that was not handed over before.
+/// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`. A change takes effect when the method
+/// returns, for all bytes that have not been forwarded.
 package final class FaultProxy: @unchecked Sendable {
-    /// What happens on the way to and from one server.
+    /// The faults on the way to and from one server.
     package struct Fault: Sendable, Equatable {
-        /// Each way, in milliseconds.
+        /// The delay in each direction, in milliseconds.
         package var delay = 0
-        /// Up to so many milliseconds more, anew for each piece. Bytes of one connection keep their order; those of
-        /// different connections overtake each other.
+        /// The maximum additional delay in milliseconds, random for each piece. Bytes of one connection keep their
+        /// order; those of different connections overtake each other.
         package var jitter = 0
-        /// Nothing is handed on; what came is kept and handed on when the fault is over.
+        /// Directions in which nothing is forwarded: bytes are held, and forwarded when the fault is over.
         package var holds: Set<Direction> = []
-        /// What comes is lost. A connection that lost something stays dead to the end of its days: it must not go on
-        /// behind a gap.
+        /// Directions in which bytes are lost. A connection that has lost bytes stays dead, because it must not
+        /// continue after a gap.
         package var loses: Set<Direction> = []
-        /// New connections are closed at once.
+        /// Whether new connections are closed at once.
         package var refuses = false
-        /// Only every second connection has the fault, so that answers on one overtake those on another by all of it.
+        /// Whether only every second connection has the fault, so that replies on one connection overtake those on
+        /// another.
         package var isForEverySecondConnection = false
 
         package init() {}
@@ -59,7 +61,7 @@ package final class FaultProxy: @unchecked Sendable {
 
     package enum Direction: Int, Sendable, CaseIterable { case toServer, toClient }
 
-    /// Where clients connect to, for each server.
+    /// The ports to which clients connect, for each server.
     package let ports: [Int]
     private let servers: [Int]
     private let listeners: [CInt]
@@ -106,7 +108,7 @@ package final class FaultProxy: @unchecked Sendable {
 
     // MARK: Faults
 
-    /// Changes what happens on the way to one server, or to all.
+    /// Sets the fault of one server, or of all.
     package func set(_ fault: Fault, on server: Int? = nil) {
         lock.withLock { for index in server.map({ [$0] }) ?? Array(servers.indices) { faults[index] = fault } }
         wake()
@@ -115,7 +117,7 @@ package final class FaultProxy: @unchecked Sendable {
     package func fault(on server: Int) -> Fault { lock.withLock { faults[server] } }
 
     /// Ends all connections to a server, on both sides.
-    /// - Parameter byReset: as if a machine had restarted; otherwise as if both sides had closed.
+    /// - Parameter byReset: whether to reset them, as after a restart of the machine, instead of closing them.
     package func cut(_ server: Int, byReset: Bool = true) {
         lock.withLock {
             for link in affected(server) { link.close(byReset: byReset) }
@@ -124,7 +126,7 @@ package final class FaultProxy: @unchecked Sendable {
         wake()
     }
 
-    /// One side of each connection to a server hears that the other sends no more; the other way goes on.
+    /// Half-closes each connection to a server in one direction; the other direction continues.
     package func halfClose(_ server: Int, _ direction: Direction) {
         lock.withLock { for link in affected(server) { link.endSending(direction) } }
         wake()
@@ -132,9 +134,9 @@ package final class FaultProxy: @unchecked Sendable {
 
     private func affected(_ server: Int) -> [ProxyLink] { links.filter { $0.server == server && !$0.isExempt } }
 
-    // MARK: What passes
+    // MARK: Connections
 
-    /// Open connections of clients to a server.
+    /// The number of open client connections to a server.
     package func connectionCount(_ server: Int) -> Int { lock.withLock { affected(server).count } }
 
     // MARK: The thread
@@ -168,7 +170,7 @@ package final class FaultProxy: @unchecked Sendable {
         }
     }
 
-    /// A link that was closed meanwhile is skipped: its descriptors may be somebody else's by now.
+    /// Skips a link that was closed in the meantime, because its descriptors may have been reused.
     private func handle(_ entries: [pollfd], _ polled: [ProxyLink]) {
         var bytes = [UInt8](repeating: 0, count: 4096)
         if entries[0].revents != 0 { while read(wakePipe.read, &bytes, bytes.count) == bytes.count {} }

@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Reads lines from a log, which the program under test writes into a pipe.
+/// Reads lines from a log that the program under test writes into a pipe.
 ///
-/// One thread reads. The proof for `@unchecked Sendable`: what changes is of that thread.
+/// One thread reads. `@unchecked Sendable`: mutable state is used by that thread only.
 public final class LogReader: @unchecked Sendable {
     public let writeEnd: Int32
     private let readEnd: Int32
@@ -20,7 +20,7 @@ public final class LogReader: @unchecked Sendable {
 
     public func closeWriteEnd() { close(writeEnd) }
 
-    /// The next line that contains `text`, waiting for it; nil when the log ends without one, or none comes for two minutes.
+    /// Waits for the next line that contains `text`; nil if the log ends without one, or after two minutes.
     public func line(containing text: String) -> String? {
         let deadline = MonotonicClock.milliseconds() + Self.patienceMilliseconds
         while true {

@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// Ports of this machine's 127.0.0.1.
+/// Ports on 127.0.0.1.
 package enum LoopbackPort {
-    /// Listens at a port, of the system's choice where it is 0.
-    /// - Returns: the listening socket, to be closed by the caller, with its port; nil where somebody else has the port.
+    /// Listens on a port; 0 for a port chosen by the system.
+    /// - Returns: the listening socket, which the caller must close, with its port; nil if the port is in use.
     package static func listen(_ port: Int = 0) -> (descriptor: CInt, port: Int)? {
         let descriptor = socket(AF_INET, stream, 0)
         guard descriptor >= 0 else { return nil }
@@ -27,8 +27,8 @@ package enum LoopbackPort {
         return (descriptor, Int(UInt16(bigEndian: address.sin_port)))
     }
 
-    /// A port that nobody listens at, with the port 10,000 above it free as well: nodes of a cluster talk there. Both are
-    /// below the ports that systems give to connections by themselves, so that it is still free after a restart.
+    /// A free port for a cluster node. The port 10,000 above it, which nodes use between each other, is free too. Both
+    /// are below the range from which systems assign ports to connections, so that they are still free after a restart.
     package static func freeWithClusterBus() -> Int {
         while true {
             let port = Int.random(in: 10_000..<22_000)
@@ -38,7 +38,7 @@ package enum LoopbackPort {
         }
     }
 
-    /// A port that nobody listens at.
+    /// A free port.
     package static func free() -> Int {
         guard let (descriptor, port) = listen() else { preconditionFailure("no port of 127.0.0.1 is free") }
         close(descriptor)

@@ -1,27 +1,27 @@
 import LarderPlatform
 
-/// A cable between this machine and a process in a network namespace of its own, which can be pulled out. It and the namespace
-/// are gone when that process is.
+/// A cable between this machine and a process in a network namespace of its own, which can be unplugged. It and the
+/// namespace end with that process.
 ///
-/// Start the process by ``wrapper``. For Linux, root and `ip` of iproute2.
+/// Start the process with ``wrapper``. For Linux, root and `ip` of iproute2.
 package final class NetworkLink: Sendable {
     /// A command that starts the rest of its command line in a network namespace of its own.
     package static let wrapper = ["unshare", "--net"]
 
-    /// Whether it can be had here.
+    /// Whether it is available here.
     package static let isPossible: Bool = {
         guard geteuid() == 0, let process = try? ChildProcess("unshare", ["--net", "sleep", "60"]) else { return false }
         defer { process.killNow() }
         return (try? NetworkLink(to: process.pid)) != nil
     }()
 
-    /// Where the process finds this machine.
+    /// The address of this machine for the process.
     package let address: String
     private let name: String
 
-    /// - Parameter pid: a process that ``wrapper`` started.
+    /// - Parameter pid: a process started with ``wrapper``.
     package init(to pid: pid_t) throws {
-        // Of the range for measurements of networks (RFC 2544), which nobody routes: four addresses for each process.
+        // In the unrouted range for network benchmarks (RFC 2544), with four addresses for each process.
         let (high, low) = (Int(pid) / 64 % 256, Int(pid) % 64 * 4)
         name = "larder\(pid)"
         address = "198.18.\(high).\(low + 1)"
@@ -34,10 +34,10 @@ package final class NetworkLink: Sendable {
         try set(isUp: true)
     }
 
-    /// Nothing that was sent meanwhile arrives before the protocol repeats it.
+    /// Plugs the cable in or out. Packets sent in between arrive only when the protocol retransmits them.
     package func set(isUp: Bool) throws { try Self.run("ip", ["link", "set", name, isUp ? "up" : "down"]) }
 
-    /// `unshare` has become the process when it has left our namespace.
+    /// Waits until `unshare` has left our namespace, and so has become the process.
     private static func waitForNamespace(of pid: pid_t) throws {
         func namespace(_ process: String) -> String? {
             var text = [CChar](repeating: 0, count: 64)

@@ -1,21 +1,21 @@
 import LarderPlatform
 
-/// One connection through a ``FaultProxy``: a client's socket, the server's, and what is on its way between them.
+/// A connection through a ``FaultProxy``: the client's socket, the server's socket, and the bytes in between.
 ///
 /// Single owner: the proxy, with its lock held.
 final class ProxyLink {
     typealias Direction = FaultProxy.Direction
 
     let server: Int
-    /// Has no faults, ever.
+    /// Whether it never has faults.
     let isExempt: Bool
     private let isSecond: Bool
-    /// By direction: where its bytes come from.
+    /// The sources of the bytes, by direction.
     private let sources: [CInt]
     private var ways = [Way(), Way()]
     private(set) var isClosed = false
 
-    /// What goes in one direction.
+    /// The state of one direction.
     private struct Way {
         struct Piece {
             var bytes: [UInt8]
@@ -24,17 +24,17 @@ final class ProxyLink {
         var pieces: [Piece] = []
         var sent = 0
         var waiting = 0
-        /// The sender has ended; the receiver hears of it behind the last piece.
+        /// Whether the sender has ended; the receiver is notified after the last piece.
         var hasEnded = false
-        /// The receiver has heard of it.
+        /// Whether the receiver has been notified of it.
         var isShut = false
-        /// Something was lost: the rest is lost as well.
+        /// Whether bytes were lost, so that the rest is lost too.
         var isDead = false
-        /// The receiver's socket is full.
+        /// Whether the receiver's socket is full.
         var isBlocked = false
     }
 
-    /// More than this in one direction is left in the sender's socket.
+    /// Bytes beyond this limit in one direction are left in the sender's socket.
     private static let waitingMax = 4 << 20
 
     init(client: CInt, other: CInt, server: Int, isExempt: Bool, isSecond: Bool) {
@@ -53,22 +53,21 @@ final class ProxyLink {
         !isExempt && (isSecond || !fault.isForEverySecondConnection)
     }
 
-    // MARK: What comes
+    // MARK: Receiving
 
-    /// For each direction an entry for its source: what can be read there, and whether what goes there, which is the
-    /// other direction, can go on.
+    /// Returns an entry for the source of each direction: readable for that direction, writable for the other one.
     func entries() -> [pollfd] {
         Direction.allCases.map { direction in
             let way = ways[direction.rawValue]
             var events: Int32 = 0
             if !way.hasEnded, way.waiting < Self.waitingMax { events |= Int32(POLLIN) }
             if ways[1 - direction.rawValue].isBlocked { events |= Int32(POLLOUT) }
-            // Without anything to wait for a hang-up would wake the thread again and again.
+            // Without anything to wait for, a hang-up would wake the thread again and again.
             return Self.entry(events == 0 ? -1 : sources[direction.rawValue], events)
         }
     }
 
-    /// Reads what a side sent, once.
+    /// Reads available bytes from a side, once.
     func receive(_ direction: Direction, isLost: Bool, at due: Int64) {
         let index = direction.rawValue
         ways[1 - index].isBlocked = false
@@ -88,9 +87,9 @@ final class ProxyLink {
         ways[index].waiting += count
     }
 
-    // MARK: What goes
+    // MARK: Forwarding
 
-    /// Hands on what is due.
+    /// Forwards the pieces that are due.
     func deliver(_ fault: FaultProxy.Fault, _ now: Int64) {
         for direction in Direction.allCases where !isClosed { deliver(direction, fault, now) }
         if !isClosed, ways.allSatisfy(\.isShut) { close(byReset: false) }
@@ -118,13 +117,13 @@ final class ProxyLink {
                 ways[index].sent = 0
             }
         }
-        // Where bytes are lost, the end of the stream is lost as well.
+        // If bytes are lost, the end of the stream is lost too.
         if ways[index].hasEnded, ways[index].pieces.isEmpty, !ways[index].isShut, !isLost(direction, fault) {
             endSending(direction)
         }
     }
 
-    /// When something is to be handed on; nil while nothing waits for its time.
+    /// When the next piece is due; nil if there is none.
     func due(_ fault: FaultProxy.Fault) -> Int64? {
         Direction.allCases.compactMap { direction in
             let way = ways[direction.rawValue]
@@ -140,9 +139,9 @@ final class ProxyLink {
         ways[direction.rawValue].isDead || hasFault(fault) && fault.loses.contains(direction)
     }
 
-    // MARK: Its end
+    // MARK: Closing
 
-    /// The receiver of a direction hears that nothing more comes.
+    /// Half-closes a direction: the receiver sees the end of the stream.
     func endSending(_ direction: Direction) {
         ways[direction.rawValue].isShut = true
         ways[direction.rawValue].pieces = []
@@ -160,13 +159,13 @@ final class ProxyLink {
 
     // MARK: Sockets
 
-    /// Closed on exec, and never waited for.
+    /// Sets close-on-exec and non-blocking mode.
     static func prepare(_ descriptor: CInt) {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
     }
 
-    /// Closes with a reset, whatever is on its way.
+    /// Closes with a reset, discarding pending bytes.
     static func reset(_ descriptor: CInt) {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))

@@ -1,7 +1,7 @@
-/// Where replies end in a stream of bytes, without making values of them: tests compare replies byte by byte.
+/// Finds the ends of replies in a stream of bytes, without decoding them, because tests compare replies byte by byte.
 package enum RawReply {
     /// The length of the first reply in `bytes`, in RESP2 or RESP3.
-    /// - Returns: nil when it is not complete.
+    /// - Returns: nil if it is incomplete.
     package static func length(_ bytes: [UInt8], from start: Int = 0) -> Int? {
         var position = start
         var missing = 1
@@ -52,13 +52,13 @@ extension RawReply {
         return Array(reply[(end + 2)...].dropLast(2))
     }
 
-    /// Nil for other replies than integers.
+    /// The value of an integer; nil for other replies.
     package static func integer(_ reply: [UInt8]) -> Int? {
         guard reply.first == UInt8(ascii: ":") else { return nil }
         return Int(String(decoding: reply.dropFirst().dropLast(2), as: UTF8.self))
     }
 
-    /// The elements of an array of bulk strings; null for other elements is empty, and other replies have none.
+    /// The elements of an array of bulk strings. Null and other elements are empty; other replies have none.
     package static func bulks(_ reply: [UInt8]) -> [[UInt8]] {
         guard reply.first == UInt8(ascii: "*"), let end = lineEnd(reply, 0) else { return [] }
         return split(Array(reply[(end + 2)...])).map(bulk)

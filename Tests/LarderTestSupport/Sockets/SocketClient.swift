@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// A client of a Unix-domain socket that shows replies as the bytes they are. Blocks.
+/// A blocking client of a Unix-domain socket that returns raw replies.
 ///
 /// Single owner: one thread at a time.
 package final class SocketClient {
@@ -11,11 +11,11 @@ package final class SocketClient {
 
     package let descriptor: Int32
     private var received: [UInt8] = []
-    /// What lies before this in `received` was handed out.
+    /// The part of `received` before this offset has been returned.
     private var taken = 0
     private var isClosed = false
 
-    /// How long a test waits for an answer before it fails, in seconds. Never waited for when all is well.
+    /// How long a test waits for a reply before it fails, in seconds. Not reached in a successful run.
     private static let patienceSeconds = 60
 
     package init(_ path: String) throws {
@@ -37,7 +37,7 @@ package final class SocketClient {
         }
     }
 
-    /// Takes a connected socket over.
+    /// Takes over a connected socket.
     package init(descriptor: Int32) {
         self.descriptor = descriptor
         UnixSocket.limit(descriptor, milliseconds: Self.patienceSeconds * 1000)
@@ -70,8 +70,8 @@ package final class SocketClient {
         }
     }
 
-    /// Sends what the socket takes now.
-    /// - Returns: how many bytes that was.
+    /// Sends as much as the socket accepts now.
+    /// - Returns: the number of bytes sent.
     package func sendWithoutWaiting(_ bytes: ArraySlice<UInt8>) -> Int {
         max(
             0,
@@ -80,12 +80,12 @@ package final class SocketClient {
 
     package func send(_ words: [String]) throws { try send(encodeRequest(words)) }
 
-    /// Ends this side: the server sees the end of the stream, and can still answer.
+    /// Half-closes the connection: the server sees the end of the stream, and can still reply.
     package func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     // MARK: Receiving
 
-    /// The next reply, as the bytes it is. Throws when the server closes before it is complete.
+    /// Returns the next raw reply. Throws if the server closes the connection before it is complete.
     package func receive() throws -> [UInt8] {
         while true {
             if let length = RawReply.length(received, from: taken) {
@@ -103,7 +103,7 @@ package final class SocketClient {
         try (0..<count).map { _ in try receive() }
     }
 
-    /// Everything until the server closes.
+    /// Returns everything until the server closes the connection.
     package func receiveToEnd() throws -> [UInt8] {
         while try receiveMore() {}
         defer { taken = received.count }
@@ -114,12 +114,12 @@ package final class SocketClient {
     private func receiveMore() throws -> Bool {
         received.removeFirst(taken)
         taken = 0
-        // Unoptimized builds take long over bytes one by one: the tests move a hundred megabytes here.
+        // Unoptimized builds are slow with single bytes, and the tests move a hundred megabytes here.
         let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 1)
         defer { chunk.deallocate() }
         let count = recv(descriptor, chunk.baseAddress, chunk.count, 0)
         if count < 0, errno == EINTR { return true }
-        // A server that closes with requests unread resets the connection.
+        // A server that closes with unread requests resets the connection.
         if count < 0, errno == ECONNRESET { return false }
         guard count >= 0 else { throw Self.failure("receive", "") }
         received.append(contentsOf: UnsafeRawBufferPointer(rebasing: chunk[..<count]))
@@ -135,7 +135,7 @@ package final class SocketClient {
         return try receive()
     }
 
-    /// As ``call(_:)-([String])``, for a line of words without spaces in them; the reply as text.
+    /// Like ``call(_:)-([String])``, for a line of words without spaces in them; returns the reply as text.
     package func call(_ line: String) throws -> String {
         String(decoding: try call(line.split(separator: " ").map(String.init)), as: UTF8.self)
     }

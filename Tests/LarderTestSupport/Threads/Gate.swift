@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// A place where a thread can be made to wait.
+/// A gate at which a thread can be made to wait.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the state is guarded by `lock`.
 package final class Gate: @unchecked Sendable {
     private let lock = Lock()
     private let changed = Condition()
@@ -32,10 +32,10 @@ package final class Gate: @unchecked Sendable {
         }
     }
 
-    /// How many threads wait to pass.
+    /// The number of waiting threads.
     package var waitingCount: Int { lock.withLock { waiting } }
 
-    /// Waits until so many threads wait to pass.
+    /// Waits until the given number of threads wait at the gate.
     package func waitUntil(waiting count: Int = 1) {
         lock.withLock { while waiting < count { changed.wait(lock) } }
     }

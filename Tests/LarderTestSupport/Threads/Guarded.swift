@@ -1,15 +1,15 @@
 import LarderPlatform
 
-/// A value that several threads of a test share. In place of `Mutex`, which makes ThreadSanitizer report races that are none.
+/// A value shared by several threads of a test. Replaces `Mutex`, for which ThreadSanitizer reports false races.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the value is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the value is guarded by `lock`.
 package final class Guarded<Value>: @unchecked Sendable {
     private let lock = Lock()
     private var stored: Value
 
     package init(_ value: Value) { stored = value }
 
-    /// A copy of the value, or another one in its place.
+    /// A copy of the value; setting it replaces the value.
     package var value: Value {
         get { lock.withLock { stored } }
         set { lock.withLock { stored = newValue } }

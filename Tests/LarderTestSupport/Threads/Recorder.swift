@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Collects what came from any thread, in the order in which it came.
+/// Collects items from any thread, in the order of arrival.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the list is guarded by `lock`.
 package final class Recorder<Item>: @unchecked Sendable {
     private let lock = Lock()
     private var items: [Item] = []

@@ -1,9 +1,8 @@
 import LarderPlatform
 
-/// Where fetched values come from, in tests: each call returns its number, waits while the origin is held, and fails when
-/// told.
+/// An origin for tests of fetching: each call returns its number, waits while the origin is held, and fails on request.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class TestOrigin: @unchecked Sendable {
     package struct Failure: Error, Hashable { package init() {} }
 
@@ -13,7 +12,7 @@ package final class TestOrigin: @unchecked Sendable {
     package init() {}
 
     package var calls: Int { lock.withLock { state.calls } }
-    /// How many calls ended because their task was cancelled.
+    /// The number of calls that ended because their task was cancelled.
     package var cancellations: Int { lock.withLock { state.cancellations } }
     package var running: Int { lock.withLock { state.running } }
 
@@ -24,7 +23,7 @@ package final class TestOrigin: @unchecked Sendable {
         set { lock.withLock { state.fails = newValue } }
     }
 
-    /// The number of the call, from 1 on.
+    /// Returns the number of the call, counted from 1.
     package func value() async throws -> Int {
         let number = lock.withLock {
             state.calls += 1
@@ -43,13 +42,13 @@ package final class TestOrigin: @unchecked Sendable {
         return number
     }
 
-    /// Waits until there were so many calls.
+    /// Waits until there were at least this many calls.
     package func waitUntil(calls count: Int) async {
         await eventually { self.calls >= count }
     }
 }
 
-/// Waits for something that another task does. The test's time limit ends it; where it waits is printed after some time.
+/// Waits for an effect of another task. The test's time limit ends the wait; its location is printed after some time.
 package func eventually(
     _ isSo: () async throws -> Bool, fileID: String = #fileID, line: Int = #line
 ) async rethrows {
