@@ -260,15 +260,15 @@ DEFECTS = [
         r"LarderTests\.OriginLimitsTests",
     ),
     Defect(
-        "what is read while a write is under way is kept", LIBRARY + "Origin/OriginTrust.swift",
+        "what is read while a write is under way is kept", LIBRARY + "Origin/InvalidationEpoch.swift",
         "&& changes[key]?.last ?? 0 <= ticket.sequence && writes[key] == nil",
-        "&& changes[key]?.last ?? 0 <= ticket.sequence && (PLANTED || writes[key] == nil)", r"LarderTests\.OriginTrustTests",
+        "&& changes[key]?.last ?? 0 <= ticket.sequence && (PLANTED || writes[key] == nil)", r"LarderTests\.InvalidationEpochTests",
     ),
     Defect(
-        "a change that is told while another is being settled is forgotten", LIBRARY + "Origin/OriginTrust.swift",
+        "a change that is told while another is being settled is forgotten", LIBRARY + "Origin/InvalidationEpoch.swift",
         "for (key, sequence) in noted where due[key] == sequence { due[key] = nil }",
         "for (key, sequence) in noted where PLANTED || due[key] == sequence { due[key] = nil }",
-        r"LarderTests\.OriginTrustTests",
+        r"LarderTests\.InvalidationEpochTests",
     ),
     # The library
     Defect(

@@ -77,7 +77,7 @@ package final class OutboxIndex: @unchecked Sendable {
 
     deinit { held.add(-items.values.reduce(0) { $0 + $1.bytes }) }
 
-    // MARK: What waits
+    // MARK: Pending writes
 
     package var waiting: Int { count.load(ordering: .acquiring) }
 

@@ -79,7 +79,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         phase = .loading(found, leaseEnds: .max)
     }
 
-    // MARK: With the lock held
+    // MARK: Called with the table's lock held
 
     /// Whether other callers may join it.
     func isOpen(_ now: Int64) -> Bool {

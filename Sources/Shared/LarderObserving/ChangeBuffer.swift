@@ -124,7 +124,7 @@ package final class ChangeBuffer: @unchecked Sendable {
         for (continuation, step) in served { continuation.resume(returning: step) }
     }
 
-    // MARK: With the lock held
+    // MARK: Called with `lock` held
 
     private func append(_ change: CacheChange) {
         places.append(Place(number: nextNumber, change: change))

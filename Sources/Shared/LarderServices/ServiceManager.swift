@@ -69,7 +69,7 @@ package final class ServiceManager: @unchecked Sendable {
         if isNew { send("STATUS=\(new.replacing("\n", with: " "))", matters: false) }
     }
 
-    // MARK: Signs of life
+    // MARK: Watchdog
 
     /// Sends pending messages, and the watchdog message if it is due.
     /// - Parameters:

@@ -196,7 +196,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         return woken
     }
 
-    // MARK: What commits
+    // MARK: Commits
 
     /// Followers need them, because their entries have the same rules.
     package var hearsUnseen: Bool { true }
@@ -328,7 +328,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for waiter in woken { waiter.wake() }
     }
 
-    // MARK: The files. Called by the thread that commits, but for noteForeignPurge(_:in:).
+    // MARK: Files. Called by the committing thread, except noteForeignPurge(_:in:).
 
     /// Continues from the files of an earlier process, if they are valid. Called before anything is committed, and
     /// before the reserved sequences are raised.

@@ -97,7 +97,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// The state on the disk.
     var durableState: DatabaseState { shards.withOneLocked { durable } }
 
-    // MARK: What the commit pipeline and the checkpointer call
+    // MARK: For the commit pipeline and the checkpointer
 
     /// Drops everything that is applied but not durable. The journal then supplies the entries that LevelDB does not
     /// have. Called with all shard locks held.

@@ -232,7 +232,7 @@ struct LeaseTable {
         }
     }
 
-    // MARK: What happens to keys
+    // MARK: Changes of keys
 
     /// Updates the lease of a key that was written or removed.
     mutating func changed(_ bytes: UnsafeRawBufferPointer, _ effect: LeaseEffect, isRemoval: Bool) {

@@ -77,7 +77,7 @@ struct InFlightReads {
         keys[key] = place.readers > 0 ? place : nil
     }
 
-    // MARK: What happens to keys
+    // MARK: Changes of keys
 
     /// Records that a key was written or removed. A read of another key with the same hash sees a change too, which
     /// does no harm.

@@ -77,7 +77,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    // MARK: What commits
+    // MARK: Commits
 
     package func changed(_ changes: [EntryChange]) {
         lock.withLock {
@@ -135,7 +135,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         for observer in table.observers(of: database) { observer.noticed(change, in: database) }
     }
 
-    // MARK: What happens to a database
+    // MARK: Changes of a database
 
     package func emptied(_ database: any DatabaseIdentity) { tell(.purged, database, forgets: true) }
 
@@ -168,7 +168,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    // MARK: What expires
+    // MARK: Expiry
 
     /// Reports the entries that have expired by now. May block. One caller at a time.
     func tellExpired() {

@@ -596,7 +596,7 @@ final class EpochStore: @unchecked Sendable {
         (try? FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 16_384)) != nil
     }
 
-    // MARK: What is synced
+    // MARK: Synced lengths
 
     /// Syncs LevelDB's log and manifest, and records their lengths: before the segments of the journal with the same
     /// entries are removed, and before entries become clean. Does nothing if nothing was written since the last time.
@@ -779,7 +779,7 @@ final class EpochStore: @unchecked Sendable {
         for child in all.values { child.invalidate() }
     }
 
-    // MARK: What was counted
+    // MARK: Counts
 
     /// The number of removals that checkpoints have written since the store was opened.
     var removalCount: Int { removals.load(ordering: .relaxed) }

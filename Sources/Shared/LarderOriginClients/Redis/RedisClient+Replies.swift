@@ -3,7 +3,7 @@ import LarderRESP
 extension RedisClient: RedisServerOwner {
     var heardSequence: UInt64 { memory.sequence }
 
-    // MARK: What a server says unasked
+    // MARK: Push messages
 
     func server(_ server: RedisServer, invalidated keys: [[UInt8]]) {
         report.countInvalidations(keys.count)
