@@ -135,11 +135,11 @@ import Testing
         #expect(try larderctl("policy", "low").exitCode == 0)
         let result = try larderctl("import", file)
         #expect(
-            result.exitCode == 0 && result.errors.contains("'0' keeps its policy low; in the file it is lowest"),
+            result.exitCode == 0 && result.errors.contains("'0' keeps its policy low; the file has lowest"),
             "\(result)")
         #expect(try larderctl("policy").text.hasPrefix("low, "))
         #expect(try larderctl("SET", "k", "newer").exitCode == 0)
-        #expect(try larderctl("import", file).text == "imported 0 entries, 1 stay as they are\n")
+        #expect(try larderctl("import", file).text == "imported 0 entries, 1 kept\n")
         #expect(try larderctl("get", "k").text == "newer")
     }
 
@@ -202,7 +202,7 @@ import Testing
         ("", "it is empty"), ("x", "its first line is incomplete"), ("x\n", "its first line: it is not a JSON object"),
         (#"{"end":true,"entries":0}"# + "\n", #"the first line must have "format""#),
         (#"{"format":"other","version":1}"# + "\n", #"its format is "other", not "larder-entries""#),
-        (header.replacing(":1,", with: ":2,") + "\n", "its version is 2, and this larderctl reads version 1"),
+        (header.replacing(":1,", with: ":2,") + "\n", "its version is 2, but this larderctl reads version 1"),
     ])
     func otherFilesAreRefused(text: String, message: String) throws {
         let result = try larderctl("import", input: Array(text.utf8))

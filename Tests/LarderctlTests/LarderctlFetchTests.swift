@@ -107,7 +107,7 @@ import Testing
     @Test func aKilledCommandReleasesTheLease() throws {
         let place = try Place()
         let killed = try place.start(["--lease", "600000"] + shell("cat '\(place.gate)' & kill -9 $$"))
-        #expect(try killed.waitForErrorLine(containing: "ended") == "larderctl: k: signal 9 ended the command")
+        #expect(try killed.waitForErrorLine(containing: "ended") == "larderctl: k: signal 9 terminated the command")
         #expect(try place.larderctl("fetch", "k", "--wait", "10000", "--", "echo", "next").text == "next\n")
         try place.open("late")
         #expect(try killed.waitForExit() == .exited(6))

@@ -298,7 +298,7 @@ import Testing
             try shell.type("CONFIG GET slowlog-m\t\r", "slowlog-max-len\"", "larder:shop> ")
             // What is not offered is said, with and without others.
             try shell.type("SET \"b:\\xff\" 1\r", "OK\r\n", "larder:shop> ")
-            try shell.type("GET b\t\t", "b:1", "(not offered: 1 key with control characters or not of UTF-8", "GET b")
+            try shell.type("GET b\t\t", "b:1", "(not offered: 1 key with control characters or not UTF-8", "GET b")
             try shell.type("\u{3}", "larder:shop> ")
             try shell.type("SET \"odd\\x1b\" 1\r", "OK\r\n", "larder:shop> ")
             try shell.type("GET od\t", "GET key\r\n", "(not offered: 1 key with ", "GET od")

@@ -23,7 +23,7 @@ import Testing
         ),
         (
             ["get x"],
-            "'get x' is neither a verb nor a command; did you mean get and its arguments, each a word of its own?\n"
+            "'get x' is neither a verb nor a command; did you mean get and its arguments, as separate words?\n"
                 + "(see: larderctl help)"
         ),
         (["NOSUCH"], "'NOSUCH' is neither a verb nor a command\n(see: larderctl help)"),
@@ -61,12 +61,12 @@ import Testing
         ),
         (
             ["set", "k", "v", "--policy", "often"],
-            "'often' is not a policy: it is highest, high, middle, low, lowest, never, "
+            "'often' is not a policy: use highest, high, middle, low, lowest, never, "
                 + "or \(Self.seconds)\n(see: larderctl help set)"
         ),
         (
             ["policy", "often"],
-            "'often' is not a policy: it is highest, high, middle, low, lowest, never, "
+            "'often' is not a policy: use highest, high, middle, low, lowest, never, "
                 + "or \(Self.seconds)\n(see: larderctl help policy)"
         ),
         (

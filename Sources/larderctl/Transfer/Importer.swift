@@ -278,7 +278,7 @@ struct Importer {
         pendingBytes = 0
         let replies = try client.pipeline(batch.map(\.words))
         guard replies.count == batch.count else {
-            throw LarderClientError.unexpectedReply(to: "PLACE", "one answer for each entry")
+            throw LarderClientError.unexpectedReply(to: "PLACE", "one reply per entry")
         }
         for (entry, reply) in zip(batch, replies) {
             switch reply.string {

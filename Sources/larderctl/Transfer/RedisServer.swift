@@ -65,7 +65,7 @@ final class RedisServer {
     @discardableResult
     func checked(_ reply: RESPValue) throws(RedisError) -> RESPValue {
         guard let text = reply.errorMessage else { return reply }
-        var message = "the Redis at \(shown) answers: \(text)"
+        var message = "the Redis at \(shown) returned an error: \(text)"
         if text.hasPrefix("NOAUTH") {
             message += " (set the password in the variable \(Options.passwordVariable), or in the URL)"
         }
@@ -80,7 +80,7 @@ final class RedisServer {
             RedisError(message: "\(call) failed for \(shown): \(SystemErrorText.of(number))")
         default:
             RedisError(
-                message: failure.finalError.map { "the Redis at \(shown) answers: \($0)" }
+                message: failure.finalError.map { "the Redis at \(shown) returned an error: \($0)" }
                     ?? "the Redis at \(shown) closed the connection")
         }
     }

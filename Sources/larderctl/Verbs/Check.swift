@@ -6,13 +6,14 @@ extension Verb {
         name: "check", synopsis: "[DIRECTORY]",
         summary: "check all files of a larder and report problems",
         details: """
-            Without DIRECTORY it asks the daemon at the socket, or, if there is none, reads the default directory. With it, it
-            asks the daemon that has that larder open, or reads the files itself if no daemon has; for that the program larderd must
-            be next to larderctl or in PATH (larderd --check). Prints one line per problem: where, what, and what to do. Changes
-            nothing, unless --repair is given: then damaged databases and the journal are salvaged as at startup, indexes are
-            completed, and everything is read again; damaged files are kept in DAMAGED. --database NAME checks one database and
-            what all databases share. Exits with 0 if there is no problem, 8 if there is one, 9 if it was repaired, 10 if not
-            everything could be checked, 2 if the directory is not a larder. With --json:
+            Without DIRECTORY, checks through the daemon at the socket, or, if there is none, checks the default
+            directory. With DIRECTORY, checks through the daemon that has that larder open, or checks the files directly
+            if there is none; that needs the program larderd next to larderctl or in PATH (larderd --check). Prints one
+            line per problem: place, problem, and remedy. Changes nothing without --repair. With --repair, damaged
+            databases and the journal are salvaged as at startup, indexes are completed, and everything is checked
+            again; damaged files are kept in DAMAGED. --database NAME checks one database and the common files. Exits
+            with 0 if there are no problems, 8 if there are, 9 if they were repaired, 10 if not everything could be
+            checked, 2 if the directory is not a larder. With --json:
             {"problems":[{"kind","place","what","remedy"}],"left":[…],"notes":[…],"failures":[…],"databases":…,"entries":…,
             "operations":…}; "left" has the problems that remain after --repair.
             """,

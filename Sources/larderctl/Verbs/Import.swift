@@ -75,7 +75,7 @@ extension Verb {
         var parts = ["imported \(TransferText.entries(report.imported))"]
         if report.expired > 0 { parts.append("\(report.expired) had expired") }
         if report.kept > 0 { parts.append("\(report.kept) kept") }
-        if report.leftOut > 0 { parts.append("\(report.leftOut) left out") }
+        if report.leftOut > 0 { parts.append("\(report.leftOut) excluded") }
         if report.invalid > 0 { parts.append("\(report.invalid) invalid lines") }
         context.output.line(
             parts.joined(separator: ", ") + (importer.isResumed ? "; including the previous call" : ""))

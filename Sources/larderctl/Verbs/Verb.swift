@@ -31,7 +31,7 @@ struct Verb: Sendable {
         let verbs = all.map(\.name) + ["help"]
         let start = String(word.prefix { $0 != " " })
         if start != word, verbs.contains(start) || CommandMetadata.named(start) != nil {
-            return "; did you mean \(start) and its arguments, each a word of its own?"
+            return "; did you mean \(start) and its arguments, as separate words?"
         }
         if let verb = Suggestion.nearest(to: word, among: verbs) { return "; did you mean \(verb)?" }
         let commands = CommandMetadata.all.map { $0.name.uppercased() }

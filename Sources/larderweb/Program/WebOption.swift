@@ -23,7 +23,7 @@ struct WebOption: Sendable {
             ]
         ) { options, text in
             guard let address = ListenAddress(text) else {
-                throw UsageError("--listen \(text): it is \(ListenAddress.rule)")
+                throw UsageError("--listen \(text): must be \(ListenAddress.rule)")
             }
             options.listen = address
         },
@@ -80,7 +80,7 @@ struct WebOption: Sendable {
         ) { options, text in
             guard let span = TimeSpan.parse(text, unit: .milliseconds), (100...3_600_000).contains(span) else {
                 throw UsageError(
-                    "--request-timeout \(text): it is \(TimeSpan.rule(.milliseconds)), from 100ms to 1h")
+                    "--request-timeout \(text): must be \(TimeSpan.rule(.milliseconds)), from 100ms to 1h")
             }
             options.limits.requestMilliseconds = span
         },

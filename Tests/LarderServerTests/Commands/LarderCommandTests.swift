@@ -95,12 +95,12 @@ import Testing
         }
         for grace in ["-1", "x", "1e3", "every:5", "low", "never", "99999999999"] {
             let error = Wire.error(
-                "ERR the grace '\(grace)' is not possible: it is a number of seconds, from 0 to 9000000000")
+                "ERR invalid grace '\(grace)': must be a number of seconds from 0 to 9000000000")
             #expect(call("POLICY low GRACE \(grace)") == error)
             #expect(call("SET k v GRACE \(grace)") == error)
         }
         for jitter in ["-1", "101", "x", "0.5"] {
-            let error = Wire.error("ERR the jitter '\(jitter)' is not possible: it is a percentage, from 0 to 100")
+            let error = Wire.error("ERR invalid jitter '\(jitter)': must be a percentage from 0 to 100")
             #expect(call("POLICY low JITTER \(jitter)") == error)
             #expect(call("SET k v JITTER \(jitter)") == error)
         }

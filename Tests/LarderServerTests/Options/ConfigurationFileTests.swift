@@ -53,14 +53,14 @@ import Testing
         ("memory =", "f:1: memory has no value after the '='"),
         ("memory = # none", "f:1: memory has no value after the '='"),
         ("= 5", "f:1: there is no name before the '='"),
-        ("memory = 1 2", "f:1: memory 1 2: it is a number of bytes"),
-        ("memory = -1", "f:1: memory -1: it is a number of bytes"),
-        ("threads = 65", "f:1: threads 65: it is a number from 1 to 64"),
-        ("reply-timeout = 1500ms", "f:1: reply-timeout 1500ms: it is a number of seconds, or one followed by us, ms,"),
-        ("max-disk = 8M", "f:1: max-disk 8M: it is a number of bytes, or one followed by K"),
+        ("memory = 1 2", "f:1: memory 1 2: must be a number of bytes"),
+        ("memory = -1", "f:1: memory -1: must be a number of bytes"),
+        ("threads = 65", "f:1: threads 65: must be a number from 1 to 64"),
+        ("reply-timeout = 1500ms", "f:1: reply-timeout 1500ms: must be a number of seconds, or one followed by us, ms,"),
+        ("max-disk = 8M", "f:1: max-disk 8M: must be a number of bytes, or one followed by K"),
         (
             "policy = often",
-            "f:1: policy often: it is highest, high, middle, low, lowest, never, or a number of seconds"
+            "f:1: policy often: must be highest, high, middle, low, lowest, never, or a number of seconds"
         ),
         ("enable-debug = perhaps", "f:1: enable-debug perhaps: must be yes or no"),
         ("dir = \"/x", "f:1: the closing quote is missing"),
@@ -137,7 +137,7 @@ import Testing
         #expect(call("CONFIG GET memory") == Wire.bulks("memory", "64000000"))
         #expect(
             call("CONFIG SET memory lots").hasPrefix(
-                "-ERR CONFIG SET failed (possibly related to argument 'memory') - memory lots: it is a number of bytes")
+                "-ERR CONFIG SET failed (possibly related to argument 'memory') - memory lots: must be a number of bytes")
         )
         #expect(call("CONFIG SET timeout 5m") == Wire.ok)
         #expect(call("CONFIG GET timeout") == Wire.bulks("timeout", "300"))
@@ -151,7 +151,7 @@ import Testing
         #expect(call("CONFIG GET max-subscriber-output") == Wire.bulks("max-subscriber-output", "1073741824"))
         #expect(call("CONFIG SET log-level debug") == Wire.ok)
         #expect(call("CONFIG GET log-level") == Wire.bulks("log-level", "debug"))
-        #expect(call("CONFIG SET log-level loud").contains("it is one of debug, info, warning, error"))
+        #expect(call("CONFIG SET log-level loud").contains("must be one of debug, info, warning, error"))
         #expect(call("CONFIG SET threads 2").hasSuffix("can't set immutable config\r\n"))
         #expect(call("CONFIG SET threads 1") == Wire.ok)
         #expect(call("CONFIG SET dir /x").hasSuffix("can't set protected config\r\n"))

@@ -353,7 +353,7 @@ import Testing
         let foreign = owner.session.id
         for client in [reader, keeper] {
             let answer = client("CLIENT TRACKING ON REDIRECT \(foreign)")
-            #expect(answer.hasPrefix("-NOPERM invalidations can be redirected to connections of the same user only"))
+            #expect(answer.hasPrefix("-NOPERM invalidations can only be redirected to connections of the same user"))
         }
         #expect(reader("CLIENT TRACKING ON REDIRECT \(other.session.id)") == Wire.ok)
         #expect(owner("CLIENT TRACKING ON REDIRECT \(reader.session.id)") == Wire.ok)

@@ -48,7 +48,7 @@ import Testing
             #expect(end == .exited(2) && output == "")
             #expect(
                 errors == "larderd: \(file):1: there is no option 'memori'; did you mean memory?\n"
-                    + "larderd: \(file):2: memory 64 apples: it is a number of bytes, or one followed by K, M, G or T, "
+                    + "larderd: \(file):2: memory 64 apples: must be a number of bytes, or one followed by K, M, G or T, "
                     + "such as 64M, 64mb or 64MiB, up to 1T\n")
         }
         #expect(!FileSystem.exists(place.path + "/larder"))
@@ -65,9 +65,9 @@ import Testing
                 ["--config", file, "--threads", "98", "--bad", "--max-disk", "8M", "--dir", place.path] + action)
             #expect(end == .exited(2) && output == "")
             let beginnings = [
-                "--threads 98: it is a number", "unknown option --bad", "--max-disk 8M: it is a number of bytes",
-                "\(file):1: there is no option 'memori'", "\(file):2: threads 99: it is a number",
-                "\(file):3: the closing quote is missing", "\(file):4: policy often: it is highest",
+                "--threads 98: must be a number", "unknown option --bad", "--max-disk 8M: must be a number of bytes",
+                "\(file):1: there is no option 'memori'", "\(file):2: threads 99: must be a number",
+                "\(file):3: the closing quote is missing", "\(file):4: policy often: must be highest",
             ]
             let lines = errors.split(separator: "\n")
             #expect(lines.count == beginnings.count + 1 && lines.last == "Try: larderd --help", "\(errors)")
@@ -78,7 +78,7 @@ import Testing
         // A file that cannot be read hides nothing of the command line.
         let (_, _, errors) = try DaemonProcess.run(["--config", place.path + "/none", "--threads", "98"])
         #expect(
-            errors == "larderd: --threads 98: it is a number from 1 to 64\n"
+            errors == "larderd: --threads 98: must be a number from 1 to 64\n"
                 + "larderd: \(place.path)/none: there is no such file (--config)\nTry: larderd --help\n")
     }
 

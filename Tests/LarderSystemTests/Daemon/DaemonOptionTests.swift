@@ -192,56 +192,56 @@ import Testing
         (["--dir"], "--dir needs a value"),
         (["--dir", ""], "--dir needs a path"),
         (["--socket="], "--socket needs a path"),
-        (["--policy", "often"], "--policy often: it is \(Self.policies)"),
-        (["--policy=0"], "--policy 0: it is \(Self.policies)"),
+        (["--policy", "often"], "--policy often: must be \(Self.policies)"),
+        (["--policy=0"], "--policy 0: must be \(Self.policies)"),
         (
             ["--max-disk", "8M"],
-            "--max-disk 8M: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+            "--max-disk 8M: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
                 + "at least 16M; or 0 or none for no limit"
         ),
         (
             ["--reply-timeout", "5x"],
-            "--reply-timeout 5x: it is a number of seconds, or one followed by us, ms, s, sec, m, min, h or d, such as "
+            "--reply-timeout 5x: must be a number of seconds, or one followed by us, ms, s, sec, m, min, h or d, such as "
                 + "250ms, 90s, 15m or 1h, from 1 to 86400"
         ),
-        (["--durability", "maybe"], "--durability maybe: it is one of os, everysecond, always"),
-        (["--threads", "0"], "--threads 0: it is a number from 1 to 64"),
-        (["--threads", "65"], "--threads 65: it is a number from 1 to 64"),
-        (["--threads", "99999999999999999999"], "--threads 99999999999999999999: it is a number from 1 to 64"),
-        (["--max-clients", "x"], "--max-clients x: it is a number from 1 to 1000000"),
+        (["--durability", "maybe"], "--durability maybe: must be one of os, everysecond, always"),
+        (["--threads", "0"], "--threads 0: must be a number from 1 to 64"),
+        (["--threads", "65"], "--threads 65: must be a number from 1 to 64"),
+        (["--threads", "99999999999999999999"], "--threads 99999999999999999999: must be a number from 1 to 64"),
+        (["--max-clients", "x"], "--max-clients x: must be a number from 1 to 1000000"),
         (
             ["--checkpoint", "often"],
-            "--checkpoint often: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+            "--checkpoint often: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
                 + "from 1024 to 1T"
         ),
         (
             ["--checkpoint", "1023"],
-            "--checkpoint 1023: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+            "--checkpoint 1023: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
                 + "from 1024 to 1T"
         ),
         (
             ["--checkpoint", "0"],
-            "--checkpoint 0: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+            "--checkpoint 0: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
                 + "from 1024 to 1T"
         ),
         (
             ["--memory", "lots"],
-            "--memory lots: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
+            "--memory lots: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
         ),
         (
             ["--memory=8192G"],
-            "--memory 8192G: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
+            "--memory 8192G: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
         ),
         (
             ["--max-reply", "1.5G"],
-            "--max-reply 1.5G: it is a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
+            "--max-reply 1.5G: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
         ),
-        (["--max-databases", "0"], "--max-databases 0: it is a number from 1 to 10000"),
+        (["--max-databases", "0"], "--max-databases 0: must be a number from 1 to 10000"),
         (
             ["--disable-commands", "flushal"],
             "--disable-commands: there is no command 'flushal'; did you mean flushall?"
         ),
-        (["--log-level", "loud"], "--log-level loud: it is one of debug, info, warning, error"),
+        (["--log-level", "loud"], "--log-level loud: must be one of debug, info, warning, error"),
         (
             ["--disable-commands", "flushal,get,nothing"],
             "--disable-commands: there is no command 'flushal'; did you mean flushall?; there is no command 'nothing'"
@@ -279,7 +279,7 @@ import Testing
         let (end, output, errors) = try DaemonProcess.run(words)
         #expect(end == .exited(2) && output == "")
         let beginnings = [
-            "larderd: --threads 99: it is a number", "larderd: unknown option --memroy; did you mean --memory?",
+            "larderd: --threads 99: must be a number", "larderd: unknown option --memroy; did you mean --memory?",
             "larderd: unexpected word 'serve'", "larderd: unknown option --bad", "larderd: --help takes no value",
             "larderd: --check=A/B: not a database name", "larderd: --policy often: it is",
             "larderd: --dir needs a path",

@@ -131,7 +131,7 @@ import Testing
             // Whatever is found on this machine.
             let looked = try run(4400, "", "doctor")
             #expect(looked.end == .exited(8) || looked.end == .exited(10), "\(looked)")
-            #expect(looked.output.contains("\ndatabase-unusable: not looked at: this user may read 1 of 2 databases\n"))
+            #expect(looked.output.contains("\ndatabase-unusable: not checked: this user may read 1 of 2 databases\n"))
             _ = try daemon.process.waitForErrorLine(
                 containing: "warning user 4321 has no right to run 'set' (--rights)")
             #expect(try daemon.connect().call("ACL LOG").contains("4321"))

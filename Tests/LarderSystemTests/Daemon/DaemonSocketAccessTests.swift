@@ -91,11 +91,11 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--socket-mode", "0"], "--socket-mode 0: it is an octal number such as 660, from 600 to 777"),
-        (["--socket-mode", "400"], "--socket-mode 400: it is an octal number such as 660, from 600 to 777"),
-        (["--socket-mode", "1777"], "--socket-mode 1777: it is an octal number such as 660, from 600 to 777"),
-        (["--socket-mode", "rw"], "--socket-mode rw: it is an octal number such as 660, from 600 to 777"),
-        (["--socket-mode", "+660"], "--socket-mode +660: it is an octal number such as 660, from 600 to 777"),
+        (["--socket-mode", "0"], "--socket-mode 0: must be an octal number such as 660, from 600 to 777"),
+        (["--socket-mode", "400"], "--socket-mode 400: must be an octal number such as 660, from 600 to 777"),
+        (["--socket-mode", "1777"], "--socket-mode 1777: must be an octal number such as 660, from 600 to 777"),
+        (["--socket-mode", "rw"], "--socket-mode rw: must be an octal number such as 660, from 600 to 777"),
+        (["--socket-mode", "+660"], "--socket-mode +660: must be an octal number such as 660, from 600 to 777"),
         (["--socket-group", "no such group"], "--socket-group no such group: there is no such group"),
         (["--socket-group", "-1"], "--socket-group -1: there is no such group"),
     ])

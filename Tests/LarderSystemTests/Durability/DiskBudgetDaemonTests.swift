@@ -75,7 +75,7 @@ import Testing
         #expect(try client.call("SELECT small") == "+OK\r\n")
         #expect(try client.call("POLICY never") == "+OK\r\n")
         #expect(try client.call("LIMIT 6M") == "+OK\r\n")
-        #expect(try client.call("LIMIT 12").hasPrefix("-ERR the limit '12' is not possible"))
+        #expect(try client.call("LIMIT 12").hasPrefix("-ERR invalid limit '12'"))
         for start in stride(from: 0, to: 4_000, by: 50) {
             try set(client, (start..<start + 50).map { ("key:\($0)", $0) })
         }

@@ -33,7 +33,7 @@ import Testing
         let manager = try ServiceStandIn(in: place)
         let variables = ServiceStandIn.environment(["NOTIFY_SOCKET=\(manager.notifyName)"])
         for (options, reason) in [
-            (["--threads", "99"], "--threads 99: it is a number from 1 to 64"),
+            (["--threads", "99"], "--threads 99: must be a number from 1 to 64"),
             (["--dir", "/dev/null/x"], "open larder: "),
         ] {
             let child = try ChildProcess(

@@ -23,7 +23,7 @@ final class ListeningSocket {
     var note: String? {
         guard let file else { return "the socket \(path) was passed by the service manager, which keeps it" }
         return file.hasMadeDirectory
-            ? "made the socket's directory \(FileSystem.parent(path)), which was missing, with mode \(directoryMode)"
+            ? "created the socket's directory \(FileSystem.parent(path)), which was missing, with mode \(directoryMode)"
             : nil
     }
 

@@ -11,7 +11,7 @@ struct OptionValue {
 
     /// - Parameter rule: a description of valid texts, for the error.
     func parsed<Value>(_ rule: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
-        guard let parsed = parse(text) else { throw Failure("\(option) \(text): it is \(rule)") }
+        guard let parsed = parse(text) else { throw Failure("\(option) \(text): must be \(rule)") }
         return parsed
     }
 
@@ -23,7 +23,7 @@ struct OptionValue {
     func byteCount(least: Int = 0) throws(Failure) -> Int {
         guard let bytes = Self.bytes(text), bytes >= least else {
             let range = least == 0 ? "up to 1T" : "from \(least) to 1T"
-            throw Failure("\(option) \(text): it is \(ByteCount.rule), \(range)")
+            throw Failure("\(option) \(text): must be \(ByteCount.rule), \(range)")
         }
         return bytes
     }
@@ -40,7 +40,7 @@ struct OptionValue {
     ) throws(Failure) -> Int64 {
         guard let span = TimeSpan.parse(text, unit: unit), range.contains(span) else {
             throw Failure(
-                "\(option) \(text): it is \(besides)\(TimeSpan.rule(unit)), from \(range.lowerBound) to \(range.upperBound)"
+                "\(option) \(text): must be \(besides)\(TimeSpan.rule(unit)), from \(range.lowerBound) to \(range.upperBound)"
             )
         }
         return span
@@ -60,7 +60,7 @@ struct OptionValue {
     /// Rights of a file in octal digits; the owner can read and write.
     func mode() throws(Failure) -> mode_t {
         guard let mode = mode_t(text, radix: 8), mode & 0o600 == 0o600, mode <= 0o777, text.first != "+" else {
-            throw Failure("\(option) \(text): it is an octal number such as 660, from 600 to 777")
+            throw Failure("\(option) \(text): must be an octal number such as 660, from 600 to 777")
         }
         return mode
     }
@@ -75,7 +75,7 @@ struct OptionValue {
     func number(_ range: ClosedRange<Int>) throws(Failure) -> Int {
         guard let number = Int(text), range.contains(number) else {
             throw Failure(
-                "\(option) \(text): it is a number from \(range.lowerBound) to \(range.upperBound)")
+                "\(option) \(text): must be a number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }

@@ -116,7 +116,7 @@ enum LarderCommands {
         if text == "0" { return 0 }
         guard let milliseconds = UpdatePolicy(text).flatMap(\.intervalMilliseconds), Double(text) != nil else {
             throw CommandError(
-                "ERR the grace '\(text)' is not possible: it is a number of seconds, from 0 to "
+                "ERR invalid grace '\(text)': must be a number of seconds from 0 to "
                     + "\(UpdatePolicy.longestMilliseconds / 1000)")
         }
         return milliseconds
@@ -126,7 +126,7 @@ enum LarderCommands {
         guard let percent = parseInteger(call.bytes(index)), (0...Int64(DatabasePolicy.jitterMax)).contains(percent)
         else {
             throw CommandError(
-                "ERR the jitter '\(call.text(index))' is not possible: it is a percentage, from 0 to 100")
+                "ERR invalid jitter '\(call.text(index))': must be a percentage from 0 to 100")
         }
         return Int(percent)
     }
@@ -150,7 +150,7 @@ enum LarderCommands {
         guard call.count == 2 else { throw .syntax }
         guard let limit = DiskLimit(call.text(1), least: DiskMarks.databaseBytesMin) else {
             throw CommandError(
-                "ERR the limit '\(call.text(1).prefix(64))' is not possible: it is \(DiskLimit.databaseRule)")
+                "ERR invalid limit '\(call.text(1).prefix(64))': must be \(DiskLimit.databaseRule)")
         }
         return .deferred { (reply) throws(CommandError) in
             do throws(LarderError) {
