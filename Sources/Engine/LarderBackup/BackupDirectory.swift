@@ -22,8 +22,8 @@ package struct BackupDirectory {
         }
     }
 
-    /// The backup that a path means: itself, or the newest of a directory of them. If that one is damaged, an older one is
-    /// not taken instead.
+    /// The backup that a path means: itself, or the newest of a directory of them. If that one is damaged, an older one
+    /// is not taken instead.
     package static func backup(at path: String) throws(BackupError) -> String {
         if try hasList(path) { return path }
         if isName(path.split(separator: "/").last.map(String.init) ?? ""), FileSystem.isDirectory(path) {

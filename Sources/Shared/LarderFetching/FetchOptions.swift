@@ -30,8 +30,8 @@ public struct FetchOptions: Hashable, Sendable {
     /// those of the existing entry, fresh or stale: the same lifetime restarts, with the same grace and, if there are
     /// no ``tags``, the same tags.
     public var policy = EntryPolicy.database
-    /// The tags with which a fetched value is stored, as for the calls that store. None is the default. If one of them is
-    /// purged while the value is fetched, it is not stored.
+    /// The tags with which a fetched value is stored, as for the calls that store. None is the default. If one of them
+    /// is purged while the value is fetched, it is not stored.
     public var tags: [String] = []
     /// How long the absence of a value at the origin is cached; zero disables that. The default is 10 seconds.
     public var absent = Duration.seconds(10)

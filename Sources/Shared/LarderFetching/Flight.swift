@@ -62,7 +62,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     private var task: Task<Void, Never>?
     /// Whether its result came from the cache. Accessed with the lock held until it has finished.
     var isFromCache = false
-    /// Whether it waits for other processes' fetches even if there is a value to serve. Accessed with the lock held.
+    /// Whether it waits for other callers' fetches even if there is a value to serve. Accessed with the lock held.
     var mayAskForLong = false
 
     init(_ names: [FetchName], _ lock: FlightLock) {

@@ -136,8 +136,8 @@ package final class CommitPipeline: @unchecked Sendable {
         }
     }
 
-    /// Queues a change of a whole database that operations of the journal make durable, synced, as a unit with a frame of
-    /// its own. Called with all its shard locks held, and those of the operations.
+    /// Queues a change of a whole database that operations of the journal make durable, synced, as a unit with a frame
+    /// of its own. Called with all its shard locks held, and those of the operations.
     /// - Returns: the unit's sequence.
     func enqueue(
         committed: @escaping (UInt64) -> Void, _ write: (JournalBatch, UInt64) -> Void
@@ -160,7 +160,8 @@ package final class CommitPipeline: @unchecked Sendable {
             || journal.trigger.isFull && journal.refusal("write") == nil
     }
 
-    /// The error that refuses writes while the journal's files are gone, or checkpoints fail and it is full; nil otherwise.
+    /// The error that refuses writes while the journal's files are gone, or checkpoints fail and it is full; nil
+    /// otherwise.
     func refusal(_ operation: String) -> LarderError? { journal.refusal(operation) }
 
     /// The number of bytes that wait for a commit.

@@ -91,7 +91,7 @@ extension JournalSegmentHeader {
     init(parsing bytes: UnsafeRawBufferPointer, number expected: UInt64) throws(Defect) {
         guard let magic = BigEndian.read(bytes, at: 0), let version = BigEndian.read(bytes, at: 8, count: 4),
             let preambleSum = BigEndian.read(bytes, at: 12, count: 4)
-        else { throw .malformed("the file ends inside of its header") }
+        else { throw .malformed("the file ends within its header") }
         guard magic == JournalFormat.segmentMagic else { throw .malformed("it does not begin like a segment") }
         guard preambleSum == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<12]))) else {
             throw .malformed("the checksum of the header's beginning does not match")
@@ -102,7 +102,7 @@ extension JournalSegmentHeader {
         guard let number = BigEndian.read(bytes, at: 16), let formerNumber = BigEndian.read(bytes, at: 24),
             let formerBytes = BigEndian.read(bytes, at: 32), let formerSequence = BigEndian.read(bytes, at: 40),
             let sum = BigEndian.read(bytes, at: 48, count: 4)
-        else { throw .malformed("the file ends inside of its header") }
+        else { throw .malformed("the file ends within its header") }
         guard sum == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<48]))) else {
             throw .malformed("the checksum of the header does not match")
         }

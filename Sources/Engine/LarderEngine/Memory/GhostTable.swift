@@ -1,5 +1,5 @@
 /// Remembers for a while which entries were evicted from the small queue: a part of their hashes, in a table that grows
-/// with the main queue and needs a single cache line per lookup.
+/// with the main queue. A lookup reads one group of adjacent slots.
 ///
 /// It takes 8 bytes for each. An entry may be forgotten early, when its slot is reused, and may be confused with
 /// another one with a chance of about one in a billion; either costs a little of the hit ratio, and never leads to a

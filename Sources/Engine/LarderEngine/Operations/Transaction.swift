@@ -42,8 +42,8 @@ package struct TransactionUpdate {
         return true
     }
 
-    /// Whether every entry that was loaded is as fresh at another time as at the transaction's. Called before its commands
-    /// run.
+    /// Whether every entry that was loaded is as fresh at another time as at the transaction's. Called before its
+    /// commands run.
     package func isAsFresh(at time: Int64) -> Bool { updates.allSatisfy { $0.isAsFresh(at: time) } }
 
     /// Reads the entry of one more key, in a transaction that is tried without locks. May wait for the disk.

@@ -197,8 +197,8 @@ package struct Update {
             storedAt: now, rule: rules.stored(rule, now: now), codec: codec, generation: generation, grace: grace)
     }
 
-    /// Like ``put(_:payload:rule:grace:codec:)``, for a payload that may be staged. A staged payload is the update's only
-    /// operation, and its entry is not read afterwards.
+    /// Like ``put(_:payload:rule:grace:codec:)``, for a payload that may be staged. A staged payload is the update's
+    /// only operation, and its entry is not read afterwards.
     /// - Parameter long: the staged payload; nil if it was too short for that.
     package mutating func put(
         _ index: Int, payload: UnsafeRawBufferPointer, long: LargeValue?, rule: DeadlineRule = .governed,

@@ -603,7 +603,7 @@ final class EpochStore: @unchecked Sendable {
     /// See ``SyncedFiles``.
     /// - Parameter isReopening: whether to reopen the LevelDB first if it is suspended, and to record it in any case. A
     ///   new manifest must not replace the one that is being recorded. The store accepts writes again before another
-    ///   thread records it; the log might otherwise end within a write that has failed in the meantime.
+    ///   thread can record it: otherwise the recorded log might end within a write that has failed in the meantime.
     func noteSynced(isReopening: Bool = false) throws(LarderError) {
         try whileItLasts("sync") { () throws(LarderError) in
             do {

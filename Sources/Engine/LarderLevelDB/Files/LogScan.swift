@@ -45,7 +45,7 @@ package struct LogScan: Hashable, Sendable {
             while scan.problem == nil, offset < count, count - offset >= headerBytes || count < blockBytes {
                 let part = part(block[offset..<count], isLastBlock: count < blockBytes)
                 guard case .good(let kind, let data) = part, isWithin == (kind == .middle || kind == .last) else {
-                    scan.problem = part.problem ?? "a part of a record without the others"
+                    scan.problem = part.problem ?? "an incomplete record"
                     break
                 }
                 if !isWithin { record.removeAll(keepingCapacity: true) }
@@ -83,9 +83,9 @@ package struct LogScan: Hashable, Sendable {
     package static func scanBatches(_ path: String) throws(LevelDBError) -> LogScan {
         var next: UInt64 = 0
         return try scan(path) { batch in
-            guard batch.count >= 12 else { return "a batch without a beginning" }
+            guard batch.count >= 12 else { return "a batch without a header" }
             let number = integer(batch.prefix(8))
-            guard number >= next, number < 1 << 56 else { return "a batch that was there before" }
+            guard number >= next, number < 1 << 56 else { return "a repeated batch" }
             next = number + integer(batch.dropFirst(8).prefix(4))
             return nil
         }

@@ -1,7 +1,7 @@
 /// The files in LevelDB's manifest, and how far the manifest can be read.
 ///
-/// A manifest is a log of edits, each a sequence of fields with a tag; integers are varints. See LevelDB's documentation of
-/// its implementation.
+/// A manifest is a log of edits, each a sequence of fields with a tag; integers are varints. See LevelDB's
+/// documentation of its implementation.
 package struct ManifestScan: Hashable, Sendable {
     /// The manifest's number.
     package let number: UInt64

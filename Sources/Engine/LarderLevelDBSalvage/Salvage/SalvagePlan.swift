@@ -24,7 +24,7 @@ struct SalvagePlan {
         if let (name, manifest) = found {
             if let comparator = manifest.comparator, comparator != ManifestReader.comparator {
                 throw SalvageError(
-                    .unsupported, path: files.path, message: "its keys have another order: \(comparator)")
+                    .unsupported, path: files.path, message: "its keys have a different order: \(comparator)")
             }
             if try take(manifest, name, &report) { return }
         } else if try takeNoted(behind: nil, &report) {

@@ -174,7 +174,7 @@ struct TableFile {
             case .malformed: return damage(meta, "the reference to the filter cannot be read")
             case .entry:
                 var scanner = Scanner(cursor.value)
-                guard let handle = BlockHandle(&scanner) else { return damage(meta, "it leads nowhere") }
+                guard let handle = BlockHandle(&scanner) else { return damage(meta, "its reference is malformed") }
                 if case .bad(let reason) = try blocks.read(handle) { return damage(handle, reason) }
             }
         }

@@ -6,7 +6,7 @@ public struct OriginStatus: Sendable {
         public var name = ""
         /// Whether it accepts requests now.
         public var isUp = false
-        /// How often trust was restored: 0 if it was never lost.
+        /// How often it became trusted; 0 if it never was.
         public var beliefs = 0
         /// Its epoch.
         public var epoch: UInt32 = 0
