@@ -18,7 +18,7 @@ package struct DiskMarks: Hashable, Sendable {
     package let ceiling: Int
     /// The size of the tables that one step of the eviction handles: smaller steps make merges costlier, larger ones
     /// take longer. An eighth of the limit, of which a step removes half; with much more, most tables were read and
-    /// merged in vain. At least the size that LevelDB merges anyway.
+    /// merged needlessly. At least the size that LevelDB merges anyway.
     package let rangeBytes: Int
     /// The most bytes of a merge. LevelDB's larger merges need free space below the limit.
     package let mergeBytes: Int

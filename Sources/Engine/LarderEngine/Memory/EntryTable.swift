@@ -114,7 +114,7 @@ final class EntryTable {
     /// Stores a record of `count` bytes, dirty.
     /// - Parameters:
     ///   - version: the sequence of the commit unit.
-    /// - fill: writes the record into the given memory.
+    ///   - fill: writes the record into the given memory.
     func put(
         _ key: UnsafeRawBufferPointer, hash: Int, count: Int, version: UInt64,
         _ fill: (UnsafeMutableRawPointer) -> Void

@@ -370,7 +370,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     private func beatIsMissed() {
         guard beat != nil else { return }
-        // When this thread is late itself, the answer may have come already: it is looked for again.
+        // If this thread itself is late, the reply may have arrived already: check again.
         guard isLastCall else {
             isLastCall = true
             limitTimer?.start(milliseconds: 1)
