@@ -36,7 +36,7 @@ package struct OptionCompletions: Sendable {
 
     package var bash: String {
         """
-        # Made from the table of options by `make docs`.
+        # Generated from the table of options by `make docs`.
         _\(program)() {
             local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
             case $previous in
@@ -59,7 +59,7 @@ package struct OptionCompletions: Sendable {
         }
         return """
             #compdef \(program)
-            # Made from the table of options by `make docs`.
+            # Generated from the table of options by `make docs`.
             _arguments \\
                 \(items.joined(separator: " \\\n    "))
 
