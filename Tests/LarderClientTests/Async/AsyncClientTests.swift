@@ -4,14 +4,14 @@ import Testing
 
 @testable import LarderClient
 
-/// The asynchronous client with a server that does as it is told: who gets which reply, and what happens to requests when
-/// replies, connections and patience fail.
+/// The asynchronous client with a scripted server: which caller gets which reply, and the handling of requests after
+/// failures of replies, connections and time limits.
 @Suite(.timeLimit(.minutes(10))) struct AsyncClientTests {
     static func connect(_ server: FakeServer, _ options: ClientOptions = .init()) async throws -> LarderClient {
         try await LarderClient.connect(socketPath: server.path, options: options)
     }
 
-    /// Answers `ECHO` with its argument; ends the connection, or answers half, when told so.
+    /// Answers `ECHO` with its argument; on request, closes the connection or sends half a reply.
     static func server(_ handler: @escaping @Sendable (FakeServer.Request) -> FakeServer.Answer? = { _ in nil }) throws
         -> FakeServer
     {
@@ -73,7 +73,7 @@ import Testing
         }
         try await others.value
         let echoes = server.requests.filter { $0[0] == "ECHO" || $0[0] == "ONE" }
-        // Between the first and the last of a pipeline nobody else's request stands.
+        // No other request is between the first and the last one of a pipeline.
         for (index, request) in echoes.enumerated() where request == ["ECHO", "p0"] {
             #expect(echoes[index..<(index + 50)].allSatisfy { $0[0] == "ECHO" })
         }
@@ -135,7 +135,7 @@ import Testing
         #expect(server.requests == [["POLICY"]])
     }
 
-    /// What a transaction does to its connection lasts longer than the transaction, and others use the connection too.
+    /// Changes of a connection by a transaction outlive the transaction, and other callers use the connection too.
     @Test func transactionsLeaveNoStateOnSharedConnections() async throws {
         let server = try Self.server()
         defer { server.stop() }
@@ -163,7 +163,7 @@ import Testing
         #expect(error?.message == "no daemon answers at \(path): start one with: larderd --socket \(path)")
     }
 
-    /// A time limit that ends before the patience used to hide why there was no connection.
+    /// A time limit shorter than the patience used to hide the reason for the missing connection.
     @Test(arguments: [100, 200])
     func aStoppedDaemonIsReportedAsNoDaemonWithAnyTimeLimit(limit: Int) async throws {
         let server = try Self.server()
@@ -171,7 +171,7 @@ import Testing
             server, .init(timeoutMilliseconds: limit, reconnectPatienceMilliseconds: 200))
         try await client.command("ECHO", "a")
         server.stop()
-        // The first may have been on the way; it says that the connection was lost.
+        // The first may have been on the way, and reports the lost connection.
         _ = try? await client.command("ECHO", "b")
         for _ in 0..<3 {
             let error = await #expect(throws: LarderClientError.self) {
@@ -298,7 +298,7 @@ import Testing
 
     // MARK: Connections that are lost
 
-    /// What reads is asked again on the next connection, what writes is not: nobody knows whether it was carried out.
+    /// Reads are repeated on the next connection, writes are not: it is unknown whether they were executed.
     @Test(arguments: ["", "$3\r\n\"a"])
     func onlyReadsAreRepeatedAfterALostReply(half: String) async throws {
         let server = try Self.server { request in
@@ -411,7 +411,7 @@ import Testing
         let second = try FakeServer(at: path) { $0.name == "ONE" ? .text(":2\r\n") : .standard }
         defer { second.stop() }
         while true {
-            // Fails while the client rests between two attempts.
+            // Fails while the client backs off between two attempts.
             if let reply = try? await client.command("ONE") {
                 #expect(reply == .integer(2))
                 break

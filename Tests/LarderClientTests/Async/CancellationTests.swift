@@ -5,9 +5,9 @@ import Testing
 
 @testable import LarderClient
 
-/// Tasks that stop waiting, by cancellation or because time is over: nobody else notices.
+/// Tasks that stop waiting, by cancellation or timeout, do not affect others.
 @Suite(.timeLimit(.minutes(10))) struct CancellationTests {
-    /// A server that answers `HANG` and what is behind it only when the gate is opened.
+    /// A server that answers `HANG` and later requests only when the gate is opened.
     private static func server(_ gate: Gate) throws -> FakeServer {
         try AsyncClientTests.server { request in
             guard request.name == "HANG" else { return nil }
@@ -24,14 +24,14 @@ import Testing
         let gate = Gate(isClosed: true)
         let server = try Self.server(gate)
         defer { server.stop() }
-        // However long the other tests keep the tasks waiting, the connection is not given up.
+        // However long the other tests delay the tasks, the connection is not dropped.
         let client = try await AsyncClientTests.connect(server, ClientOptions(timeoutMilliseconds: 600_000))
         let hanging = Task { try await client.command("HANG") }
         await requested(server, "HANG")
         hanging.cancel()
         let error = await #expect(throws: LarderClientError.self) { try await hanging.value }
         #expect(error?.code == .cancelled)
-        // Stands behind the one that hangs, and must not get its reply.
+        // Follows the one that hangs, and must not get its reply.
         let behind = Task { try await client.command("ECHO", "mine") }
         gate.open()
         #expect(try await behind.value == .bulk(Array("mine".utf8)))
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func aTimeoutLeavesTheConnectionInStep() async throws {
-        // It answers by itself, for this task may be resumed so late that the silent connection is given up.
+        // It answers by itself, because this task may be resumed so late that the silent connection is dropped.
         let server = try AsyncClientTests.server { request in
             guard request.name == "HANG" else { return nil }
             Thread.sleep(forTimeInterval: 8)
@@ -117,7 +117,7 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
-    /// A server that says nothing any more is given up, and what merely reads is asked of the next connection.
+    /// The connection to a silent server is dropped, and reads are repeated on the next one.
     @Test func aSilentConnectionIsReplaced() async throws {
         let server = try AsyncClientTests.server { $0.connection == 0 && $0.name == "ECHO" ? .nothing : nil }
         defer { server.stop() }
@@ -166,7 +166,7 @@ import Testing
         #expect(error?.code == .closed)
         try await client.withConnection { connection in
             await #expect(throws: LarderClientError.self) { try await connection.command("BYE") }
-            // It is not made again: what it had been told is gone.
+            // It is not replaced, because its state is lost.
             let lost = await #expect(throws: LarderClientError.self) { try await connection.command("ONE") }
             #expect(lost?.code == .closed)
         }

@@ -2,7 +2,7 @@ import LarderClient
 import LarderTestSupport
 import Testing
 
-/// The code of the articles of `LarderClient.docc`, as it stands there: `DocsArticleTests` compares them.
+/// The code of the articles of `LarderClient.docc`, verbatim: `DocsArticleTests` compares them.
 @Suite struct ClientArticleTests {
     @Test func connecting() async throws {
         let daemon = try DaemonProcess()
@@ -49,14 +49,14 @@ import Testing
             try await visits.set(Visit(page: "index", seconds: 1.5), forKey: "ana", policy: .middle)
             let visit = try await visits.value(forKey: "ana")
             #expect(visit == Visit(page: "index", seconds: 1.5))
-            // All of it happens or nothing.
+            // Applies all changes or none.
             try await visits.batch {
                 try $0.set(Visit(page: "books", seconds: 3), forKey: "eve")
                 $0.remove("bob")
             }
             let both = try await visits.values(forKeys: ["ana", "eve"])
 
-            // As they come, while others write.
+            // Enumerates while other clients write.
             for try await entry in visits.entries(matching: "a*") {
                 print(entry.key, entry.value.page)
             }

@@ -5,7 +5,7 @@ import Testing
 
 /// Many tasks and processes on one lock: never two of them hold it.
 @Suite(.timeLimit(.minutes(10))) struct LockContentionTests {
-    /// What the lock protects: a directory that one holder makes and removes, and a list of tokens.
+    /// The resource protected by the lock: a directory that one holder creates and removes, and a list of tokens.
     private final class Protected: Sendable {
         let path: String
         private let tokens = Recorder<UInt64>()
@@ -47,7 +47,7 @@ import Testing
         for _ in 0..<rounds {
             // Each fourth holder is killed with the lock in its hands, and leaves it for its time.
             let processes = try (0..<16).map { number in
-                // The others keep theirs however long they wait for a processor.
+                // The others keep theirs however long they wait for a CPU.
                 let (end, time) = number.isMultiple(of: 4) ? ("; kill -9 $PPID", "1") : ("", "600")
                 return try ChildProcess(
                     try DaemonProcess.program("larderctl"),
@@ -81,7 +81,7 @@ import Testing
             let info = try observer.call("INFO")
             return info.contains("\nleases:0\r\n") && info.contains("\nlease_waiters:0\r\n")
         }
-        // What the closed connections had left goes when the daemon notices.
+        // The state of the closed connections is released when the daemon notices.
         try await eventually { try isIdle() }
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Locks among processes: each client stands for one.
+/// Locks among processes, each represented by a client.
 @Suite(.timeLimit(.minutes(10))) struct LockTests {
     let daemon: DaemonProcess
     let directory: TemporaryDirectory
@@ -20,7 +20,7 @@ import Testing
         return try await LarderClient.connect(socketPath: daemon.socketPath, options: options)
     }
 
-    /// Waits until so many are in the daemon's queues, the first ones included.
+    /// Waits until this many clients are in the daemon's queues, including the first ones.
     private func waitForQueue(_ client: LarderClient, _ count: Int) async throws {
         func number(_ name: String, _ info: String) -> Int {
             let line = info.split(whereSeparator: \.isNewline).first { $0.hasPrefix(name + ":") }
@@ -72,7 +72,7 @@ import Testing
                 do {
                     _ = try await origin.value()
                 } catch {
-                    // Its end takes time, and asks the daemon for something.
+                    // Its end takes time, and sends a request to the daemon.
                     let blocked = Task {
                         await code { try await other.lock("l", for: .seconds(60), waitingUpTo: .zero) { _ in } }
                     }
@@ -123,7 +123,7 @@ import Testing
                 return try await client.lock("l", for: .seconds(60)) { $0.token }
             }
         }
-        // The body has ended, so its task waits for nobody.
+        // The body has ended, so its task does not wait.
         gate.letGo()
         #expect(try await late.value?.value ?? 0 > 0)
     }
@@ -189,8 +189,8 @@ import Testing
         #expect(try await last.value > 0)
     }
 
-    /// However a close meets the waiting, it ends it: not only the lock's own end does. Beside all other tests each step
-    /// takes its turn behind theirs: LARDER_ROUNDS=60 is the long form.
+    /// A close ends the wait at any point, not only the end of the lock. Concurrently with all other tests each step is
+    /// slow: LARDER_ROUNDS=60 is the long form.
     @Test func aCloseEndsTheWaiting() async throws {
         let client = try await connect()
         try await client.command("SET", "l", "somebody's", "PX", "100000000")
@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    /// Who waits without a limit goes on waiting when the daemon is gone for longer than its calls wait for it.
+    /// A waiter without a limit keeps waiting while the daemon is down for longer than its calls wait for it.
     @Test func aWaiterSurvivesADaemonRestart() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         var daemon: DaemonProcess? = try DaemonProcess(in: place)

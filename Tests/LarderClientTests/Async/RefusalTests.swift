@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// What the client refuses, before it sends anything where it can, and the words in which that is said.
+/// Calls that the client refuses, if possible before it sends anything, and the error messages.
 @Suite(.timeLimit(.minutes(10))) struct RefusalTests {
     @discardableResult
     private func expect(
@@ -25,7 +25,7 @@ import Testing
 
     // MARK: Transactions that are over
 
-    /// One that was kept beyond its body, and one of a former attempt.
+    /// A transaction kept beyond its body, and one of a previous attempt.
     @Test func aFinishedTransactionRefusesFurtherCalls() async throws {
         let process = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: process.socketPath)
@@ -180,7 +180,8 @@ import Testing
         try process.stop()
     }
 
-    /// A blocking client has one connection: what would break it for the next call is refused, and nothing is sent.
+    /// A blocking client has one connection: commands that would break it for the next call are refused, and nothing is
+    /// sent.
     @Test func aBlockingClientRefusesCommandsThatBreakItsConnection() async throws {
         let process = try DaemonProcess()
         let client = try BlockingLarderClient(socketPath: process.socketPath)
@@ -218,7 +219,7 @@ import Testing
         try process.stop()
     }
 
-    // MARK: Nothing to ask for
+    // MARK: Empty requests
 
     @Test func emptyRequestsOfAClosedClientThrowClosed() async throws {
         let server = try FakeLarder.server()

@@ -3,11 +3,11 @@ import Testing
 
 @testable import LarderClient
 
-/// Changes of entries as a client hears of them, whoever makes them.
+/// Changes by any client, as observed by a client.
 @Suite(.timeLimit(.minutes(10))) struct RemoteChangesTests {
     private static let daemons: [LiveServer] = [.larderd, .larderdOnFourThreads]
 
-    /// What was told until now. Stores one more key, of which the observer must hear.
+    /// Returns the changes reported so far. Stores one more key, which must be reported.
     private func told(_ changes: CacheChanges, _ cache: RemoteCache<Int>, end: String = "~end") async throws -> [String]
     {
         try await cache.set(0, forKey: end)
@@ -86,7 +86,7 @@ import Testing
             var iterator = try await mine.decodedChanges(prefix: "n").makeAsyncIterator()
             for round in 0..<200 {
                 try await theirs.set(round, forKey: "n")
-                // It may be kept, and is not returned any more once the change was told.
+                // It may be kept, and is not returned after the change was reported.
                 _ = try await mine.value(forKey: "n")
                 var change = try await iterator.next()
                 while try change?.value != round { change = try await iterator.next() }
@@ -107,7 +107,7 @@ import Testing
             let changes = try await mine.changes(prefix: "k", bufferMax: 4)
             let all = try await mine.changes()
             for index in 0..<100 { try await theirs.set(index, forKey: "k\(index)") }
-            // Both hear of the same: when one has all, the other one has.
+            // Both receive the same: when one has everything, so has the other.
             _ = try await told(all, theirs)
             #expect(try await changes.text() == "fellBehind")
             #expect(try await told(changes, theirs, end: "k~").count < 4)
@@ -182,7 +182,7 @@ import Testing
         #expect(try await changes.text() == nil)
     }
 
-    /// Who is told all changes knows what is stored, whoever writes meanwhile.
+    /// An observer that receives all changes knows the stored state, despite concurrent writes.
     @Test(arguments: [4, 1_024]) func anObserverEndsWithTheStoredState(_ bufferMax: Int) async throws {
         let seed = testSeed()
         let rounds = 60 * (TestSetting.rounds.number() ?? 1)
@@ -210,7 +210,7 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            // What expires is told a little later.
+            // Expiries are reported a little later.
             while true {
                 let stored = try await everything(theirs)
                 if known.value == stored, stored[Self.mark] != nil { break }

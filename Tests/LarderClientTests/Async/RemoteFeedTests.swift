@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Changes from a position on, as a client hears of them, whoever makes them.
+/// Change feeds of a client, with changes by any client.
 @Suite(.timeLimit(.minutes(10))) struct RemoteFeedTests {
     private func told(_ changes: PositionedChanges<Int>, end: String) async throws
         -> (texts: [String], position: ChangePosition)
@@ -39,7 +39,7 @@ import Testing
             try await other.set(0, forKey: "last")
             let second = try await told(cache.decodedChanges(since: position), end: "last")
             #expect(second.texts == ["removed a", "stored b 3"])
-            // It waits for what comes.
+            // It waits for the next change.
             let changes = cache.decodedChanges(since: second.position)
             let waiting = Task { try await told(changes, end: "late") }
             try await other.set(4, forKey: "c")

@@ -49,7 +49,7 @@ import Testing
             #expect(try await take(1, same).map(\.text) == ["y"])
             #expect(try await take(1, one).isEmpty)
             same.cancel()
-            // The daemon hears of that soon.
+            // The daemon is notified soon.
             while try await client.publish("z", to: "news") != 1 { await Task.yield() }
             withExtendedLifetime(all) {}
         }
@@ -101,7 +101,7 @@ import Testing
                         for step in 0..<25 {
                             let subscription = try await client.subscribe(to: "c\(step % 3)")
                             try await client.publish("\(task).\(step)", to: "c\(step % 3)")
-                            // What it published itself after subscribing is among what it gets.
+                            // Messages that it published itself after subscribing are among those received.
                             for try await message in subscription where message.text == "\(task).\(step)" { break }
                             subscription.cancel()
                         }
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    /// Who looks now and then for a moment leaves nothing behind.
+    /// Short waits now and then leave nothing behind.
     @Test func cancelledWaitsLeaveNoWaiters() async throws {
         let buffer = MessageBuffer(max: 3)
         for _ in 0..<100 {
@@ -184,7 +184,7 @@ import Testing
         #expect(messages.map(\.followsGap) == [false, true, true])
     }
 
-    /// Who sees a call succeed after the daemon was killed and started anew knows that subscriptions stand again.
+    /// After the daemon was killed and restarted, a successful call implies that subscriptions are restored.
     @Test func callsWaitForSubscriptionsAfterARestart() async throws {
         let place = try TemporaryDirectory()
         var daemon = try DaemonProcess(in: place)
@@ -196,7 +196,7 @@ import Testing
         #expect(try await take(1, news).map(\.text) == ["0"])
         for round in 1...4 {
             daemon.kill()
-            // Attempts meanwhile fail, and make the rest before the next one longer.
+            // Attempts in the meantime fail, and lengthen the back-off before the next one.
             let early = Task { try await client.publish("early", to: "news") }
             for _ in 0..<round * 20 { await Task.yield() }
             daemon = try DaemonProcess(in: place)

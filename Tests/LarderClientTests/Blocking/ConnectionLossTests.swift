@@ -7,7 +7,7 @@ import Testing
 
 /// No daemon, a daemon that goes away, one that is silent; and the state that a new connection is given.
 @Suite struct ConnectionLossTests {
-    /// Answers `ONE` with 1 and ends the connection when told `BYE`.
+    /// Answers `ONE` with 1 and closes the connection on `BYE`.
     private static func server() throws -> FakeServer {
         try FakeServer { request in
             switch request.name {
@@ -71,8 +71,8 @@ import Testing
         try client.ping()
     }
 
-    /// The daemon was restarted between two calls: nothing was lost, so nobody needs to know. (Writing to such a socket
-    /// would also end this process by SIGPIPE, were it not prevented.)
+    /// The daemon was restarted between two calls: nothing was lost, so no error is needed. (Writing to such a socket
+    /// would also kill this process by SIGPIPE if it were not prevented.)
     @Test func aConnectionLostBetweenCallsIsReplaced() throws {
         let server = try Self.server()
         defer { server.stop() }
@@ -274,7 +274,7 @@ import Testing
         signals.join()
     }
 
-    /// A periodic signal must not begin the waiting anew each time.
+    /// A periodic signal must not restart the wait each time.
     @Test func signalsDoNotPostponeATimeout() throws {
         let isOver = Gate(isClosed: true)
         let server = try FakeServer { $0.name == "ONE" ? .nothing : .standard }

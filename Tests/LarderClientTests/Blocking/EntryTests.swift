@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Entries as bytes: what goes over the wire for each call, and what its answers become.
+/// Entries as bytes: the requests and the results of each call.
 @Suite struct EntryTests {
     private func withClient(_ body: (BlockingLarderClient, FakeServer) throws -> Void) throws {
         let server = try FakeLarder.server()
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    /// Whatever a server answers, a call ends in an error and not in a trap.
+    /// Any reply of a server leads to an error and not to a trap.
     @Test(arguments: [
         ":1\r\n", "+OK\r\n", "_\r\n", "*0\r\n", "*1\r\n_\r\n", "%1\r\n+a\r\n+b\r\n", "*2\r\n:1\r\n*1\r\n_\r\n",
     ])
@@ -201,7 +201,7 @@ import Testing
     }
 }
 
-/// Where the socket is when nobody says.
+/// The default path of the socket.
 @Suite struct DefaultSocketTests {
     @Test func theDeadlineRuleIsRead() {
         let runtime = ["XDG_RUNTIME_DIR": "/run/user/7"]
@@ -218,7 +218,7 @@ import Testing
         #expect(DefaultSocket.path(environment: { _ in nil }, userID: 7) == "/tmp/larder-7/larder.sock")
     }
 
-    /// Who has no daemon of his own uses that of the machine.
+    /// Users without a daemon of their own use the machine's.
     @Test func clientsFindTheServiceOfTheMachine() {
         func path(_ environment: [String: String], _ present: Set<String>) -> String {
             DefaultSocket.clientPath(environment: { environment[$0] }, userID: 7, exists: present.contains)

@@ -88,7 +88,7 @@ private struct Book: Codable, Equatable {
         }
     }
 
-    /// A daemon that was killed and started again: what it acknowledged is there, and the same client finds it.
+    /// After the daemon was killed and restarted, acknowledged writes are there, and the same client reconnects.
     @Test(arguments: [SIGTERM, SIGKILL])
     func aClientSurvivesADaemonRestart(signal: CInt) throws {
         let place = try TemporaryDirectory(inMemory: true)
@@ -120,7 +120,7 @@ private struct Book: Codable, Equatable {
         }
     }
 
-    /// What the client stores, the library reads in the same larder, and the other way round.
+    /// Entries stored by the client can be read by the library in the same larder, and vice versa.
     @Test func theClientAndTheLibraryReadEachOther() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let book = Book(name: "a/b \"本\"", price: 18.5)

@@ -125,7 +125,7 @@ private struct Reader: Codable, Equatable {
         }
     }
 
-    /// What is not one command goes out as a transaction, and what the server says of it is the error.
+    /// Batches that are not one command are sent as a transaction, and the server's error is thrown.
     @Test func mixedBatchesAreTransactions() throws {
         try withClient { client, server in
             let error = #expect(throws: LarderClientError.self) {

@@ -4,7 +4,8 @@ import Testing
 
 @testable import LarderClient
 
-/// Who is talked to at a socket's path. A stranger who was first at the default path in /tmp used to be given the password.
+/// Which peers are trusted at a socket's path. A stranger who was first at the default path in /tmp used to get the
+/// password.
 @Suite struct PeerTrustTests {
     private static let own: UInt32 = 1000
     private static let daemon: UInt32 = 200
@@ -45,13 +46,13 @@ import Testing
     func aUserThatRootGaveTheLocationIsTrusted(_ path: String) { #expect(isTrusted(Self.daemon, path)) }
 
     @Test(arguments: [
-        // Where everybody can make a directory, or a link to one.
+        // Where any user can create a directory, or a link to one.
         (stranger, "/tmp/larder-1000/larder.sock", "others can write to /tmp"),
         (daemon, "/tmp/link/larder/larder.sock", "others can write to /tmp"),
         (daemon, "/tmp/mine/larder.sock", "others can write to /tmp"),
         (daemon, "/var/group/larder.sock", "others can write to /var/group"),
         (stranger, "/home/me/open/x.sock", "others can write to /home/me/open"),
-        // The place is somebody's else.
+        // The location belongs to another user.
         (stranger, "/run/larder/larder.sock", "/run/larder belongs to user 200"),
         (daemon, "/home/other/x.sock", "/home/other belongs to user 1001"),
         (stranger, "/run/own.sock", "/run/own.sock belongs to user 1000"),
@@ -71,7 +72,7 @@ import Testing
         func nothingIsSentToAnUntrustedDaemon() async throws {
             let place = try TemporaryDirectory()
             chmod(place.path, 0o777)
-            // Who may not come as far as the build's products runs a copy.
+            // Users without access to the build's products run a copy.
             let copy = place.path + "/larderd"
             #expect(try ChildProcess.run("cp", [try DaemonProcess.program(), copy]).end == .exited(0))
             let own = place.path + "/own"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderClient
 
-/// What goes over the socket, and what comes back: raw commands, pipelines, failures of the connection.
+/// Requests and replies on the socket: raw commands, pipelines, failures of the connection.
 @Suite struct WireTests {
     @Test func commandsAreSentAsArraysAndRepliesReturned() throws {
         let server = try FakeServer { request in

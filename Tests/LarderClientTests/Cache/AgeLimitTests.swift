@@ -3,8 +3,8 @@ import LarderTestSupport
 import Testing
 
 @Suite struct AgeLimitTests {
-    /// Two clocks of whole milliseconds: whatever part of one was over at either, nothing is taken that was there before the
-    /// first question.
+    /// Two clocks with millisecond resolution: regardless of rounding, no value from before the first request is
+    /// accepted.
     @Test func valuesFromBeforeTheFirstRequestAreNotAccepted() {
         let clock = Guarded<Int64>(0)
         for (maxAge, waited, expected) in [

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// How long entries stay, as calls say it: what is not possible is an error, and never the database's policy.
+/// Lifetimes in calls: an invalid one is an error, and never becomes the database's policy.
 @Suite(.timeLimit(.minutes(10))) struct LifetimeTests {
     private static let impossible: [Double] = [0, -1, -0.5, 0.0001, .nan, .infinity, -.infinity, 1e300]
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderClient
 
-/// The near cache: what it answers without a round trip, and that this is never older than what it was told.
+/// The near cache: what it answers without a round trip, and that this is never older than the last notification.
 @Suite(.timeLimit(.minutes(10))) struct NearCacheTests {
     private static let near = ClientOptions(timeoutMilliseconds: 60_000, nearCache: .init())
 
@@ -13,7 +13,7 @@ import Testing
         try #require(client.nearCacheStatistics())
     }
 
-    /// Waits until the client was told of so many changes.
+    /// Waits until the client has received this many notifications.
     private func told(
         _ count: Int, _ client: LarderClient, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
@@ -40,7 +40,7 @@ import Testing
             #expect(statistics.misses == 1)
             #expect(statistics.entries == 1)
             #expect(statistics.isLive)
-            // Of another type it is read anew.
+            // With another type it is read again.
             #expect(try await client.cache(of: Double.self).value(forKey: "n") == 1.0)
         }
     }
@@ -141,7 +141,7 @@ import Testing
                 isOver.open()
                 try await group.waitForAll()
             }
-            // Everything was acknowledged: what is pushed for it is on its way at the latest when the server answers.
+            // Everything was acknowledged: invalidations are on their way at the latest when the server replies.
             for key in keys {
                 try await expectEvent("the last value of \(key)") { try await numbers.value(forKey: key) == 299 }
             }
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    /// What is read together is kept as what is read alone, and forgotten as that.
+    /// Keys read together are kept and invalidated like single ones.
     @Test(arguments: LiveServer.allCases)
     func keysReadTogetherAreKept(server: LiveServer) async throws {
         try await server.run { path in
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    /// That a key has no entry is kept, for readers of every type, until somebody stores one, in whatever way.
+    /// The absence of an entry is kept, for readers of every type, until any client stores one, in any way.
     @Test(arguments: LiveServer.allCases)
     func absentKeysAreKept(server: LiveServer) async throws {
         try await server.run { path in
@@ -197,16 +197,16 @@ import Testing
                 try await told(before.invalidations + 1, reader)
                 #expect(try await numbers.value(forKey: key) == 7, "\(way)")
             }
-            // What this client stores, it reads.
+            // The client reads its own writes.
             #expect(try await numbers.value(forKey: "own") == nil)
             try await numbers.set(9, forKey: "own")
             #expect(try await numbers.value(forKey: "own") == 9)
         }
     }
 
-    // MARK: With a server that does as it is told
+    // MARK: With a scripted server
 
-    /// Answers like a server that tracks; `GET` as `handler` says, else `1`.
+    /// Answers like a server with tracking; `GET` by `handler`, or with `1`.
     private func server(_ handler: @escaping @Sendable (FakeServer.Request) -> FakeServer.Answer?) throws -> FakeServer
     {
         try FakeServer { request in
@@ -242,7 +242,7 @@ import Testing
         }
     }
 
-    /// The reply comes, and right behind it that the key was changed: the value is handed out, and not kept.
+    /// The reply is directly followed by an invalidation of the key: the value is returned, and not kept.
     @Test(arguments: [true, false])
     func aReadInvalidatedInTheMeantimeIsNotKept(isBefore: Bool) async throws {
         let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
@@ -271,7 +271,7 @@ import Testing
         #expect(try await numbers.value(forKey: "k") == 1)
         #expect(try statistics(client).entries == 1)
         await #expect(throws: LarderClientError.self) { try await client.command("BYE") }
-        // Whoever is told of the loss finds the near cache empty.
+        // When the loss is reported, the near cache is empty.
         #expect(try statistics(client).entries == 0)
         try await expectEvent("another connection that is told of changes") { try statistics(client).isLive }
         #expect(try await numbers.value(forKey: "k") == 1)
@@ -301,7 +301,7 @@ import Testing
         #expect(client.core.own.near?.tokenCount == 0)
     }
 
-    /// An entry's own end is kept with it: a deadline that has passed is not served although nobody told of it.
+    /// An entry's deadline is kept with it: it is not served afterwards, even without a notification.
     @Test func entriesExpireAtTheirDeadline() async throws {
         let options = NearCacheOptions()
         let near = NearCache(options)
@@ -322,7 +322,7 @@ import Testing
         #expect(near.statistics.entries == 1)
     }
 
-    /// What the daemon says of an entry's end counts from before it was asked.
+    /// The remaining lifetime from the daemon counts from before the request.
     @Test func theDaemonsDeadlineIsKept() async throws {
         let time = Guarded<Int64>(1_000)
         let server = try server { request in
@@ -358,7 +358,7 @@ import Testing
             #expect(isAbsent() == keeps)
             clock.store(61_000, ordering: .relaxed)
             #expect(!isAbsent())
-            // What was changed meanwhile is not kept.
+            // Values changed in the meantime are not kept.
             let token = try #require(near.begin("a".keyBytes))
             near.invalidate(["a".keyBytes])
             near.keepAbsence(token, readAt: 61_000)
@@ -367,7 +367,7 @@ import Testing
         }
     }
 
-    /// A key that changes while several are read is not kept, whichever reply the message stands before; the others are.
+    /// A key that changes while several are read is not kept, in whatever order the messages arrive; the others are.
     @Test(arguments: ["MGET", "PTTL"])
     func onlyInvalidatedKeysOfAReadAreNotKept(command: String) async throws {
         let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
@@ -430,7 +430,7 @@ import Testing
                     table.removeAll()
                     model = [:]
                 default:
-                    // What is here is right; what is not may have been evicted.
+                    // Present entries are correct; missing ones may have been evicted.
                     if let found = find(&table, key) { #expect(found == model[key]) }
                     if entries >= 200, bytes >= 1 << 30 { #expect(find(&table, key) == model[key]) }
                 }

@@ -60,7 +60,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    /// The default database has two names: what is written under one of them is read under the other.
+    /// The default database has two names: an entry written under one of them is read under the other.
     @Test func theDefaultDatabaseByItsName() async throws {
         try await LiveServer.larderd.run(.init(nearCache: .init())) { client in
             let (unnamed, named) = (client.cache(of: Int.self), client.cache("0", of: Int.self))
@@ -72,7 +72,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    /// More keys than one round trip brings; the iteration may end early and begin anew.
+    /// More keys than one round trip returns; the iteration may end early and start again.
     @Test(arguments: LiveServer.allCases)
     func manyKeysAreEnumerated(server: LiveServer) async throws {
         try await server.run { client in
@@ -96,7 +96,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    /// A policy is told to larderd as such, and to Redis in milliseconds.
+    /// A policy is sent to larderd as such, and to Redis in milliseconds.
     @Test(arguments: LiveServer.allCases)
     func entriesHavePolicies(server: LiveServer) async throws {
         try await server.run { client in
@@ -256,7 +256,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    /// What was acknowledged is there after the daemon was killed, and the same client goes on.
+    /// Acknowledged writes are there after the daemon was killed, and the same client continues.
     @Test func aClientSurvivesADaemonRestart() async throws {
         let place = try TemporaryDirectory()
         let first = try DaemonProcess(in: place)

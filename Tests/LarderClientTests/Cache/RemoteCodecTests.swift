@@ -23,7 +23,7 @@ private func snakeCase() -> ModelCodec {
 
 private struct Long: Codable, Equatable, Sendable { var longName: Int }
 
-/// The library's codecs in caches of the daemon: the bytes, what the daemon notes of them, and who reads what.
+/// The library's codecs in caches of the daemon: the bytes, the stored codec, and which reader can read what.
 @Suite(.timeLimit(.minutes(10))) struct RemoteCodecTests {
     private let book = Book(name: "一本书", price: 18.5)
 
@@ -63,7 +63,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         }
     }
 
-    /// As the library reads: by what the entry says of itself.
+    /// As in the library: by the codec of the entry.
     @Test(arguments: LiveServer.allCases)
     func readsUseTheCodecOfTheEntryNotOfTheCache(server: LiveServer) async throws {
         try await server.run { client in
@@ -81,7 +81,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
                 if server != .redis { #expect(error?.message.contains("custom codec") == true) }
             }
             if server != .redis {
-                // Only larderd can say that they are not the custom codec's.
+                // Only larderd knows that they are not the custom codec's.
                 #expect(try await custom.values(forKeys: ["json", "plist", "custom"]).count == 3)
                 let read = try await custom.transaction(watching: ["json"]) { try await $0.value(forKey: "json") }
                 #expect(read == book)
@@ -102,7 +102,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
                 try await client.cache(of: Book.self).value(forKey: "greeting")
             }
             #expect(error?.code == .decode && error?.message.contains("bytes(forKey:)") == true)
-            // Other models are not shown as text, whatever they are.
+            // Other models are never returned as text.
             try await client.cache(of: Book.self).set(book, forKey: "book")
             if server != .redis {
                 await #expect(throws: LarderClientError.self) { try await texts.value(forKey: "book") }
@@ -112,8 +112,8 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         }
     }
 
-    /// What one custom codec decoded is not handed out for another one.
-    /// Bytes are stored as bytes through every client, and what was stored as JSON is read.
+    /// A value decoded by one custom codec is not returned for another one. Bytes are stored as bytes by every client,
+    /// and bytes stored as JSON are read.
     @Test func bytesAreStoredAsTheyAre() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(

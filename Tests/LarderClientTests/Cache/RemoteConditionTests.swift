@@ -81,7 +81,7 @@ private struct Session: Codable, Equatable, Sendable {
             let error = await #expect(throws: LarderClientError.self) {
                 try await numbers.increment("d", by: 1.7e308)
             }
-            // Redis has stored it: at least nobody gets an infinite sum.
+            // Redis has stored it; at least no caller gets an infinite sum.
             #expect(error?.code == (server == .redis ? .decode : .server))
             guard server != .redis else { return }
             #expect(try await numbers.value(forKey: "d") == 1.7e308)
@@ -96,7 +96,7 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// The daemon adds numbers of 64 bits; what another type cannot hold must not be stored.
+    /// The daemon adds 64-bit numbers; a sum that does not fit into another type must not be stored.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
     func integersOfEveryWidthCount(server: LiveServer) async throws {
         try await server.run { client in
@@ -210,7 +210,7 @@ private struct Session: Codable, Equatable, Sendable {
             #expect(try await sessions.timeToLive(forKey: "k") == .never)
             #expect(try await sessions.touch("k", policy: .until(millisecondsSince1970: 4_000_000_000_000)))
             #expect(try await left() > 3_600_000)
-            // Kept here, and gone all the same.
+            // Kept here, but expired.
             #expect(try await sessions.value(forKey: "k") == ana)
             #expect(try await sessions.touch("k", policy: .until(millisecondsSince1970: 1)))
             #expect(try await sessions.value(forKey: "k") == nil)
@@ -277,8 +277,8 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// Who keeps what was theirs for a while reads nothing through it that belongs to another one's transaction or to the
-    /// present.
+    /// A transaction, snapshot or connection kept after its body must not read from another caller's transaction or the
+    /// present state.
     @Test func finishedTransactionsSnapshotsAndConnectionsThrowClosed() async throws {
         try await LiveServer.larderd.run(.init(ownConnectionsMax: 1)) { client in
             let numbers = client.cache(of: Int.self)
@@ -297,7 +297,7 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// A connection that somebody has for himself used to outlive its client.
+    /// An exclusive connection used to outlive its client.
     @Test(arguments: LiveServer.allCases)
     func aClosedClientHasNoConnections(server: LiveServer) async throws {
         try await server.run { client in
@@ -327,7 +327,7 @@ private struct Session: Codable, Equatable, Sendable {
         #expect(await semaphore.take(limit: 0) == .closed)
     }
 
-    /// One who has the only place and wants a second one is told so, and does not wait for ever.
+    /// A caller that holds the only permit and wants a second one gets an error instead of waiting forever.
     @Test func waitingForAnExclusiveConnectionHasALimit() async throws {
         try await LiveServer.larderd.run(.init(timeoutMilliseconds: 2_000, ownConnectionsMax: 1)) { client in
             let error = await #expect(throws: LarderClientError.self) {

@@ -3,7 +3,7 @@ import LarderFetching
 import LarderTestSupport
 import Testing
 
-/// Reads that ask an origin, through larderd. Two clients stand for two processes.
+/// Read-through calls via larderd. Two clients represent two processes.
 @Suite(.timeLimit(.minutes(10))) struct RemoteFetchingTests {
     let daemon: DaemonProcess
     let origin = TestOrigin()
@@ -20,7 +20,7 @@ import Testing
         async throws -> Int
     {
         var options = options
-        // However slowly the test runs, the origin still rests.
+        // However slowly the test runs, the back-off is not over.
         if options.backOff == FetchOptions().backOff { options.backOff = .seconds(3600) }
         return try await cache.value(forKey: key, options: options) { [origin] in try await origin.value() }
     }
@@ -105,7 +105,7 @@ import Testing
         #expect(origin.calls == 50)
     }
 
-    /// Who waits for somebody else's value takes it: it is newer than the question.
+    /// A waiter accepts another caller's value, which is newer than its request.
     @Test func originOnlyAcceptsAConcurrentFetch() throws {
         let clients = try (0..<3).map { _ in
             try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
@@ -129,11 +129,11 @@ import Testing
         #expect(seen.value == [1, 1])
     }
 
-    /// Each key was asked about, and stored, in a round trip of its own.
+    /// Each key used to take a round trip of its own for the lookup, and for the store.
     @Test func manyKeysTakeOneRoundTripToReadAndOneToStore() async throws {
         let counts = Guarded([String: Int]())
         let server = try FakeServer { request in
-            /// An answer comes only when all have asked.
+            /// A reply is sent only after all requests have arrived.
             func together(_ name: String, _ reply: String) -> FakeServer.Answer {
                 let count = counts.with { counts in
                     counts[name, default: 0] += 1
@@ -168,7 +168,7 @@ import Testing
         let load: @Sendable ([String]) async throws -> [String: Int] = { keys in
             Dictionary(uniqueKeysWithValues: keys.map { ($0, 1) })
         }
-        // The origin of one rests: the call throws, and keeps no right to fetch.
+        // The origin of one key backs off: the call throws, and keeps no lease.
         await #expect(throws: TestOrigin.Failure.self) {
             try await other.value(forKey: "b") { () -> Int in throw TestOrigin.Failure() }
         }
@@ -219,7 +219,7 @@ import Testing
         let cache = try await connect { $0.onFailedRefresh = { told.add("\($0) \($1) \($2 is TestOrigin.Failure)") } }
         origin.fails = true
         await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none") }
-        // The process whose closure failed knows why; others learn only that the origin rests.
+        // The process whose closure failed knows the error; others learn only of the back-off.
         await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none") }
         await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none", FetchOptions(.originOnly)) }
         let other = try await connect()
@@ -246,7 +246,7 @@ import Testing
         origin.letGo()
         #expect(try await tasks[1].value == 1)
         #expect(origin.cancellations == 0)
-        // When all have gone, somebody else gets the right at once.
+        // When all callers are gone, another one gets the lease at once.
         origin.hold()
         let alone = Task { try await cache.value(forKey: "other") { try await origin.value() } }
         await origin.waitUntil(calls: 2)
@@ -449,7 +449,7 @@ import Testing
         let clients = try (0..<4).map { _ in try BlockingLarderClient(socketPath: path, database: "books") }
         let values = Recorder<Int>()
         onThreads(5) { index in
-            // The last one opens when somebody fetches; who comes later finds the value.
+            // The last one opens the gate when another fetches; later callers find the value.
             if index == 4 {
                 gate.waitUntil(waiting: 1)
                 return gate.open()

@@ -15,7 +15,7 @@ import Testing
         return try await LarderClient.connect(socketPath: daemon.socketPath, options: options).cache(of: Int.self)
     }
 
-    /// Of this client, at once; of others, when they were told.
+    /// The near cache of this client at once, those of others when they are notified.
     @Test func aTagPurgeInvalidatesNearCaches() async throws {
         let (near, other, blocking) = (
             try await connect(near: true), try await connect(),
@@ -71,7 +71,7 @@ import Testing
         origin.hold()
         let task = Task { try await first.value(forKey: "k", options: options) { try await origin.value() } }
         await origin.waitUntil(calls: 2)
-        // What is being fetched is too old then.
+        // A running fetch is then out of date.
         try await second.removeAll(tagged: "t", soft: true)
         origin.letGo()
         #expect(try await task.value == 2)
@@ -107,7 +107,7 @@ import Testing
     }
 }
 
-/// A server that keeps no tags refuses them before anything is sent, so that nobody trusts in a removal.
+/// Tags are refused for a server without tags before anything is sent, so that no program relies on their removal.
 @Suite(.timeLimit(.minutes(10))) struct TagsWithoutLarderdTests {
     private func refused(_ body: () async throws -> Void) async {
         let error = await #expect(throws: LarderClientError.self) { try await body() }

@@ -5,7 +5,7 @@ import Testing
 
 /// The same calls with tags at the three doors give the same answers.
 @Suite(.timeLimit(.minutes(10))) struct ThreeDoorsTagTests {
-    /// What the calls below answer at each of them.
+    /// The expected results of the calls below, for each client.
     private static let expected = [
         "[\"a\", \"b\"] [] nil", "[\"a\", \"b\"] 5", "[\"c\"] [\"d\"] [\"e\"] [\"f\"] [\"g\"] [\"h\"] [\"i\"]",
         "an entry has at most 16 tags, these are 17", "a tag has 1 to 128 bytes, this one has 0",
@@ -32,7 +32,7 @@ import Testing
         try door.set(1, forKey: "tagged", policy: .hours(1), tags: ["a", "b", "a"])
         try door.set(1, forKey: "untagged")
         said.append("\(try tags("tagged")) \(try tags("untagged")) \(try tags("none"))")
-        // What changes an entry and keeps its lifetime keeps its tags.
+        // Changes that keep an entry's lifetime keep its tags.
         try door.increment("tagged")
         try door.set(3, forKey: "tagged", policy: .keep)
         try door.update(Int.self, forKey: "tagged") { $0 = ($0 ?? 0) + 1 }
@@ -93,7 +93,7 @@ import Testing
         try door.set(1, forKey: "tagged", policy: .hours(1), tags: ["a", "b", "a"])
         try door.set(1, forKey: "untagged")
         said.append("\(try tags("tagged")) \(try tags("untagged")) \(try tags("none"))")
-        // What changes an entry and keeps its lifetime keeps its tags.
+        // Changes that keep an entry's lifetime keep its tags.
         try door.increment("tagged")
         try door.set(3, forKey: "tagged", policy: .keep)
         try door.update(Int.self, forKey: "tagged") { $0 = ($0 ?? 0) + 1 }
@@ -162,7 +162,7 @@ import Testing
         try await door.set(1, forKey: "tagged", policy: .hours(1), tags: ["a", "b", "a"])
         try await door.set(1, forKey: "untagged")
         said.append("\(try await tags("tagged")) \(try await tags("untagged")) \(try await tags("none"))")
-        // What changes an entry and keeps its lifetime keeps its tags.
+        // Changes that keep an entry's lifetime keep its tags.
         try await door.increment("tagged")
         try await door.set(3, forKey: "tagged", policy: .keep)
         try await door.update(forKey: "tagged") { $0 = ($0 ?? 0) + 1 }

@@ -6,7 +6,7 @@ import Testing
 
 /// The same calls at the three doors give the same answers.
 @Suite(.timeLimit(.minutes(10))) struct ThreeDoorsTests {
-    /// What the calls below answer at each of them.
+    /// The expected results of the calls below, for each client.
     private static let expected = [
         "true false true false true", "[1, 2, 3]", "5 8 8.5", "nil", "true never", "true true", "governed json 1", "2",
         "[\"42\": 7]", "[7, 0]", "true false", "8 true", "Optional(9)", "2 1", "0", "a", "low",
@@ -229,7 +229,7 @@ import Testing
         #expect(server.requests.filter { $0 != ["POLICY"] } == [["GET", "k"]])
     }
 
-    /// With 16 attempts a fifth of a hundred tasks gave up.
+    /// With 16 attempts a fifth of a hundred tasks failed.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
     func updatesOfAHundredTasksAllSucceed(server: LiveServer) async throws {
         try await server.run(.init(timeoutMilliseconds: 60_000)) { client in
@@ -261,7 +261,7 @@ import Testing
         }
     }
 
-    /// Of an update that others spoil each time, nothing is lost: the closure runs again with what is there.
+    /// An update that others disturb each time loses nothing: the closure runs again with the new value.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
     func updatesOfManyLoseNothing(server: LiveServer) async throws {
         try await server.run { client in

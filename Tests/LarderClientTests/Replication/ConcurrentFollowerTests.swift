@@ -7,7 +7,7 @@ import Testing
 
 /// Two larders that follow each other while clients of both write and purge.
 @Suite(.timeLimit(.minutes(10))) struct ConcurrentFollowerTests {
-    /// What writers do beside writing.
+    /// The other operations of writers.
     private static let purges: [[[String]]] = [
         [["PURGE"]], [["FLUSHDB"]], [["FLUSHALL"]], [["PURGE", "PREFIX", "a"]], [["PURGE", "TAG", "t0", "t1"]],
         [["PURGE"], ["FLUSHDB"], ["FLUSHALL"], ["PURGE", "PREFIX", "a"], ["PURGE", "TAG", "t2"]],

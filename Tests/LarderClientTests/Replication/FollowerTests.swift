@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Larders that follow each other: each with its daemon, which is killed, restarted, restored and purged meanwhile.
+/// Larders that follow each other, with daemons that are killed, restarted, restored and purged.
 @Suite(.timeLimit(.minutes(10))) struct FollowerTests {
     private typealias Larder = FollowedLarder
 
@@ -51,7 +51,7 @@ import Testing
         var running: LarderFollower?
         for number in 0..<240 {
             try source.act(&random, number)
-            // As a killed one, each leaves everything where it is.
+            // Like a killed one, each leaves everything as it is.
             if random.oneIn(12) { running = nil }
             if random.oneIn(60) {
                 try source.restart(kills: random.oneIn(2))
@@ -91,7 +91,7 @@ import Testing
             }
             guard number % 100 == 99 else { continue }
             followers = [nil, nil]
-            // What one brings is news for the other, once.
+            // A change replicated by one is replicated back by the other, once.
             for _ in 0..<3 { for way in 0..<2 { try follow(larders[way], larders[1 - way], joins: true) } }
             try expectSame(larders[0], larders[1], "seed \(seed), number \(number)")
             for way in 0..<2 {
@@ -183,7 +183,7 @@ import Testing
         try follow(source, target)
         #expect(try target.contents().count == 11)
         try source.restart(with: copy)
-        // Its sequences go on from further back.
+        // Its sequences continue from an earlier point.
         for number in 0..<20 { _ = try source.call("SET", "other\(number)", "v") }
         let progress = try follow(source, target)
         #expect(progress.passes == 1)

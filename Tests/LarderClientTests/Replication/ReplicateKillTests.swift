@@ -4,15 +4,15 @@ import Testing
 
 @testable import LarderClient
 
-/// `larderctl replicate --continuous` under SIGKILL: whoever is killed in the middle of whatever, both larders come to the
-/// same entries, and no removed entry is there again.
+/// `larderctl replicate --continuous` under SIGKILL: whichever process is killed at any point, both larders converge,
+/// and no removed entry comes back.
 @Suite(.timeLimit(.minutes(10))) struct ReplicateKillTests {
     enum Victim: CaseIterable { case source, target, follower, everybody }
 
     /// `LARDER_ROUNDS`, 4 if it is not set.
     private static var rounds: Int { TestSetting.rounds.number() ?? 4 }
 
-    /// Writes until its daemon is gone, or it is told to end.
+    /// Writes until its daemon is gone or it is stopped.
     private final class Writer: Sendable {
         private let progress = Guarded(0)
         private let thread: WorkThread
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// A follower that has begun: what is wrong before that ends it.
+    /// A follower that has started; earlier errors end it.
     private func start(_ source: FollowedLarder, _ target: FollowedLarder) throws -> ChildProcess {
         let follower = try ChildProcess(
             try DaemonProcess.program("larderctl"),
@@ -51,7 +51,7 @@ import Testing
         return follower
     }
 
-    /// Waits until the target has what the source has, from one change of the target to the next.
+    /// Waits until the target equals the source, from one change of the target to the next.
     private func waitUntilSame(_ source: FollowedLarder, _ target: FollowedLarder, _ when: String) throws {
         let client = try BlockingLarderClient(socketPath: target.path, timeoutMilliseconds: 90_000)
         var position = "$"
@@ -79,7 +79,7 @@ import Testing
     @Test(arguments: Victim.allCases) func bothLardersConvergeAfterKills(_ victim: Victim) throws {
         let seed = testSeed("\(victim)")
         var random = SeededGenerator(seed: seed)
-        // With checkpoints all the time, which take the journal away.
+        // With frequent checkpoints, which remove the journal.
         let source = try FollowedLarder(["--checkpoint", "8K"])
         let target = try FollowedLarder()
         var follower = try start(source, target)

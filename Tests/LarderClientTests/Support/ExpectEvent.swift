@@ -1,8 +1,8 @@
 import Testing
 
-/// Waits for something that a server or another task brings about. If it does not come, the test fails here, and goes on,
-/// instead of waiting for ever. Not for measuring: the limit of a minute is far beyond what any machine needs.
-/// - Parameter what: what is waited for, for people.
+/// Waits for an effect of a server or another task. If it does not occur, the test fails here and continues, instead of
+/// waiting forever. Not for measuring: the limit of a minute is far beyond what any machine needs.
+/// - Parameter what: a description of the event.
 func expectEvent(
     _ what: String, sourceLocation: SourceLocation = #_sourceLocation, _ hasCome: () async throws -> Bool
 ) async throws {

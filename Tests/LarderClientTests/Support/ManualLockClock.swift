@@ -2,9 +2,9 @@ import LarderTestSupport
 
 @testable import LarderClient
 
-/// A clock for locks that goes on when the test says so.
+/// A clock for locks that a test advances.
 ///
-/// Thread-safe: what changes is guarded.
+/// Thread-safe: mutable state is guarded.
 final class ManualLockClock: Sendable {
     private struct State {
         var now: Int64 = 0
@@ -22,7 +22,7 @@ final class ManualLockClock: Sendable {
     /// The milliseconds that each sleeper still sleeps. A renewal under way is a sleeper too: it waits for its time limit.
     var rests: [Int64] { state.with { state in state.sleepers.values.map { $0.until - state.now } } }
 
-    /// Goes on by so many milliseconds, and wakes whose time is over.
+    /// Advances by the given number of milliseconds, and wakes the sleepers that are due.
     func advance(by milliseconds: Int64) {
         let woken = state.with { state in
             state.now += milliseconds

@@ -2,7 +2,7 @@ import LarderObserving
 import LarderTestSupport
 import Testing
 
-/// What waits to be taken: one change for each key, and not more of them than are allowed.
+/// The buffer of pending changes: one change per key, up to a limit.
 @Suite(.timeLimit(.minutes(10))) struct ChangeBufferTests {
     let buffer = ChangeBuffer(max: 4)
 

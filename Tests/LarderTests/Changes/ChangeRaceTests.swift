@@ -2,11 +2,11 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// Who is told all changes knows what is stored, whoever writes meanwhile.
+/// An observer that receives all changes knows the stored state, despite concurrent writes.
 @Suite(.timeLimit(.minutes(10))) struct ChangeRaceTests {
     private static let end = "~end"
 
-    /// What an observer knows: told changes, and everything read anew where it fell behind.
+    /// The state known to an observer: reported changes, and everything read again where it fell behind.
     private func follow(_ cache: Cache, _ changes: DecodedChanges<Int>) async throws -> (
         known: [String: Int], gaps: Int
     ) {
@@ -61,7 +61,7 @@ import Testing
         }
         await writers.value
         #expect(errors.all == [])
-        // Tells what has expired by now. Then time stands still.
+        // Reports all expiries so far. Then time stands still.
         try await cache.sweep()
         try await cache.set(1, forKey: Self.end)
         let (known, gaps) = try await follower.value

@@ -3,7 +3,7 @@ import LarderEngine
 import LarderTestSupport
 import Testing
 
-/// What observers are told, by every door through which entries change.
+/// Changes reported to observers, for every way in which entries change.
 @Suite(.timeLimit(.minutes(10))) struct ChangesTests: Sendable {
     // One task at a time makes caches with it.
     nonisolated(unsafe) let work: Workspace
@@ -14,7 +14,7 @@ import Testing
         cache = try work.cache(policy: .high)
     }
 
-    /// What was told until now. Stores and removes one more key, which the observer must hear of.
+    /// Returns the changes reported so far. Stores and removes one more key, which must be reported.
     private func told(_ changes: CacheChanges, _ cache: Cache? = nil, end: String = "~end") async throws -> [String] {
         try await (cache ?? self.cache).set(0, forKey: end)
         var found: [String] = []
@@ -151,7 +151,7 @@ import Testing
         #expect(try await told(changes) == ["expired own"])
         try await advance(30_000)
         #expect(try await told(changes) == ["expired governed"])
-        // The sweep, which reclaims the space later, tells nothing again.
+        // The later sweep, which reclaims the space, reports nothing again.
         try await cache.removeExpired()
         for _ in 0..<4 { try await advance(60_000) }
         #expect(Set(try await told(changes)).isSubset(of: ["expired ~end"]))
@@ -178,7 +178,7 @@ import Testing
         let changes = try cache.changes(forKey: "k")
         try await advance(10_000)
         #expect(try await changes.makeAsyncIterator().nextText() == "expired k")
-        // What had expired before is no news.
+        // Earlier expiries are not reported.
         let late = try cache.changes(forKey: "k")
         try await cache.sweep()
         #expect(try await told(late, end: "k") == [])
@@ -229,7 +229,7 @@ import Testing
         #expect(try await told(changes, end: "k") == [])
     }
 
-    /// What the sweep finds waits for a look; if too much does, the observer falls behind.
+    /// Expiries found by the sweep are buffered; if there are too many, the observer falls behind.
     @Test func tooManyExpiriesAreReportedAsFallingBehind() async throws {
         let many = Dictionary(uniqueKeysWithValues: (0..<70_000).map { ("k\($0)", 1) })
         try await cache.set(many, policy: .seconds(10))

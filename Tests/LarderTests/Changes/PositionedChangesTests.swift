@@ -3,7 +3,7 @@ import LarderEngine
 import LarderTestSupport
 import Testing
 
-/// Changes from a position on, as the library tells them.
+/// Change feeds of the library.
 @Suite(.timeLimit(.minutes(10))) struct PositionedChangesTests: Sendable {
     // One task at a time makes caches with it.
     nonisolated(unsafe) let work: Workspace
@@ -14,7 +14,7 @@ import Testing
         cache = try work.cache(policy: .high)
     }
 
-    /// What is told up to a key.
+    /// Returns the changes up to a key.
     private func told<Value>(_ changes: PositionedChanges<Value>, end: String) async throws
         -> (texts: [String], position: ChangePosition)
     {

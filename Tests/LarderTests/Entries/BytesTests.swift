@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Testing
 
-/// Bytes are stored as bytes, whatever type they have, and what was stored before is read.
+/// Bytes of any type are stored as bytes, and older entries can be read.
 @Suite struct BytesTests {
     let work: Workspace
     let cache: Cache
@@ -82,7 +82,7 @@ import Testing
             #expect(try reader.value([UInt8].self, forKey: "array") == bytes)
             #expect(try reader.value(Data?.self, forKey: "data") == Data(bytes))
         }
-        // And the other way round: the entry says what it is.
+        // And vice versa: the codec of the entry is used.
         try cache.set(Data(bytes), forKey: "data")
         #expect(try before.value(Data.self, forKey: "data") == Data(bytes))
     }
@@ -96,7 +96,7 @@ import Testing
         #expect(try json.bytes(forKey: "data") == Array("\"AAH/Ils=\"".utf8))
     }
 
-    /// A stored nil is there, and is told apart from no entry by asking for an optional.
+    /// A stored nil is an entry. Reading an optional distinguishes it from a missing entry.
     @Test func aStoredNilIsThere() throws {
         try cache.set(Int?.none, forKey: "none")
         try cache.set(Int?.some(5), forKey: "some")

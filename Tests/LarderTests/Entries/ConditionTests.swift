@@ -32,7 +32,7 @@ import Testing
         #expect(try cache.count() == 0)
     }
 
-    /// What has expired is not there, although its record still is.
+    /// An expired entry counts as missing, although its record still exists.
     @Test func anExpiredEntryCountsAsMissing() throws {
         try cache.set(1, forKey: "k", policy: .seconds(1))
         work.time.advance(milliseconds: 1_000)
@@ -48,7 +48,7 @@ import Testing
         #expect(try cache.info(forKey: "k")?.rule == .governed)
     }
 
-    /// A database without files gets none for a question.
+    /// A lookup does not create files for a database without any.
     @Test func lookupsDoNotCreateFiles() throws {
         let none = try work.cache("none", policy: nil)
         #expect(try !none.setIfPresent(1, forKey: "k"))
@@ -124,7 +124,7 @@ import Testing
         expectError(.decoding) { try cache.increment("n") }
         #expect(try cache.increment("n", by: 0.5) == 43)
         #expect(try cache.increment("n") == 44)
-        // What a client stored, or a shell.
+        // As stored by a client or a shell.
         try cache.setBytes(Array("7".utf8), forKey: "raw")
         #expect(try cache.increment("raw") == 8)
         #expect(try cache.info(forKey: "raw")?.codec == .raw)
@@ -186,7 +186,7 @@ import Testing
         for key in ["governed", "own"] { #expect(try cache.info(forKey: key)?.age == .zero) }
     }
 
-    /// What somebody else writes in between is not overwritten: the closure runs again, and sees it.
+    /// A concurrent write is not overwritten: the closure runs again with the new value.
     @Test func anUpdateNeverOverwritesAConcurrentChange() throws {
         try cache.set(1, forKey: "k")
         var seen: [Int?] = []
@@ -211,7 +211,7 @@ import Testing
         #expect(try cache.value(Int.self, forKey: "k") == 3)
     }
 
-    /// With a fixed number of attempts, one of a hundred gave up.
+    /// With a fixed number of attempts, one of a hundred failed.
     @Test func updatesOfManyThreadsAllSucceed() throws {
         let cache = cache
         onThreads(8) { _ in
@@ -247,7 +247,7 @@ import Testing
         #expect(text.contains("the only attempt") && text.contains("give more attempts"))
     }
 
-    /// Neither slow closures nor many others let an update give up early; rests grow, and differ.
+    /// Neither slow closures nor contention make an update fail early; pauses grow, with jitter.
     @Test func anUpdateStopsAfterItsTimeLimitOnly() {
         var runs = UpdateAttempts(most: nil, limitMilliseconds: 100, now: 0)
         // A slow closure has its fewest attempts.
@@ -269,7 +269,7 @@ import Testing
         for _ in 0..<100 { #expect(runs.rest(now: .max, random: 0.5) != nil) }
     }
 
-    /// The sum must be one of the type, whatever else the daemon or another counter could hold.
+    /// The sum must fit into the type, even if the daemon or another counter could hold it.
     @Test func integersOfEveryWidthCount() throws {
         #expect(try cache.increment("u8", by: UInt8(250)) == 250)
         expectError(.invalidArgument) { try cache.increment("u8", by: UInt8(6)) }
@@ -300,7 +300,7 @@ import Testing
         for (policy, text) in shown { #expect("\(policy)" == text) }
     }
 
-    /// What was stored here and could not be read: a sum that no `Double` holds.
+    /// This used to be stored although it could not be read: a sum that no `Double` holds.
     @Test func aSumThatNoDoubleHoldsIsRefused() throws {
         try cache.set(1.7e308, forKey: "d")
         expectError(.invalidArgument) { try cache.increment("d", by: 1.7e308) }
@@ -337,7 +337,7 @@ import Testing
             try cache.values(Int.self, forKeys: ["counted", "updated", "replaced"]).values.sorted() == [800, 800, 800])
     }
 
-    /// Of several that store what is not there yet, one does.
+    /// Of several concurrent calls that store a missing entry, one succeeds.
     @Test func oneOfManyConcurrentSetIfAbsentSucceeds() throws {
         let cache = cache
         let count = Guarded(0)

@@ -105,7 +105,7 @@ import Testing
         #expect(try other.count() == 1)
     }
 
-    /// By the call, and by itself where the options say so: also after the handle that met the damage was closed.
+    /// By the call, or automatically with the option, even after the handle that met the damage was closed.
     @Test func salvagingKeepsReadableEntries() throws {
         for isByItself in [false, true] {
             let name = isByItself ? "itself" : "called"

@@ -235,7 +235,7 @@ import Testing
             _ = try cache.entries(of: Reader.self).filter { _ in throw Halt() }.keys()
         }
         #expect(text.contains("Halt"))
-        // What the filter has of the cache itself arrives as it is.
+        // Errors of the cache itself are passed on unchanged.
         expectError(.decoding) {
             _ = try cache.entries(of: Int.self).filter { try $0.value() == 1 }.keys()
         }

@@ -191,7 +191,7 @@ import Testing
         #expect(try again.value(Int.self, forKey: "k") == 1)
         #expect(try again.info(forKey: "k")?.age == .zero)
         #expect(try again.info(forKey: "k")?.timeToLive == .seconds(60))
-        // Instants are told, and meant, by the clock.
+        // Absolute deadlines follow the system clock.
         let clock = work.time.wallMilliseconds()
         #expect(try again.info(forKey: "k")?.storedAtMilliseconds == clock)
         try again.set(2, forKey: "until", policy: .until(millisecondsSince1970: clock + 1000))

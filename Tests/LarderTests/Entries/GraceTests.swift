@@ -21,7 +21,7 @@ import Testing
         #expect(try grace("own") == .seconds(600))
         #expect(try grace("none") == .zero)
         #expect(try grace("until") == .seconds(1))
-        // What changes the value keeps it.
+        // A change of the value keeps it.
         try cache.set(2, forKey: "own", policy: .keep)
         try cache.increment("own")
         #expect(try grace("own") == .seconds(600))

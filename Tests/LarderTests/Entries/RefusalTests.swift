@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Testing
 
-/// What cannot be stored or asked for, and the words in which that is said.
+/// Values and calls that are refused, and the error messages.
 @Suite struct RefusalTests {
     private struct Price<Number: Codable>: Codable { var amount: Number }
 

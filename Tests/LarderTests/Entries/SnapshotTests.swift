@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Testing
 
-/// What a program writes that reads from either.
+/// Code of a program that reads from either.
 private func userNames(_ reading: some CacheReading) throws -> [String] {
     try reading.entries(of: Reader.self).values().map(\.userName)
 }

@@ -79,7 +79,7 @@ import Testing
         try await cache.update(Int.self, forKey: "k", attempts: 1) { $0 = 2 }
         #expect(try await cache.tags(forKey: "k") == ["t"])
         #expect(try await cache.value(Int.self, forKey: "k") == 2)
-        // What cannot be decoded goes, tags or not.
+        // Undecodable entries are removed, with or without tags.
         let strict = try work.cache(policy: nil) { $0.onDecodingFailure = .removeAndMiss }
         #expect(try await strict.value([String].self, forKey: "k") == nil)
         #expect(try await cache.contains("k") == false)
@@ -104,7 +104,7 @@ import Testing
         expectError(.invalidArgument) { try cache.set(["k": 1], tags: [String(repeating: "x", count: 129)]) }
         expectError(.invalidArgument) { try cache.removeAll(tagged: "") }
         expectError(.invalidArgument) { try cache.removeAll(tagged: ["t", "\0"], soft: true) }
-        // Of equal ones one counts: here are 16.
+        // Duplicates count once: these are 16.
         try cache.set(1, forKey: "k", tags: (1...40).map { "\($0 % 16)" })
         #expect(try cache.tags(forKey: "k")?.count == 16)
         cache.close()
@@ -137,7 +137,7 @@ import Testing
         #expect(origin.calls == 2)
     }
 
-    /// What the origin said before the removal may be what the removal is about.
+    /// The purge may be due to the very value that the origin returned before it.
     @Test(arguments: [false, true]) func aTagPurgeDuringAFetchPreventsStoring(soft: Bool) async throws {
         let cache = try work.cache()
         let origin = TestOrigin()

@@ -6,9 +6,9 @@ import Testing
 
 @testable import Larder
 
-/// What may block leaves the threads of Swift's cooperative pool, and what need not block stays on them.
+/// Blocking work leaves the threads of Swift's cooperative pool, and other work stays on them.
 ///
-/// One test after the other: each holds the threads of the whole process on which the library lets work block.
+/// Serialized, because each test holds all of the process's threads for the library's blocking work.
 @Suite(.serialized) struct AsyncTests {
     let work: Workspace
 
@@ -68,7 +68,7 @@ import Testing
         #expect(try await cache.count() == 0)
     }
 
-    /// Larger than what is read ahead at a time, and with everything that a run can be asked for.
+    /// More than is read ahead at a time, with all options of a run.
     @Test func entriesAreEnumeratedInOrder() async throws {
         let cache = try work.cache()
         try await cache.set((0..<500).map { (key: String(1_000 + $0), value: $0) })
@@ -91,7 +91,7 @@ import Testing
         #expect(try await even.dictionary()["1002"] == 2)
         #expect(try await even.keys().first == "1000")
         #expect(try await even.map { try $0.value() }.count == 250)
-        // What was met stays readable, as a synchronous run's does not.
+        // Visited entries stay readable, unlike in a synchronous run.
         var first: CacheEntry<Int>?
         for try await entry in even where first == nil { first = entry }
         #expect(try first?.value() == 0)
@@ -101,14 +101,14 @@ import Testing
             try await cache.entries(of: Int.self, limit: -1).values()
         }
         #expect(limit?.code == .invalidArgument)
-        // What is let go of in the middle leaves the larder free.
+        // An abandoned run does not keep the larder open.
         for try await _ in cache.entries(of: Int.self) { break }
         await cache.close()
         let again = try await Cache(named: "books", directory: work.directory)
         await again.close()
     }
 
-    /// What is written meanwhile does not show; what expires meanwhile is left out, also what was read ahead.
+    /// Concurrent writes are not visible; entries that expire during the run are skipped, even if they were read ahead.
     @Test func aRunShowsOneInstant() async throws {
         let cache = try work.cache()
         try await cache.set((0..<400).map { (key: String(1_000 + $0), value: $0) })
@@ -127,7 +127,7 @@ import Testing
 
     // MARK: Threads
 
-    /// With the threads held on which work may block, everything that may block stands still, and the pool does not.
+    /// While the threads for blocking work are held, all blocking work is stopped, but the pool is not.
     @Test func blockingWorkDoesNotBlockTheCooperativePool() async throws {
         let cache = try work.cache { $0.memoryBytes = 0 }
         try await cache.set((0..<300).map { (key: String(1_000 + $0), value: $0) })
@@ -154,7 +154,7 @@ import Testing
                 finished.with { $0 += 1 }
             }
         }
-        // More of them than the pool has threads; a ticker beside them goes on.
+        // More of them than the pool has threads; a concurrent ticker continues.
         for _ in 0..<2_000 { await Task.yield() }
         #expect(finished.value == 0)
         gate.open()
@@ -162,7 +162,7 @@ import Testing
         #expect(finished.value == calls.count)
     }
 
-    /// Reads of what memory has need no other thread.
+    /// Reads from memory need no other thread.
     @Test func hotReadsStayOnTheirThread() async throws {
         let cache = try work.cache()
         try await cache.set(Reader("a"), forKey: "k")

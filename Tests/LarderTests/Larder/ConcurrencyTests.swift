@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func batchesKeepSumsForConcurrentReaders() throws {
-        // Money moves between accounts inside batches of one writer; what readers see always adds up.
+        // One writer transfers money between accounts in batches; readers always see the same sum.
         let cache = try work.cache(policy: .never)
         let accounts = (0..<10).map { "account \($0)" }
         try cache.set(Dictionary(uniqueKeysWithValues: accounts.map { ($0, 100) }))
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func openingClosingAndDeletingAllAtOnce() throws {
-        // Whatever they do to each other, they get an answer: a result or an error that says what happened.
+        // In any interleaving, each call gets a result or an error that explains it.
         let directory = work.directory
         let options = work.options()
         let unexpected = Recorder<String>()

@@ -2,7 +2,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// The forms in which people write calls that fetch: each compiles, and means what it says.
+/// The forms in which fetching calls are written: each compiles and works as expected.
 @Suite struct FetchFormsTests {
     private struct Weather: Codable, Equatable, Sendable {
         var degrees = 7
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    /// A closure that was cancelled by itself says nothing about its origin.
+    /// A closure that throws CancellationError says nothing about its origin.
     @Test func aClosureThatThrowsCancellationIsNotAFailure() async throws {
         let work = try Workspace()
         let cache = try work.cache()

@@ -3,7 +3,7 @@ import LarderFetching
 import LarderTestSupport
 import Testing
 
-/// Reads that ask an origin: every source and every state of an entry.
+/// Read-through calls: every source and every state of an entry.
 @Suite(.timeLimit(.minutes(10))) struct FetchingTests: Sendable {
     // One task at a time makes caches with it.
     nonisolated(unsafe) let work: Workspace
@@ -102,7 +102,7 @@ import Testing
         #expect(origin.calls == 1)
         work.time.advance(milliseconds: 1)
         #expect(try await fetch() == 2)
-        // Without a rest it is asked at once.
+        // Without a back-off it is called at once.
         var options = FetchOptions()
         options.backOff = .zero
         origin.fails = true
@@ -158,7 +158,7 @@ import Testing
         #expect(try await fetch() == 1)
         work.time.advance(milliseconds: 60_000 + 600_000)
         #expect(try await fetch() == 2)
-        // Neither while somebody fetches who was served before that.
+        // Nor while another caller fetches that was served before.
         becomeStale()
         origin.hold()
         #expect(try await fetch() == 2)
@@ -178,7 +178,7 @@ import Testing
         // It waits for the origin, and takes what there is when that fails.
         #expect(try await fetch("k", options) == 1)
         #expect(origin.calls == 2)
-        // The origin rests; nobody asks it.
+        // The origin is not called during the back-off.
         for _ in 0..<10 { #expect(try await fetch("k", options) == 1) }
         #expect(origin.calls == 2)
         work.time.advance(milliseconds: 5_000)
@@ -219,7 +219,7 @@ import Testing
         options.hardTimeout = .milliseconds(5)
         await fails(.timeout) { _ = try await fetch("k", options) }
         await eventually { origin.cancellations == 1 }
-        // With something to serve it is served.
+        // A stale value is served if there is one.
         origin.letGo()
         #expect(try await fetch() == 2)
         becomeStale()
@@ -359,7 +359,7 @@ import Testing
         work.time.advance(milliseconds: 10_000)
         #expect(try await find() == nil)
         #expect(asked.count == 2)
-        // A write by anybody ends it.
+        // Any write ends it.
         try await cache.set(5, forKey: "k")
         #expect(try await find() == 5)
         // And what the origin does not have any more is removed, stale or not.
@@ -370,7 +370,7 @@ import Testing
         #expect(try cache.storedCount() == 0)
     }
 
-    // MARK: Others write meanwhile
+    // MARK: Concurrent writes
 
     @Test(arguments: ["set", "remove", "removeAll", "prefix"]) func changesDuringAFetchAreKept(_ what: String)
         async throws
@@ -410,7 +410,7 @@ import Testing
                 }
             }
         }
-        // What is cached can be read.
+        // Cached values can be read.
         try await cache.set(3, forKey: "c")
         let sum = try await cache.value(Int.self, forKey: "d") { [cache] in
             try await cache.value(Int.self, forKey: "c") { 0 } + (try await cache.value(Int.self, forKey: "d") ?? 1)
@@ -430,7 +430,7 @@ import Testing
         for task in [Task { try await both("a", "b") }, Task { try await both("b", "a") }] {
             await fails(.recursion) { _ = try await task.value }
         }
-        // By way of a third one, and of several keys.
+        // Via a third key, and via several keys.
         let all = Recorder<String>()
         @Sendable func next(_ key: String, _ other: String) async throws -> Int? {
             let options = FetchOptions()
@@ -448,7 +448,7 @@ import Testing
         #expect(codes.count == 3 && codes.contains(.recursion), "\(codes)")
     }
 
-    /// Keys that are only fetched one behind the other are no cycle.
+    /// Nested fetches that do not wait for each other are not a cycle.
     @Test func closuresMayShareANestedFetch() async throws {
         let began = Recorder<Int>()
         @Sendable func sum(_ key: String) async throws -> Int {
@@ -468,7 +468,7 @@ import Testing
         await eventually { origin.calls == 2 && origin.running == 0 && FlightTable.shared.count == 0 }
     }
 
-    /// A closure that was cancelled by itself says nothing about its origin.
+    /// A closure that throws CancellationError says nothing about its origin.
     @Test func aClosureThatThrowsCancellationIsNotAFailure() async throws {
         for keys in [["a"], ["b", "c"]] {
             await #expect(throws: CancellationError.self) {
@@ -625,7 +625,7 @@ import Testing
             }
         }
         await eventually { origin.cancellations == 3 }
-        // What is there is served instead.
+        // The existing value is served instead.
         origin.letGo()
         #expect(try await one.value == 2)
         try await cache.set(5, forKey: "d")

@@ -3,9 +3,9 @@ import Testing
 
 @testable import LarderFetching
 
-/// Callers who share a fetch, with a cache that answers when the test says so.
+/// Callers that share a fetch, with a cache that answers on request.
 @Suite(.timeLimit(.minutes(10))) struct FlightTests {
-    /// A cache of one key. Each question gets what was there when it was asked.
+    /// A cache of one key. Each lookup returns the value at the time of its start.
     private struct HeldCache: FetchBackend {
         final class State: Sendable {
             let value = Guarded("old")
@@ -33,7 +33,7 @@ import Testing
         func failedInBackground(_ error: any Error) {}
     }
 
-    /// What the cache had when another asked it may have changed before a caller came.
+    /// The result of an earlier lookup may have changed before a caller arrived.
     @Test func aCallerThatJoinsALookupChecksTheCacheItself() async throws {
         let cache = HeldCache()
         let options = try CheckedFetch(FetchOptions(), cache.name)

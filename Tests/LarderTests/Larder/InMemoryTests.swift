@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-/// One after the other: they look for what others leave behind.
+/// Serialized, because the tests look for leftovers of others.
 @Suite(.serialized) struct InMemoryTests {
     @Test func aLarderInMemoryLeavesNoFiles() throws {
         let cache = try Cache.inMemory(policy: .low)
@@ -17,7 +17,7 @@ import Testing
         try cache.set(Reader("a"), forKey: "k")
         #expect(try cache.value(Reader.self, forKey: "k") == Reader("a"))
         #expect(cache.policy == .low)
-        // Another database of the same larder, and what else keeps it open.
+        // Another database of the same larder, and other handles that keep it open.
         let other = try Cache(named: "other", directory: directory)
         try other.set(1, forKey: "k")
         let snapshot = try cache.snapshot()
@@ -226,7 +226,7 @@ import Testing
             #expect(before.hasPrefix("0 0, "))
             #expect(try counts(cache) == before.replacing("0 0, ", with: "3 3, ", maxReplacements: 1), "\(isCold)")
             try await cache.removeAll()
-            // Without this, a thread of the last call may still keep the larder and its counts open.
+            // Otherwise a thread of the last call may still keep the larder and its counters open.
             await cache.close()
         }
     }
@@ -307,7 +307,7 @@ import Testing
         #expect(statistics.entries == 0)
     }
 
-    /// Foundation shows errors by `localizedDescription`; without `LocalizedError` that says nothing.
+    /// Foundation shows errors by `localizedDescription`, which is useless without `LocalizedError`.
     @Test func everyPublicErrorHasALocalizedDescription() throws {
         let cache = try work.cache()
         try cache.set("text", forKey: "k")

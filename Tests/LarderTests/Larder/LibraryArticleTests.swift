@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// The code of the articles of `Larder.docc`, as it stands there: `DocsArticleTests` compares them.
+/// The code of the articles of `Larder.docc`, verbatim: `DocsArticleTests` compares them.
 @Suite struct LibraryArticleTests {
     private let cache: Cache
 
@@ -13,16 +13,16 @@ import Testing
         // Counts. A missing entry counts as 0.
         let visits = try cache.increment("visits")
 
-        // Reads, changes and stores. An own deadline stays; the time that the policy gives begins anew.
+        // Reads, changes and stores. A deadline of its own stays; a lifetime by policy starts again.
         try cache.update([String].self, forKey: "basket") { basket in
             basket = (basket ?? []) + ["apple"]
         }
 
-        // Stores only where nothing is there, or only where something is.
+        // Stores only if there is no entry, or only if there is one.
         let isFirst = try cache.setIfAbsent("Ana", forKey: "owner")
         let wasThere = try cache.setIfPresent("Eve", forKey: "owner")
 
-        // Stores only where this value is there.
+        // Stores only if the entry has this value.
         let isReplaced = try cache.replace("Eve", with: "Ana", forKey: "owner")
         #expect(visits == 1 && isFirst && wasThere && isReplaced)
         #expect(try cache.value([String].self, forKey: "basket") == ["apple"])
@@ -112,7 +112,7 @@ import Testing
         var apples: Int
     }
 
-    /// An origin that says what changes.
+    /// An origin that reports changes.
     private struct Server {
         func answers(_ keys: [[UInt8]]) async throws -> [OriginAnswer] { keys.map { _ in OriginAnswer([49]) } }
         func subscribe() async throws -> AsyncStream<String> { AsyncStream { _ in } }
@@ -197,7 +197,7 @@ import Testing
         #expect(try await orders.value(Order.self, forKey: "order:17") == Order(apples: 3))
     }
 
-    /// What a former version of the program saved.
+    /// The model saved by a previous version of the program.
     private struct FormerOrder: Codable {
         var fruit: Int
     }
@@ -263,10 +263,10 @@ import Testing
         // Stores another value, and leaves the deadline as it is.
         try cache.set("for the rest of the week", forKey: "long", policy: .keep)
 
-        // Another rule for what is there; false where nothing is.
+        // Changes the rule of an entry; false if there is none.
         let isThere = try cache.touch("short", policy: .minutes(5))
 
-        // Reads and gives another rule in one step.
+        // Reads and changes the rule in one step.
         let text = try cache.value(String.self, forKey: "short", renewing: .hours(1))
         #expect(isThere && text == "for ninety seconds")
 
@@ -274,9 +274,9 @@ import Testing
         try cache.set("…", forKey: "page:2", policy: .hours(1).grace(.seconds(600)), tags: ["article:17"])
         let tags = try cache.tags(forKey: "page:1")
 
-        // Stale instead of gone: calls that fetch may return them for the rest of their grace.
+        // Makes the entries stale: calls that fetch may return them within their grace.
         try cache.removeAll(tagged: "article:17", soft: true)
-        // Gone.
+        // Removes the entries.
         try cache.removeAll(tagged: ["article:17", "front"])
         #expect(tags == ["article:17", "front"])
         #expect(try cache.contains("page:1") == false)

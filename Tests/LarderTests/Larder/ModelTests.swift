@@ -3,10 +3,10 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// A random run of everything that changes entries, against a dictionary that says what must be there: with time that
-/// moves and jumps, policies that change, and reopening. A failure prints its seed; `LARDER_SEED` runs it again.
+/// Compares random changes of entries with a dictionary, with a clock that moves and jumps, policy changes, and
+/// reopening. A failure prints its seed; `LARDER_SEED` repeats it.
 @Suite struct ModelTests {
-    /// What the cache should be.
+    /// The expected state of the cache.
     private struct Expected {
         struct Item {
             var value: Reader
@@ -32,7 +32,7 @@ import Testing
 
         func fresh(now: Int64) -> [String: Reader] { items.filter { isFresh($0.value, now: now) }.mapValues(\.value) }
 
-        /// A soft purge makes entries stale, which only calls that fetch can tell from a hard one.
+        /// A soft purge makes entries stale; only calls that fetch can distinguish it from a hard one.
         mutating func remove(tagged tags: Set<String>) {
             items = items.filter { tags.isDisjoint(with: $0.value.tags) }
         }
@@ -50,7 +50,7 @@ import Testing
         var random: SeededGenerator
         var cache: Cache
         var expected: Expected
-        /// What the engine's time must be: the wall clock's, but never running back.
+        /// The expected time of the engine: the wall clock, but never going back.
         var now: Int64
 
         init(seed: UInt64, memoryBytes: Int) throws {
@@ -63,7 +63,7 @@ import Testing
         }
 
         let keys = (0..<24).map { "key \($0)" } + ["", "é", "e\u{301}", "key"]
-        // As bytes, since Swift holds the two spellings of é for equal.
+        // As bytes, because Swift considers the two spellings of é equal.
         func id(_ key: String) -> String { Array(key.utf8).description }
 
         func pickPolicy() -> (EntryPolicy, (Int64) -> Int64??) {
@@ -75,7 +75,7 @@ import Testing
                 return (.seconds(Double(span) / 1000), { .some($0 + span) })
             case 3:
                 let instant = now + Int64.random(in: -5_000...60_000, using: &random)
-                // Instants are given by the wall clock, which may be behind.
+                // Deadlines refer to the wall clock, which may be behind.
                 let ahead = now - work.time.wallMilliseconds()
                 return (
                     .until(millisecondsSince1970: instant - (ahead > 1 ? ahead : 0)), { _ in .some(instant) }
@@ -142,14 +142,14 @@ import Testing
             case 68..<69: try cache.removeExpired()
             case 69..<75:
                 cache.close()
-                // A clock that is behind at a start is another story, told in ExpiryTests.
+                // A clock that is behind at a start is tested in ExpiryTests.
                 work.time.stepWall(milliseconds: now - work.time.wallMilliseconds())
                 cache = try work.cache(policy: nil) { $0.memoryBytes = memoryBytes }
             default: moveTime()
             }
         }
 
-        /// Stops the test at the first difference: what comes after it says nothing.
+        /// Stops the test at the first difference, because later ones are meaningless.
         func check(_ number: Int, _ place: Comment) throws {
             let fresh = expected.fresh(now: now)
             if number % 10 == 0 {
@@ -191,7 +191,7 @@ import Testing
                 tags.isEmpty ? former?.tags ?? [] : tags)
         }
 
-        /// An update, while somebody else changes the entry, its lifetime or its tags only: the closure runs again.
+        /// An update while another caller changes the entry, its lifetime or its tags only: the closure runs again.
         func update(_ key: String, _ number: Int) throws {
             var runs = 0
             let meddles = random.below(4)
@@ -202,7 +202,7 @@ import Testing
                 if runs == 1, let before { try meddle(key, before, meddles, number) }
                 value = Reader("u\(number)", price: (value?.book.price ?? 0) + 1)
             }
-            // Nothing that it could see had changed: the same lifetime is no change.
+            // Nothing visible has changed: the same lifetime is not a change.
             if before != nil, meddles == 1 || meddles == 3 { #expect(runs == 2) }
             let former = fresh(key)
             let value = Reader("u\(number)", price: (former?.value.book.price ?? 0) + 1)
@@ -212,7 +212,7 @@ import Testing
         private func meddle(_ key: String, _ former: Expected.Item, _ kind: Int, _ number: Int) throws {
             switch kind {
             case 1:
-                // Another lifetime. Instants are given by the wall clock, which may be behind.
+                // A new lifetime. Deadlines refer to the wall clock, which may be behind.
                 let instant = now + 70_000 + Int64(number)
                 let ahead = now - work.time.wallMilliseconds()
                 try cache.touch(key, policy: .until(millisecondsSince1970: instant - (ahead > 1 ? ahead : 0)))
@@ -245,7 +245,7 @@ import Testing
             try cache.remove(name)
         }
 
-        /// What belongs to an entry besides its value.
+        /// The metadata of an entry.
         func checkFacts(_ key: String, _ place: Comment) throws {
             let item = fresh(key)
             try #require(try cache.tags(forKey: key).map { Set($0) } == item.map { Set($0.tags) }, place)

@@ -76,7 +76,7 @@ import Testing
         expectError(.invalidArgument) { try Cache.setAsideDamaged(named: name, directory: work.directory) }
     }
 
-    /// What an outbox has to deliver is changed by the outbox alone.
+    /// The contents of an outbox are changed only by the outbox.
     @Test func outboxDatabasesCannotBeOpenedAsCaches() throws {
         let text = expectError(.invalidArgument) { _ = try work.cache("orders.outbox") }
         #expect(text.contains("reserved for outboxes"))
@@ -179,7 +179,7 @@ import Testing
         let file = open(work.directory + "/LOCK", O_RDWR)
         #expect(file >= 0)
         defer { close(file) }
-        // What another process would do.
+        // As another process would do.
         #expect(flock(file, LOCK_EX | LOCK_NB) == 0)
         let text = expectError(.larderHeld) { _ = try work.cache() }
         #expect(text.contains("process \(getpid())"))
@@ -198,7 +198,7 @@ import Testing
         #expect(try snapshot?.value(Int.self, forKey: "a") == 1)
         snapshot?.close()
         #expect(try entries?.next()?.value() == 1)
-        // Still held: other options of the larder count only once it is opened anew.
+        // Still held: other options of the larder take effect only when it is reopened.
         expectError(.invalidArgument) { _ = try work.cache("b") { $0.databasesMax = 1 } }
         entries?.close()
         expectError(.tooManyDatabases) { _ = try work.cache("b") { $0.databasesMax = 1 } }

@@ -109,7 +109,7 @@ private let reversed = ModelCodec.custom(
         ]
         for (key, text, reason) in texts {
             #expect(text.contains("'\(key)'") && text.contains("database 'books'") && text.contains(reason), "\(text)")
-            // Values are no part of messages.
+            // Messages do not contain values.
             #expect(!text.contains("secret") && !text.contains("300"), "\(text)")
         }
         #expect(texts[1].1.contains("Reader") && texts[1].1.contains("json"))
@@ -149,7 +149,7 @@ private let reversed = ModelCodec.custom(
         #expect(try cache.keys(matching: #Predicate<Reader> { _ in true }) == ["right"])
         #expect(try cache.snapshot().value(Reader.self, forKey: "wrong") == nil)
         #expect(try cache.value(String.self, forKey: "wrong") == "no reader")
-        // Whoever has the entry in hand and asks for its value is told.
+        // Reading the value of an enumerated entry throws.
         expectError(.decoding) { try cache.entries(of: Reader.self).enumerate { entry, _ in _ = try entry.value() } }
     }
 
@@ -220,7 +220,7 @@ private let reversed = ModelCodec.custom(
     }
 
     @Test func anEntryReplacedDuringDecodingIsNotRemoved() throws {
-        // Found by reading the ancestor: it read, judged and then removed, whatever stood there by then.
+        // A past defect: the entry was read, decoded and then removed, although it might have been replaced.
         let decoded = Guarded(0)
         let writer = try work.cache()
         let cache = try work.cache { options in
@@ -240,7 +240,7 @@ private let reversed = ModelCodec.custom(
     }
 
     @Test func damagedJSONIsAnError() throws {
-        // As another program might leave it behind: marked as JSON, cut short.
+        // As another program might leave it: marked as JSON, truncated.
         let broken = ModelCodec.custom(encode: { _ in Array(#"{"name":"a","pri"#.utf8) }, decode: { _, _ in 0 })
         let cache = try work.cache { $0.codec = broken }
         try cache.set(1, forKey: "k")

@@ -41,13 +41,13 @@ private struct Page: Codable {
     var isWhole: Bool { lines.count == 8 && lines.allSatisfy { $0 == lines[0] && $0.hasSuffix("inline") } }
 }
 
-/// Decoded models that are kept beside hot entries: never seen but by what they save.
+/// Decoded models of hot entries, which are visible only by the saved work.
 @Suite(.serialized) struct DecodedModelTests {
     let work: Workspace
 
     init() throws { work = try Workspace() }
 
-    /// How often `Counted` was decoded meanwhile.
+    /// The number of times that `Counted` was decoded in the meantime.
     private func decodings(_ body: () throws -> Void) rethrows -> Int {
         let before = Counted.decodings.load(ordering: .relaxed)
         try body()
@@ -124,7 +124,7 @@ private struct Page: Codable {
         #expect(try decodings { for _ in 0..<10 { _ = try cache.value(Counted.self, forKey: "k") } } == 10)
     }
 
-    /// From wherever in the process, by whatever call.
+    /// From anywhere in the process, by any call.
     @Test func everyWriteReplacesTheDecodedModel() throws {
         let cache = try work.cache()
         let other = try work.cache()
@@ -249,7 +249,7 @@ private struct Page: Codable {
         }
     }
 
-    /// What a reader has taken stays whole while the entry is overwritten, removed and pushed out beneath it.
+    /// A model that a reader has obtained stays intact while its entry is overwritten, removed and evicted.
     @Test func aModelOutlivesItsEntry() async throws {
         let cache = try work.cache { $0.memoryBytes = 100_000 }
         let isDone = Guarded(false)
@@ -279,7 +279,7 @@ private struct Page: Codable {
         }
     }
 
-    /// Readers never see a model that was replaced before they asked.
+    /// Readers never see a model that was replaced before their call.
     @Test func readersAndWritersOnOneKey() async throws {
         let cache = try work.cache()
         let written = Guarded(0)

@@ -24,7 +24,7 @@
     }
     private struct Linked: Codable, Sendable { var first: Node }
 
-    /// What it makes of a number, the decoder does not see.
+    /// The decoder does not see the memory that the initializer allocates.
     private struct Swollen: Codable, Sendable {
         var number: Int
         var table: [[UInt8]]
@@ -44,25 +44,25 @@
     }
     private struct SwollenList: Codable, Sendable { var swollen: [Swollen] }
 
-    /// Made by a codec of the program's own, of which nobody sees what it makes of how many bytes.
+    /// Decoded by a custom codec, so that the relation between encoded and decoded size is unknown.
     private struct Packed: Codable, Sendable {
         var pixels: [UInt8]
         var names: [String]
     }
 
-    /// Whatever shape they have, decoded models stay within their share of the memory that was allowed. Measured in a
-    /// process of its own, by what the allocator has given out.
+    /// Decoded models of any shape stay within their share of the allowed memory. Measured in a process of its own, by
+    /// the allocator's figures.
     @Suite(.serialized, .timeLimit(.minutes(10)), .disabled(if: TestSetting.sanitized.isSet)) struct ModelMemoryTests {
         private static let memoryBytes = 16 << 20
 
-        /// What the process has in memory, in bytes.
+        /// The memory use of the process, in bytes.
         private static func resident() throws -> Int {
             let fields = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
             return (Int(fields[1]) ?? .max / 4096) * 4096
         }
 
-        /// Ends the process with an error where it has much more in memory than it had at the beginning and is allowed to
-        /// add: the budget, entries on their way to LevelDB, LevelDB's own, and what the allocator keeps.
+        /// Exits with an error if the process uses much more memory than at the start plus the allowed amount: the
+        /// budget, entries on their way to LevelDB, LevelDB's own memory, and the allocator's overhead.
         private static func check(_ what: Any.Type, _ before: Int) throws {
             let grown = try resident() - before
             precondition(grown < 3 * memoryBytes, "\(what): \(grown >> 20) MiB more")
@@ -70,8 +70,8 @@
 
         private static let atStart = Result { try resident() }
 
-        /// Stores `text` under many keys, reads all of them as `type` several times, and compares what memory it took with
-        /// what is allowed.
+        /// Stores `text` under many keys, reads all of them as `type` several times, and compares the memory use with
+        /// the limit.
         private static func fill<Model: Codable & Sendable>(
             _ type: Model.Type, _ text: String, codec: ModelCodec = .json, stored: [UInt8]? = nil
         ) throws {
@@ -84,7 +84,7 @@
             }
             let bytes = stored ?? Array(text.utf8)
             let count = min(1_000, (2 << 20) / (bytes.count + 200) + 1)
-            // What is stored as a model is decoded by another way than what is stored as bytes.
+            // A value stored as a model is decoded in another way than one stored as bytes.
             let model = stored == nil ? try JSONDecoder().decode(type, from: Data(bytes)) : nil
             for number in 0..<count {
                 if let model, number % 2 == 0 {

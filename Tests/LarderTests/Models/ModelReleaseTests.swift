@@ -4,7 +4,7 @@ import LarderTestSupport
 import Synchronization
 import Testing
 
-/// What models do when they are let go: the current test's.
+/// The action of models when they are released: the current test's.
 private let letGo = Atomic<Int>(0)
 
 /// Writes to the cache when it is let go.
@@ -18,7 +18,7 @@ private struct Witness: Codable, Sendable {
         }
         deinit {
             guard let cache else { return }
-            // Of every shard, so that one of them is the one that is just locked.
+            // Keys of every shard, so that one of them is the locked one.
             for other in 0..<32 {
                 _ = try? cache.value(Int.self, forKey: "other \(other)")
                 try? cache.set(other, forKey: "other \(other)")
@@ -48,14 +48,14 @@ private struct Witness: Codable, Sendable {
     }
 }
 
-/// A decoded model is let go where no lock is held, whatever ends its entry: its deinitializer may call the cache. Were it
-/// not so, these tests would not end.
+/// A decoded model is released without any lock held, however its entry ends: its deinitializer may call the cache.
+/// Otherwise these tests would hang.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct ModelReleaseTests {
     let work: Workspace
 
     init() throws { work = try Workspace() }
 
-    /// Has a cache keep models, ends them by `end`, and expects that all of them were let go, or at least so many.
+    /// Makes a cache keep models, removes them with `end`, and expects that all, or at least this many, were released.
     private func check(
         _ count: Int = 1, atLeast: Int? = nil, memoryBytes: Int = 16 << 20,
         _ end: (Cache) throws -> Void
@@ -121,7 +121,7 @@ private struct Witness: Codable, Sendable {
 
     @Test func eviction() throws {
         try check(20, atLeast: 10, memoryBytes: 400_000) { cache in
-            // More models than have room beside them.
+            // More models than fit into memory.
             for number in 0..<2_000 {
                 try cache.set(number, forKey: "much \(number)")
                 _ = try cache.value(Int.self, forKey: "much \(number)")

@@ -2,7 +2,7 @@ import Larder
 import Synchronization
 import Testing
 
-/// Not Sendable: changed by whoever has it.
+/// Not Sendable: mutable.
 private final class Box: Codable {
     var number = 1
 }
@@ -48,7 +48,7 @@ private struct Plain: Codable, Equatable {
         return Plain.decodings.load(ordering: .relaxed) - before
     }
 
-    /// Every door through which a model comes: what one reader changes, no other sees.
+    /// Every call that returns a model: changes by one reader are not visible to others.
     @Test func modelsWithObjectsAreNotShared() throws {
         try cache.set(Holder(), forKey: "k")
         let snapshot = try cache.snapshot()
@@ -121,7 +121,7 @@ private struct Plain: Codable, Equatable {
         #expect(Plain.decodings.load(ordering: .relaxed) - before == 1)
     }
 
-    /// In generic code the compiler sees no `Sendable` unless it is asked for: such code is right, and decodes.
+    /// Generic code without a `Sendable` constraint is correct, and decodes each time.
     @Test func genericCodeSharesOnlySendableModels() throws {
         func read<Model: Codable>(_ type: Model.Type) throws -> Model? { try cache.value(type, forKey: "k") }
         func readShared<Model: Codable & Sendable>(_ type: Model.Type) throws -> Model? {

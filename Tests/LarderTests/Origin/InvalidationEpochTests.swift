@@ -5,10 +5,9 @@ import Testing
 
 @testable import Larder
 
-/// What may be stored of an origin's answers, apart from any origin.
+/// Which replies of an origin may be stored, without an origin.
 @Suite struct InvalidationEpochTests {
-    /// An answer may be stored if nothing has changed its key since the question was sent,
-    /// and nothing is changing it.
+    /// A reply may be stored if its key was not changed since the request was sent and is not being changed.
     @Test func repliesAreStoredUnlessTheirKeysChange() {
         var random = SeededGenerator(seed: testSeed())
         let keys = (0..<3).map { [UInt8($0)] }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-/// A cache in front of an origin that says what changes.
+/// A cache in front of an origin that reports changes.
 @Suite(.timeLimit(.minutes(10))) struct OriginCoherenceTests {
     private let workspace: Workspace
     private let origin: ScriptedCacheOrigin
@@ -63,7 +63,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "a") == "new")
     }
 
-    /// What is stale serves while the origin fails, and not while another call asks it.
+    /// Stale values are served while the origin fails, and not during another call's request.
     @Test(arguments: ["value", "values", "originOnly", "originElseCache"], ["value", "values", "both"])
     func changedEntriesAreNotServedDuringARequest(first: String, second: String) async throws {
         let (cache, _) = try await cache(grace: .seconds(60))
@@ -90,7 +90,7 @@ import Testing
         #expect(try await other.value == "new")
     }
 
-    /// The question was sent before the change: its callers get the former value, later ones do not, and nothing is kept.
+    /// The request was sent before the change: its callers get the old value, later ones do not, and nothing is cached.
     @Test func aChangeDuringARequest() async throws {
         let (cache, _) = try await cache()
         origin.isHeld = true
@@ -131,7 +131,7 @@ import Testing
         changes.lost()
         #expect(!cache.isBelieved)
         origin.change("a", to: "new", silently: true)
-        // The origin can still be asked; nothing of it is kept.
+        // The origin can still be read; nothing is cached.
         #expect(try await cache.value(String.self, forKey: "a") == "new")
         #expect(try await cache.value(String.self, forKey: "a") == "new")
         #expect(origin.reads.count == 3)
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    /// The origin finds out by itself, such as by a clock: nobody has to say anything.
+    /// The origin detects it itself, for example by a clock, without a notification.
     @Test func anotherEpoch() async throws {
         let (cache, _) = try await cache()
         #expect(try await cache.value(String.self, forKey: "a") == "1")

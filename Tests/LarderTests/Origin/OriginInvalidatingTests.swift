@@ -3,9 +3,9 @@ import Testing
 
 @testable import Larder
 
-/// A program that hears of changes by a way of its own, and tells its cache.
+/// A program that learns of changes in its own way, and invalidates its cache.
 @Suite(.timeLimit(.minutes(5)), .serialized) struct OriginInvalidatingTests {
-    /// What is told.
+    /// The kind of invalidation.
     enum Word: CaseIterable {
         case key, keys, prefix, all
     }
@@ -53,7 +53,7 @@ import Testing
         try await say(word, isPurge: how.isPurge, to: cache)
         let ended = Set(keys(word))
         for key in all { #expect(try await cache.cache.contains(key) == !ended.contains(key)) }
-        // What is stale serves while the origin fails, what was purged does not.
+        // Stale values are served while the origin fails, purged ones are not.
         origin.fails = true
         for key in ended.sorted() {
             if how.isPurge {
@@ -81,7 +81,7 @@ import Testing
         await eventually { origin.running == 2 }
         origin.change("page:1", to: "new", silently: true)
         try await say(word, isPurge: how.isPurge, to: cache)
-        // It joins the question from before, and does not take its answer.
+        // It joins the earlier request, and does not accept its reply.
         let late = Task { try await cache.value(String.self, forKey: "page:1") }
         await eventually { cache.trust.callCount >= 5 }
         origin.isHeld = false

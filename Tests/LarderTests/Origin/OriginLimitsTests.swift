@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-/// What a cache does when its origin is slow or gone.
+/// A cache whose origin is slow or down.
 @Suite(.timeLimit(.minutes(5))) struct OriginLimitsTests {
     private let workspace: Workspace
     private let origin: ScriptedCacheOrigin
@@ -48,7 +48,7 @@ import Testing
         await #expect(throws: OriginFailure.timedOut(origin.name, milliseconds: 1_000)) {
             if isRemoval { try await cache.remove("a") } else { try await cache.set("mine", forKey: "a") }
         }
-        // It may have been done, as here, and may be done once more: nothing is kept before it is known.
+        // It may have been done, as here, and may be done again: nothing is cached until the outcome is known.
         for value in [isRemoval ? nil : "mine", "late"] {
             origin.change("a", to: value, silently: true)
             await eventually { (try? await cache.value(String.self, forKey: "a")) == .some(value) }
@@ -137,7 +137,7 @@ import Testing
         let reads = origin.reads.count
         await expectResting("Failure()") { _ = try await cache.value(String.self, forKey: "b") }
         await expectResting("Failure()") { _ = try await cache.values(String.self, forKeys: ["b", "c"]) }
-        // What is stale serves, and stays when a write is refused.
+        // Stale values are served, and kept when a write is refused.
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         await expectResting("Failure()") { try await cache.set("mine", forKey: "a") }
         await expectResting("Failure()") { try await cache.remove("a") }
@@ -147,7 +147,7 @@ import Testing
 
         workspace.time.advance(milliseconds: 1_000)
         #expect(!cache.status.isResting)
-        // What was refused has no rest of its own.
+        // A refused key has no back-off of its own.
         #expect(try await cache.value(String.self, forKey: "b") == "2")
         #expect(cache.status.failuresInRow == 0 && cache.status.lastError == nil)
         #expect(events.all.last?.message.hasSuffix("answers again") == true)
@@ -180,7 +180,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "7") == nil)
     }
 
-    /// Calls that were sent before the rest let nobody else in when they end.
+    /// Calls that were sent before the circuit opened do not close it when they end.
     @Test func callsFromBeforeTheCircuitOpenedAreIgnored() async throws {
         let cache = try cache()
         origin.fails = true
@@ -198,7 +198,7 @@ import Testing
         origin.fails = true
         for _ in 1...8 {
             await fail(cache, ["a"])
-            // Its own rest.
+            // The back-off of the key.
             workspace.time.advance(milliseconds: 1_000)
         }
         #expect(cache.status.failuresInRow == 1 && cache.status.failures == 8)
@@ -217,7 +217,7 @@ import Testing
         #expect(cache.status.failures == 0 && cache.status.calls == 20)
     }
 
-    /// Nobody else's keys rest for it.
+    /// Other keys do not back off because of it.
     @Test func aRefusedKeyDoesNotBackOff() async throws {
         let cache = try cache(
             origin: ClosureOrigin("picky") { key in
@@ -232,7 +232,7 @@ import Testing
         #expect(try await cache.values(String.self, forKeys: ["good", "other"]).count == 2)
     }
 
-    /// Of one key and of several: what there is, while the origin is left alone.
+    /// For one key and for several: stale values are served while the circuit is open.
     @Test func originElseCacheServesStaleValuesWhileTheCircuitIsOpen() async throws {
         let cache = try cache(grace: .seconds(60))
         #expect(try await cache.value(String.self, forKey: "a") == "1")
@@ -246,8 +246,8 @@ import Testing
         }
     }
 
-    /// The callers' patience ends before the limit, and the function ends when it is cancelled: it took too long all the
-    /// same.
+    /// The callers' timeout is shorter than the limit, and the function ends when it is cancelled: this still counts as
+    /// a timeout.
     @Test func readsCancelledAtTheirTimeoutCountAsTimeouts() async throws {
         let slow = TestOrigin()
         slow.hold()
@@ -257,7 +257,7 @@ import Testing
                 _ = try await slow.value()
                 return .absent
             })
-        // On a busy machine a caller may give up before its question is asked, and that one counts for nothing.
+        // On a busy machine a caller may time out before its request is sent; such calls are not counted.
         for number in 0..<100 where !cache.status.isResting {
             let asked = cache.status.calls
             await #expect(throws: (any Error).self) { _ = try await cache.value(String.self, forKey: "\(number)") }
@@ -269,7 +269,7 @@ import Testing
         #expect(cache.status.timeouts >= 5 && slow.cancellations == cache.status.timeouts)
     }
 
-    /// A caller who has given up says nothing, also if its call was the one that tried the origin.
+    /// A cancelled caller says nothing about the origin, even if its call was the probe.
     @Test func aCancelledProbeIsNotAFailure() async throws {
         let cache = try cache()
         origin.fails = true
@@ -286,7 +286,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "b") == "2")
     }
 
-    /// Whoever waits for an origin that hangs need not wait for its limit.
+    /// Callers that wait for a hanging origin do not have to wait for its limit.
     @Test func closingEndsWaitingCalls() async throws {
         let cache = try cache()
         origin.isHeld = true
@@ -303,7 +303,7 @@ import Testing
             await #expect { try await call.value } throws: { ($0 as? LarderError)?.code == .closed }
         }
         origin.isHeld = false
-        // What ends behind it is counted down once.
+        // Calls that end afterwards are counted down once.
         await eventually { cache.trust.callCount == 0 }
         #expect(cache.status.failures == 0)
         await #expect { try await cache.set("mine", forKey: "d") } throws: { ($0 as? LarderError)?.code == .closed }

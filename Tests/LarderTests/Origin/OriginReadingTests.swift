@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-/// A cache in front of an origin: what it reads.
+/// Reads of a cache in front of an origin.
 @Suite(.timeLimit(.minutes(10))) struct OriginReadingTests {
     private let workspace: Workspace
     private let origin: ScriptedCacheOrigin
@@ -42,7 +42,7 @@ import Testing
         #expect(try await !cache.cache.contains("a"))
     }
 
-    /// The error is that of the reader alone: the keys do not rest, nor does the origin.
+    /// The error affects its reader only: neither the keys nor the origin back off.
     @Test func aDecodingErrorAffectsItsReaderOnly() async throws {
         origin.change("book", to: #"{"name":"Reader","price":2.5}"#)
         let cache = try cache()
@@ -77,7 +77,7 @@ import Testing
         origin.isHeld = true
         let reader = Task { try await cache.value(String.self, forKey: "a") }
         await eventually { origin.running == 1 }
-        // The life counts from the question.
+        // The lifetime counts from the request.
         workspace.time.advance(milliseconds: 3_000)
         origin.isHeld = false
         #expect(try await reader.value == "1")
@@ -89,7 +89,7 @@ import Testing
         origin.change("c", to: "3")
         #expect(try await cache.value(String.self, forKey: "c", options: options) == "3")
         #expect(try await cache.cache.timeToLive(forKey: "c") == .milliseconds(5_000))
-        // What has ended before it came is given to who asked, and not kept.
+        // A value that expired on its way is returned to the caller, and not cached.
         options.policy = .never
         origin.lifetime = .zero
         origin.change("d", to: "4")
@@ -101,7 +101,7 @@ import Testing
         let cache = try cache()
         origin.isHeld = true
         let readers = (0..<20).map { _ in Task { try await cache.value(String.self, forKey: "a") } }
-        // Each caller is a call, and the question is one more.
+        // Each caller is a call, and the request is one more.
         await eventually { cache.trust.callCount == 21 }
         origin.isHeld = false
         for reader in readers { #expect(try await reader.value == "1") }
@@ -125,7 +125,7 @@ import Testing
         origin.fails = true
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         #expect(origin.reads.count == 2)
-        // It rests, and is not asked again before a second is over.
+        // During the back-off of one second it is not requested again.
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         #expect(origin.reads.count == 2)
         await #expect(throws: ScriptedCacheOrigin.Failure.self) {
@@ -146,7 +146,7 @@ import Testing
         defer { origin.isHeld = false }
         var options = OriginCache.standardOptions
         options.hardTimeout = .milliseconds(20)
-        // What there is, within its grace, or an error that says so; for several keys at once too.
+        // A stale value within its grace, or an error; the same for several keys.
         #expect(try await cache.value(String.self, forKey: "a", options: options) == "1")
         let impatient = options
         for keys in [["b"], ["c", "d"]] {
@@ -193,7 +193,7 @@ import Testing
         #expect(try await cache.cache.contains("book:1"))
     }
 
-    /// Else two keys would be asked for as one.
+    /// Otherwise two keys would be requested as one.
     @Test func keysThatAreNotTextAreRefused() async throws {
         let cache = OriginCache(
             try workspace.cache(), origin: ClosureOrigin("text") { key in OriginAnswer(Array(key.utf8)) },

@@ -19,8 +19,7 @@ import Testing
         open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
     }
 
-    /// Saves numbers that grow, notes each when it is acknowledged, and what the handler delivers, and is killed by itself in
-    /// the middle of that.
+    /// Saves increasing numbers, records each acknowledged and each delivered one, and kills itself at some point.
     private static func work(in directory: String, from first: Int, until last: Int) async throws {
         let server = appending(directory + "/server")
         let acknowledged = appending(directory + "/acknowledged")

@@ -4,16 +4,16 @@ import Testing
 
 @testable import Larder
 
-/// Writes that are stored now and delivered later. Nothing happens by itself here: each test says when.
+/// Write-behind. Nothing is delivered in the background here: each test triggers deliveries.
 @Suite(.timeLimit(.minutes(10))) struct OutboxTests {
     private struct Down: Error {}
 
     private let workspace: Workspace
     private let cache: Cache
-    /// What was delivered: `key=value`, `key-` for a removal.
+    /// The deliveries: `key=value`, `key-` for a removal.
     private let server = Recorder<String>()
     private let tokens = Recorder<String>()
-    /// What the handler throws for a key.
+    /// The errors that the handler throws, by key.
     private let faults = Guarded<[String: any Error & Sendable]>([:])
 
     init() throws {
@@ -56,7 +56,7 @@ import Testing
         let cancelled = Task { await outbox.untilDelivered("a") }
         cancelled.cancel()
         #expect(await !cancelled.value)
-        // Whoever is cancelled before has not to wait at all.
+        // An already cancelled caller does not wait at all.
         let late = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             return await outbox.untilDelivered("a")
@@ -133,7 +133,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "a") == "1")
     }
 
-    /// The former version of the program saved texts; this one has books.
+    /// The previous version of the program saved texts; this one has books.
     private func savedByFormerVersion(_ count: Int) async throws {
         let former = try outbox()
         for number in 0..<count { try await former.save("old", forKey: "old:\(number)") }
@@ -301,7 +301,7 @@ import Testing
         #expect(server.all == ["a=1"])
     }
 
-    /// A handler that waits for its own end would wait for ever.
+    /// A handler that waits for its own end would wait forever.
     @Test(arguments: [false, true]) func theHandlerUsesItsOutbox(blocks: Bool) async throws {
         let cache = try await Cache.inMemory()
         let own = Guarded<Outbox<String>?>(nil)

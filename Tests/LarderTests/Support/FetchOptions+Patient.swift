@@ -1,7 +1,8 @@
 import Larder
 
 extension FetchOptions {
-    /// ``OriginCache/standardOptions`` for tests beside all others, whose tasks may have to wait for longer than ten seconds.
+    /// ``OriginCache/standardOptions`` for tests that run concurrently with many others, so that tasks may wait for
+    /// more than ten seconds.
     static var patient: FetchOptions {
         var options = OriginCache.standardOptions
         options.hardTimeout = .seconds(600)

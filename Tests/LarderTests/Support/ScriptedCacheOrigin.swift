@@ -2,9 +2,9 @@ import Larder
 import LarderPlatform
 import LarderTestSupport
 
-/// An origin in memory that is told what to do, and says what happened.
+/// A scripted origin in memory, which records its calls.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
     struct Failure: Error, Hashable {}
 
@@ -47,7 +47,7 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
         get { with { $0.isHeld } }
         set { with { $0.isHeld = newValue } }
     }
-    /// Whether writes and removals wait, when they are done; reads do not. As with ``isHeld``, a cancelled one goes on.
+    /// Whether writes and removals wait after they are done; reads do not. As with ``isHeld``, cancelled ones continue.
     var holdsWrites: Bool {
         get { with { $0.holdsWrites } }
         set { with { $0.holdsWrites = newValue } }
@@ -60,7 +60,7 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
         get { with { $0.isWatched } }
         set { with { $0.isWatched = newValue } }
     }
-    /// Whether it says of each write that the key has changed, and then confirms what was written: as Redis does.
+    /// Whether it reports each write as a change of the key, and then confirms the written value, as Redis does.
     var tellsOwnWrites: Bool {
         get { with { $0.tellsOwnWrites } }
         set { with { $0.tellsOwnWrites = newValue } }
@@ -69,15 +69,15 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
         get { with { $0.answersMissing } }
         set { with { $0.answersMissing = newValue } }
     }
-    /// The keys of each question.
+    /// The keys of each read request.
     var reads: [[String]] { with { $0.reads } }
     var writes: [String] { with { $0.writes } }
     var running: Int { with { $0.running } }
-    /// Where it says what changes, once a cache has asked.
+    /// Receives the reported changes, once a cache has subscribed.
     var changes: OriginChanges? { with { $0.changes } }
     subscript(key: String) -> String? { with { $0.values[key] } }
 
-    /// Changes a value, and says so if anybody listens.
+    /// Changes a value, and reports that to a subscriber.
     func change(_ key: String, to value: String?, silently: Bool = false) {
         let changes = with {
             $0.values[key] = value
@@ -95,7 +95,7 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
 
     func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer] {
         let names = keys.map { String(decoding: $0, as: UTF8.self) }
-        // What is answered is what was there when the question came.
+        // The reply has the state at the time of the request.
         let (answers, fails) = with { state in
             state.reads.append(names)
             let answers = names.dropFirst(state.answersMissing).map { name -> OriginAnswer in
