@@ -11,7 +11,7 @@ extension Verb {
             With --long: a table in the order of keys, including stale entries, with the size of the value, the
             remaining lifetime, the policy (own: its own lifetime) and the state; sizes are in bytes, except on a
             terminal. It also reads the values. With --json, one object per line:
-            {"key":…,"size":…,"ttl":…,"deadline":…,"stored-at":…,"rule":…, "state":…,"codec":…,"tags":[…]}, in
+            {"key":…,"size":…,"ttl":…,"deadline":…,"stored-at":…,"rule":…,"state":…,"codec":…,"tags":[…]}, in
             milliseconds, null for never.
             Exits with 0, even if there are none.
             """,
