@@ -39,8 +39,8 @@ struct WebOption: Sendable {
         WebOption(
             name: "--token-file", value: "PATH",
             help: [
-                "a file whose first line (16 characters or more) is the token: scrapers send it as bearer token,",
-                "browsers in a form; must not be readable by all users",
+                "a file with the token in its first line, 16 characters or more: scrapers send it as bearer",
+                "token, browsers in a form; must not be readable by all users",
             ]
         ) { options, text in options.token = try SecretFile.token(text, "--token-file") },
         WebOption(

@@ -125,8 +125,8 @@ import Testing
 
           --purge            remove all entries of all databases, then exit; policies are kept
           --purge=NAME       remove all entries of one database, then exit
-          --purge-expired    remove the expired entries of all databases, then exit
-                             A purge is sent to the daemon that has the larder open, or else works directly on
+          --purge-expired    remove the expired entries of all databases, then exit;
+                             a purge is sent to the daemon that has the larder open, or else works directly on
                              the files. It prints the number of removed entries.
 
           --check            check all files of a larder that no daemon has open, print one line per problem, and

@@ -326,8 +326,8 @@ extension DaemonOption {
         DaemonOption(
             flag: "--purge-expired",
             [
-                "remove the expired entries of all databases, then exit",
-                "A purge is sent to the daemon that has the larder open, or else works directly on",
+                "remove the expired entries of all databases, then exit;",
+                "a purge is sent to the daemon that has the larder open, or else works directly on",
                 "the files. It prints the number of removed entries.",
             ]
         ) { try $0.set(.purge(.expired)) },
