@@ -109,7 +109,7 @@ import Testing
         #expect(try writer.call("SET k \(value)") == "+OK\r\n")
         try probe.waitForRounds(100)
         try probe.stop("before the monitors, \(threads) loops")
-        let (monitors, lines) = (50, 600)
+        let (monitors, lines) = (30, 600)
         let before = daemon.residentBytes ?? 0
         daemon.forgetPeak()
         let clients = try (0..<monitors).map { _ in
@@ -118,7 +118,7 @@ import Testing
             return client
         }
         for index in 0..<lines { #expect(try writer.call("SET k:\(index) \(value)") == "+OK\r\n") }
-        // 6 MB of lines for each loop, and what was stored; of each monitor what is on its way. Copies would take 300 MB.
+        // 6 MB of lines for each loop, and what was stored; of each monitor what is on its way. Copies would take 180 MB.
         Hostility.expectPeak(
             of: daemon, atMost: before + (1 + threads) * (20 << 20) + monitors * (1 << 20), "\(monitors) monitors")
         for client in clients {
