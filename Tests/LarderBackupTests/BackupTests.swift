@@ -11,7 +11,7 @@ import Testing
     private var backups: String { parent.path + "/backups" }
 
     init() throws {
-        parent = try TemporaryDirectory()
+        parent = try TemporaryDirectory(inMemory: true)
         try FileSystem.makeDirectories(image + "/books/17")
         try Files.write(image + "/SEQUENCES", Array("sequences".utf8))
         try Files.write(image + "/books/17/000005.ldb", [UInt8](repeating: 7, count: 3_000_000))

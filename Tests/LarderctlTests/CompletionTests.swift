@@ -9,7 +9,7 @@ import Testing
     private let larderctl: Larderctl
 
     init() throws {
-        directory = try TemporaryDirectory()
+        directory = try TemporaryDirectory(inMemory: true)
         daemon = try DaemonProcess(in: directory)
         larderctl = Larderctl(socketPath: daemon.socketPath)
         for key in ["page:1", "page:2", "user*1", "user*2"] { _ = try larderctl("set", key, "v") }

@@ -7,7 +7,7 @@ import Testing
     @Test func aLarderIsCarriedAway() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let (backups, restored) = (directory.path + "/backups", directory.path + "/larder")
         #expect(try larderctl("set", "a", "1", "--tag", "t").exitCode == 0)
         #expect(try larderctl("--database", "other", "set", "b", "2").exitCode == 0)
@@ -40,7 +40,7 @@ import Testing
     @Test func backupErrorsAreExplained() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let backups = directory.path + "/backups"
         #expect(try larderctl("verify", backups).exitCode == 2)
         #expect(try larderctl("restore", backups, directory.path + "/x").exitCode == 2)
@@ -67,7 +67,7 @@ import Testing
     @Test func damageIsNotAFailedCall() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let (backups, place) = (directory.path + "/backups", directory.path + "/restored")
         #expect(try larderctl("set", "a", "1").exitCode == 0)
         #expect(try larderctl("backup", backups).exitCode == 0)
@@ -94,7 +94,7 @@ import Testing
     @Test func anotherBackupInTheDirectoryIsNotDisturbed() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let backups = directory.path + "/backups"
         try FileSystem.makeDirectories(backups + "/.unfinished-20200101T000000Z")
         try Files.write(backups + "/.lock", Array("process 17, for the larder /else\n".utf8))

@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test func aStoppedLarderIsReadByLarderd() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         try filled(directory)
         let larder = directory.path + "/larder"
         let larderctl = Larderctl(socketPath: directory.path + "/socket")
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func checkReadsTheOriginsFile() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         try filled(directory)
         let larder = directory.path + "/larder"
         _ = try directory.makeFile("larder/ORIGINS", Array("larder-origins 1\n0 unix:///r THROUGH\ncrc64 0\n".utf8))
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test func lostFactsOfTheLedgerAreReported() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let larder = directory.path + "/larder"
         let larderctl = Larderctl(socketPath: directory.path + "/socket")
         let program = try DaemonProcess.program()
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test func checkAsksARunningDaemon() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         try filled(directory)
         try flipTable(directory.path + "/larder")
         let daemon = try DaemonProcess(in: directory)
@@ -121,7 +121,7 @@ import Testing
 
     /// A wrong path in a nightly job must not look well.
     @Test func checkingAPathThatIsNotALarderExitsWithTwo() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         try filled(directory)
         let larderctl = Larderctl(socketPath: directory.path + "/socket")
         for place in [directory.path, directory.path + "/larder/0", "/etc"] {
@@ -132,7 +132,7 @@ import Testing
     }
 
     @Test func aNewerLarderIsNotJudged() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         try filled(directory)
         let larder = directory.path + "/larder"
         let text = String(decoding: try Files.read(larder + "/0/POINTER"), as: UTF8.self)

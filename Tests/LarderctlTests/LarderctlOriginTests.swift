@@ -83,7 +83,7 @@ import Testing
         let port: Int
 
         init() throws {
-            directory = try TemporaryDirectory()
+            directory = try TemporaryDirectory(inMemory: true)
             let request =
                 "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 2 "
                 + "-subj /CN=server -addext subjectAltName=IP:127.0.0.1"
@@ -185,7 +185,7 @@ import Testing
     }
 
     @Test func aPasswordThatHasChangedIsReadAgain() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = try directory.makeFile("password", Array("one\n".utf8))
         let port = LoopbackPort.freeWithClusterBus()
         let redis = try RedisProcess(["--requirepass", "two"], port: port)
@@ -207,7 +207,7 @@ import Testing
     }
 
     @Test func showingTheOriginUsesTheDaemonsPassword() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = try directory.makeFile("own", Array("open\n".utf8))
         let locked = try DaemonProcess(["--password-file", path])
         let tool = Larderctl(socketPath: locked.socketPath)

@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test func aMissingPasswordIsExplained() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = try directory.makeFile("password", Array("secret\n".utf8))
         let daemon = try DaemonProcess(["--password-file", path])
         let larderctl = Larderctl(socketPath: daemon.socketPath)
@@ -159,7 +159,7 @@ import Testing
 
         @Test func aTerminalGetsAShell() throws {
             let (daemon, larderctl) = try daemon()
-            let home = try TemporaryDirectory()
+            let home = try TemporaryDirectory(inMemory: true)
             let shell = try session(larderctl, home: home.path)
             try shell.wait(for: "larder:0> ")
             // Behind the prompt, before the first key.
@@ -206,7 +206,7 @@ import Testing
         }
 
         @Test func aPasswordCanBeEnteredInTheShell() throws {
-            let directory = try TemporaryDirectory()
+            let directory = try TemporaryDirectory(inMemory: true)
             let path = try directory.makeFile("password", Array("secret\n".utf8))
             let daemon = try DaemonProcess(["--password-file", path])
             let larderctl = Larderctl(socketPath: daemon.socketPath)
@@ -228,7 +228,7 @@ import Testing
 
         @Test func inputDuringASubscriptionIsNotExecuted() throws {
             let (daemon, larderctl) = try daemon()
-            let home = try TemporaryDirectory()
+            let home = try TemporaryDirectory(inMemory: true)
             let shell = try session(larderctl, home: home.path)
             try shell.wait(for: "larder:0> ")
             try shell.type("SUBSCRIBE news\r", "(runs until Ctrl-C)\r\n", "3) (integer) 1\r\n")
@@ -248,7 +248,7 @@ import Testing
         @Test func anUnusableHistoryFileIsHarmless() throws {
             let (daemon, larderctl) = try daemon()
             for kind in ["pipe", "link", "none", "half"] {
-                let home = try TemporaryDirectory()
+                let home = try TemporaryDirectory(inMemory: true)
                 let place = home.path + "/.local/state/larder"
                 try FileSystem.makeDirectories(place)
                 switch kind {
@@ -283,7 +283,7 @@ import Testing
             #expect(try larderctl("set", "key one", "1").exitCode == 0)
             #expect(try larderctl("--database", "shop", "set", "b:1", "1").exitCode == 0)
             #expect(try larderctl("--database", "shop", "set", "b:2", "2").exitCode == 0)
-            let home = try TemporaryDirectory()
+            let home = try TemporaryDirectory(inMemory: true)
             let shell = try session(larderctl, home: home.path)
             try shell.wait(for: "larder:0> ")
             try shell.type("get k\t\r", "\r\n\"1\"\r\n", "larder:0> ")
@@ -314,7 +314,7 @@ import Testing
         }
 
         @Test func theShellReconnects() throws {
-            let directory = try TemporaryDirectory()
+            let directory = try TemporaryDirectory(inMemory: true)
             let socket = directory.path + "/s"
             let options = ["--dir", directory.path + "/d", "--socket", socket]
             let larderctl = Larderctl(socketPath: socket)

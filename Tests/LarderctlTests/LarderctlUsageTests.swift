@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test func aPasswordComesFromAFile() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let right = try directory.makeFile("right", Array("open sesame\r\nmore\n".utf8))
         let wrong = try directory.makeFile("wrong", Array("sesame".utf8))
         let daemon = try DaemonProcess(["--password-file", right])

@@ -34,7 +34,7 @@ import Testing
 
     @Test func setReadsItsValueFromArgumentFileOrInput() throws {
         try withTool { larderctl, server in
-            let directory = try TemporaryDirectory()
+            let directory = try TemporaryDirectory(inMemory: true)
             let bytes: [UInt8] = [0, 0xFF, 10]
             expect(try larderctl("set", "in", input: bytes), "OK\n")
             #expect(try larderctl("get", "in").output == bytes)

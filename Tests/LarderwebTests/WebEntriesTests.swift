@@ -187,7 +187,7 @@ import Testing
             let time: Int64
             let commandRates: [String: Double]
         }
-        let place = try TemporaryDirectory()
+        let place = try TemporaryDirectory(inMemory: true)
         let history = ["--history", place.path + "/figures"]
         let daemon = try DaemonProcess()
         let client = try daemon.connect()

@@ -88,7 +88,7 @@ import Testing
 
     @Test func damageOfTheLarderIsReportedWithItsRemedy() async throws {
         let daemon = try DaemonProcess()
-        let place = try TemporaryDirectory()
+        let place = try TemporaryDirectory(inMemory: true)
         let directory = place.path + "/history"
         let log = try LogReader()
         let first = history(directory, daemon, log)

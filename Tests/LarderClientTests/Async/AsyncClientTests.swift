@@ -156,7 +156,7 @@ import Testing
     // MARK: Connections that are not there
 
     @Test func connectingWithoutADaemonFailsAtOnce() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/none"
         let error = await #expect(throws: LarderClientError.self) { try await LarderClient.connect(socketPath: path) }
         #expect(error?.code == .noDaemon)
@@ -264,7 +264,7 @@ import Testing
     }
 
     @Test func pathsThatCannotBeASocketAreExplained() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         for (path, code, words) in [
             (directory.path, LarderClientError.Code.noDaemon, "is not a socket"),
             (directory.path + "/none", .noDaemon, "start one with"), ("a\0b", .invalidArgument, "zero byte"),
@@ -384,7 +384,7 @@ import Testing
     }
 
     @Test func callsWaitForTheDaemonToComeBack() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/s"
         let first = try FakeServer(at: path) { $0.name == "ONE" ? .text(":1\r\n") : .standard }
         let client = try await LarderClient.connect(
@@ -402,7 +402,7 @@ import Testing
     }
 
     @Test func withoutPatienceCallsFailAtOnceAndLaterOnesTryAgain() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/s"
         let first = try FakeServer(at: path) { $0.name == "ONE" ? .text(":1\r\n") : .standard }
         let client = try await LarderClient.connect(socketPath: path, options: .init(reconnectPatienceMilliseconds: 0))

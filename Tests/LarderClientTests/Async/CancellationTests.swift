@@ -57,7 +57,7 @@ import Testing
 
     /// Cancelled while no connection is there: it is never sent.
     @Test func aCallThatWaitsForAConnectionIsCancelled() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/s"
         let first = try FakeServer(at: path) { _ in .standard }
         let client = try await LarderClient.connect(

@@ -135,7 +135,7 @@ import Testing
     // MARK: Words
 
     @Test func cancellationBeforeSendingIsReportedAsNotExecuted() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/s"
         let first = try FakeServer(at: path) { _ in .standard }
         let client = try await LarderClient.connect(

@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test func aLostConnectionIsReportedAndThenTheGap() async throws {
-        let place = try TemporaryDirectory()
+        let place = try TemporaryDirectory(inMemory: true)
         var daemon = try DaemonProcess(in: place)
         let client = try await LarderClient.connect(
             socketPath: daemon.socketPath,

@@ -186,7 +186,7 @@ import Testing
 
     /// After the daemon was killed and restarted, a successful call implies that subscriptions are restored.
     @Test func callsWaitForSubscriptionsAfterARestart() async throws {
-        let place = try TemporaryDirectory()
+        let place = try TemporaryDirectory(inMemory: true)
         var daemon = try DaemonProcess(in: place)
         let client = try await LarderClient.connect(
             socketPath: daemon.socketPath,

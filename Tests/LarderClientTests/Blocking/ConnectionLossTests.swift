@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test func aMissingDaemonIsReportedWithTheRemedy() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/none"
         let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path) }
         #expect(error?.code == .noDaemon)
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test func aFileThatIsNotASocketIsReportedAsNoDaemon() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = try directory.makeFile("file", [1])
         let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path) }
         #expect(error?.code == .noDaemon)

@@ -258,7 +258,7 @@ private struct Book: Codable, Equatable, Sendable {
 
     /// Acknowledged writes are there after the daemon was killed, and the same client continues.
     @Test func aClientSurvivesADaemonRestart() async throws {
-        let place = try TemporaryDirectory()
+        let place = try TemporaryDirectory(inMemory: true)
         let first = try DaemonProcess(in: place)
         let client = try await LarderClient.connect(
             socketPath: first.socketPath,

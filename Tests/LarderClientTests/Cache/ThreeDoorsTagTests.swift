@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func theLibrary(inMemory: Bool) throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let door = inMemory ? try Cache.inMemory() : try Cache(named: "a", directory: directory.path + "/larder")
         var said: [String] = []
         func tags(_ key: String) throws -> String { try door.tags(forKey: key).map { "\($0)" } ?? "nil" }

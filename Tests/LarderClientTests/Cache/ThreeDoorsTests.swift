@@ -15,7 +15,7 @@ import Testing
     ]
 
     @Test func theLibrary() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let door = try Cache(named: "a", directory: directory.path + "/larder")
         var said: [String] = []
         said.append(

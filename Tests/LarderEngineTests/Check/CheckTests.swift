@@ -74,7 +74,7 @@ import Testing
         func refusal(_ path: String) -> LarderError? {
             #expect(throws: LarderError.self) { try Engine.check(path) }
         }
-        let above = try TemporaryDirectory()
+        let above = try TemporaryDirectory(inMemory: true)
         #expect(refusal(above.path)?.message == "\(above.path) is no larder: it has neither databases nor a journal")
         try Files.copy(larder.path, to: above.path + "/larder")
         #expect(refusal(above.path)?.code == .invalidArgument)
@@ -449,7 +449,7 @@ import Testing
 
     /// The image that is read has the tables by other names: the disk's budget must not count them twice.
     @Test func hardLinksCountOnceTowardsTheDiskUsage() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = try directory.makeFile("one", [UInt8](repeating: 1, count: 1 << 20))
         let before = FileSystem.space(directory.path)
         try FileSystem.makeDirectory(directory.path + "/inner")

@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test func tooManyOpenFilesIsNotDamage() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in
             let larder = try TestLarder(below: path) { $0.onDamage = .salvage }
@@ -124,7 +124,7 @@ import Testing
 
     /// Out of descriptors while a purge is under way: the old entries stay.
     @Test func tooManyOpenFilesDoesNotPurge() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in
             let larder = try TestLarder(below: path)
@@ -157,7 +157,7 @@ import Testing
     }
 
     @Test func noPermissionIsNotDamage() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in
             let larder = try TestLarder(below: path) { $0.onDamage = .salvage }

@@ -107,7 +107,7 @@ import Testing
                     for name in try FileSystem.list($0) where !name.hasSuffix(".ldb") {
                         try Files.remove($0 + "/" + name)
                     }
-                    let other = try TemporaryDirectory()
+                    let other = try TemporaryDirectory(inMemory: true)
                     try LarderLevelDB.Database(
                         path: other.path + "/db", options: LarderLevelDB.Options(createIfMissing: true)
                     )

@@ -41,7 +41,7 @@ import Testing
     /// LevelDB begins a new manifest when it is reopened after a failed write, and removes the one that is being noted. A
     /// note whose reopening is followed by the next failed write at once is refused, and says so.
     @Test func reopeningWaitsForTheSyncRecord() throws {
-        let larder = try TestLarder(inMemory: true)
+        let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
         try larder.engine().save()

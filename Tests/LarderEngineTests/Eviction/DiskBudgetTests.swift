@@ -30,7 +30,7 @@ import Testing
     }
 
     private func larder(limit: Int? = limit) throws -> TestLarder {
-        try TestLarder(inMemory: true) {
+        try TestLarder {
             $0.diskBytesMax = limit
             $0.memoryBytes = 1 << 20
         }

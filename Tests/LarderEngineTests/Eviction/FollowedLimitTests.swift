@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func openDatabasesWriteTablesOfTheSizeOfTheNewLimit() throws {
-        let larder = try TestLarder(inMemory: true) { $0.memoryBytes = 1 << 20 }
+        let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .never)
         #expect(try fill(database) > 3 << 19)
         let snapshot = try database.snapshot()

@@ -260,7 +260,7 @@ import Testing
 
     /// A purge of `x` by an earlier version, whose file was damaged before it is taken over.
     @Test func everyDamageOfATagsFileIsNoticedOrHarmless() throws {
-        let larder = try TestLarder(inMemory: true)
+        let larder = try TestLarder()
         let database = try larder.database()
         for (key, tag) in [("a", "x"), ("b", "y"), ("s", "z")] { try put(database, key, "1", tags(tag)) }
         try put(database, "c", "1", nil)
@@ -287,7 +287,7 @@ import Testing
         }
         var noticed = 0
         for damaged in damages {
-            let copy = try TestLarder(inMemory: true) { $0.durability = .os }
+            let copy = try TestLarder() { $0.durability = .os }
             copy.time.stepWall(milliseconds: larder.time.wallMilliseconds() - copy.time.wallMilliseconds())
             try Files.copy(original.path + "/larder", to: copy.path)
             try Files.write(copy.directory(of: "books") + "/" + TagsFile.name, damaged)
@@ -349,7 +349,7 @@ import Testing
         }
         #expect(try snapshot.contents() == ["b": "1"])
         // As after kill -9: the journal still has the entry.
-        let place = try TemporaryDirectory()
+        let place = try TemporaryDirectory(inMemory: true)
         try Files.copy(larder.parent + "/larder", to: place.path + "/larder")
         let killed = try Engine.open(place.path + "/larder", options: larder.options, time: larder.time)
         defer { killed.shutdown() }
@@ -357,7 +357,7 @@ import Testing
     }
 
     @Test func repeatedPurgesOfATagUseNoMoreSpace() throws {
-        let larder = try TestLarder(inMemory: true)
+        let larder = try TestLarder()
         let database = try larder.database()
         for _ in 0..<500 { try purge(database, "x") }
         try put(database, "a", "1", tags("x"))

@@ -22,7 +22,7 @@ import Testing
 
     /// A larder with some entries, and a copy of it.
     private func followed(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> (TestLarder, FeedCopy) {
-        let larder = try TestLarder(inMemory: true) {
+        let larder = try TestLarder {
             $0.machineStart = "one"
             configure(&$0)
         }
@@ -58,7 +58,7 @@ import Testing
     @Test(arguments: 0..<6) func aFollowersCopyIsEqualAfterKills(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
-        var larder = try TestLarder(inMemory: true) {
+        var larder = try TestLarder {
             $0.changeLogBytes = [1 << 20, 5000][round % 2]
             $0.checkpointBytes = [1 << 20, 300][round / 2 % 2]
             $0.journalSegmentBytes = 2000

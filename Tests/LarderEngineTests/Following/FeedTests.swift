@@ -9,7 +9,7 @@ import Testing
     @Test(arguments: 0..<12) func aFollowersCopyIsEqual(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
-        let larder = try TestLarder(inMemory: true) {
+        let larder = try TestLarder {
             // Some remember hardly anything.
             $0.changeLogBytes = [600, 3000, 1 << 20][round % 3]
             $0.compactionBytesMin = 1 << 20

@@ -35,7 +35,7 @@ final class ModelRun {
     init(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let isFailing = isFailing
-        larder = try TestLarder(inMemory: true) { options in
+        larder = try TestLarder { options in
             options.writeBufferBytes = random.oneIn(2) ? 64 << 10 : 4 << 20
             options.bloomBitsPerKey = random.oneIn(2) ? 0 : 10
             options.compression = random.oneIn(2)

@@ -27,7 +27,7 @@ final class RecordedRun {
 
     init(_ random: SeededGenerator, _ configure: (inout EngineOptions) -> Void) throws {
         self.random = random
-        larder = try TestLarder(inMemory: true, configure)
+        larder = try TestLarder(configure)
     }
 
     func run(steps: Int) throws {

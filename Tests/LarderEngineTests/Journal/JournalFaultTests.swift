@@ -144,7 +144,7 @@ import Testing
 
     /// What could not be synced is copied, if the system has it still: pages that it could not write it may have let go of.
     @Test(arguments: [false, true]) func anUnsyncedSegmentIsCopied(isLost: Bool) throws {
-        let place = try TemporaryDirectory()
+        let place = try TemporaryDirectory(inMemory: true)
         let isFailing = Guarded(true)
         let faults = JournalFaults { call, path in
             call == .fsync && isFailing.value && !path.contains("ahead-") ? .fail(EIO) : nil

@@ -8,7 +8,7 @@ import Testing
 @Suite struct JournalMarkTests {
     /// Three segments, synced: in LevelDB `a` is old, in the first `a` is new, in the others there are `b` and `c`.
     private func threeSegments() throws -> TestLarder {
-        let larder = try TestLarder(inMemory: true) {
+        let larder = try TestLarder {
             $0.durability = .always
             $0.journalSegmentBytes = 1
         }

@@ -10,7 +10,7 @@ import Testing
     private static let steps = 400
 
     private func larder(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
-        try TestLarder(inMemory: true) {
+        try TestLarder {
             $0.backgroundMaintenance = true
             $0.maintenanceMilliseconds = 1
             $0.writeBufferBytes = 64 << 10

@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test func openingFromManyThreadsReturnsOneEngine() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         let path = directory.path + "/larder"
         for _ in 0..<20 {
@@ -140,7 +140,7 @@ import Testing
 
     /// The last reference goes on one thread while another opens: it waits for the end of the first.
     @Test func openingWhileItShutsDown() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         let path = directory.path + "/larder"
         let problems = Recorder<String>()
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test func badDirectories() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         #expect(errorCode { _ = try Engine.open("") } == .invalidArgument)
         #expect(errorCode { _ = try Engine.open("a\0b") } == .invalidArgument)

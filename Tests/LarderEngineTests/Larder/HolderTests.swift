@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func aForkedChildGetsAnError() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in
             let engine = try Engine.open(path + "/larder")

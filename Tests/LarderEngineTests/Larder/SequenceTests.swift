@@ -176,7 +176,7 @@ import Testing
     }
 
     @Test func moreSequencesAreReservedBeforeTheyAreUsedUp() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let sequences = Sequences(directory: directory.path) { _, _ in }
         try sequences.load()
         sequences.begin(behind: 0, now: 1_700_000_000_000)
@@ -200,7 +200,7 @@ import Testing
     /// Numbers at the end of their range, from a file that somebody made up, trap nowhere.
     @Test func numbersAtTheEndOfTheirRange() throws {
         for units in [UInt64.max, Sequences.end, Sequences.end - 1] {
-            let directory = try TemporaryDirectory()
+            let directory = try TemporaryDirectory(inMemory: true)
             let text = SequencesFile(commitUnits: units, epochs: .max).text
             try Files.write(directory.path + "/" + file, Array(text.utf8))
             let sequences = Sequences(directory: directory.path) { _, _ in }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct SmokeTests {
     @Test func storesReadsExpiresAndPurges() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let time = ManualTimeSource()
         var options = EngineOptions()
         options.backgroundMaintenance = false

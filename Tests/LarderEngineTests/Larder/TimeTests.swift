@@ -24,7 +24,7 @@ import Testing
 
     /// A larder with an entry of each kind, and one that was seen to expire.
     private func larder() throws -> TestLarder {
-        let larder = try TestLarder(inMemory: true)
+        let larder = try TestLarder()
         let governed = try larder.database("governed", policy: .high)
         let forever = try larder.database("forever", policy: .never)
         try governed.put("gone", "1", rule: .own(governed.now() + 100))

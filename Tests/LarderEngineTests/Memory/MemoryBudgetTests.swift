@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test func memoryStaysWithinItsLimit() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
         let first = try engine.openDatabase("first")
         for index in 0..<5000 { try Self.put(first, "\(index)", [UInt8](repeating: 1, count: 500)) }
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func entriesThatAreTooLargeAreNotKeptInMemory() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
         let database = try engine.openDatabase("db")
         try Self.put(database, "large", [UInt8](repeating: 1, count: 100_000))
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test func expiredEntriesAreNotServedAndLeaveMemory() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let (engine, time) = try Self.open(directory, memory: 1 << 20)
         let database = try engine.openDatabase("db", policy: .highest)
         try Self.put(database, "a", [1])
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test func aHitNeedsNoFile() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
         let database = try engine.openDatabase("db")
         try Self.put(database, "a", [1, 2, 3])
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test func aClosedOrDeletedDatabaseServesNothing() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
         let database = try engine.openDatabase("db")
         try Self.put(database, "a", [1])

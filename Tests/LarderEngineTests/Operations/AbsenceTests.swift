@@ -100,7 +100,7 @@ import Testing
     /// Long histories with a memory that forgets nearly everything: what is known without the disk is right.
     @Test(arguments: [0, 30_000]) func noEntryIsEverTakenForAbsent(memoryBytes: Int) throws {
         var generator = SeededGenerator(seed: UInt64(memoryBytes) + 5)
-        let larder = try TestLarder(inMemory: true) { $0.memoryBytes = memoryBytes }
+        let larder = try TestLarder { $0.memoryBytes = memoryBytes }
         var database = try larder.database(policy: .never)
         var expected: [String: String] = [:]
         var known = 0

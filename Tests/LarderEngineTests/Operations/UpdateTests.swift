@@ -7,7 +7,7 @@ import Testing
     /// With a memory tier that is full all the time: what is removed stays removed, from LevelDB too.
     @Test func massRemovalsStayRemoved() throws {
         var random = SeededGenerator(seed: testSeed())
-        let larder = try TestLarder(inMemory: true) { $0.memoryBytes = 60_000 }
+        let larder = try TestLarder { $0.memoryBytes = 60_000 }
         let database = try larder.database(policy: .never)
         var expected: [String: String] = [:]
         var quick = 0

@@ -17,9 +17,9 @@ final class TestLarder {
 
     /// - Parameters:
     ///   - parent: a directory that somebody else removes, for processes that end without clearing up.
-    ///   - inMemory: for tests that sync often and need no disk, where there is a file system in memory.
+    ///   - inMemory: false for tests that need a disk: in memory nobody waits for an fsync.
     init(
-        below parent: String? = nil, inMemory: Bool = false,
+        below parent: String? = nil, inMemory: Bool = true,
         _ configure: (inout EngineOptions) -> Void = { _ in }
     ) throws {
         let owned = try parent == nil ? TemporaryDirectory(inMemory: inMemory) : nil

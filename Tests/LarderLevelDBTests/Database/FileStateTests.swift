@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test func nothingThereIsAbsentOrEmpty() throws {
-        let empty = try TemporaryDirectory()
+        let empty = try TemporaryDirectory(inMemory: true)
         #expect(Database.containsDatabaseFiles(path: empty.path) == .absentOrEmpty)
         #expect(Database.containsDatabaseFiles(path: "\(empty.path)/none") == .absentOrEmpty)
         for name in [
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func aCreationThatWasCutShortIsDoneAgain() throws {
-        let cut = try TemporaryDirectory()
+        let cut = try TemporaryDirectory(inMemory: true)
         for name in ["LOCK", "LOG", "MANIFEST-000001", "000001.dbtmp"] {
             try Files.write("\(cut.path)/\(name)", bytes("x"))
         }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct LogRecordTests {
     /// With every length around the end of a block, and in a record of several blocks.
     @Test func appendedRecordsAreRead() throws {
-        let place = try TemporaryDirectory()
+        let place = try TemporaryDirectory(inMemory: true)
         let path = place.path + "/000001.log"
         var random = SeededGenerator(seed: 1)
         let lengths = Array(32_700...32_780) + [0, 1, 100_000] + Array((1...40).map { _ in random.below(5_000) })

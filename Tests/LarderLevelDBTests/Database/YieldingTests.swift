@@ -10,7 +10,7 @@ import Testing
     private static let count = 400
 
     init() throws {
-        directory = try TemporaryDirectory()
+        directory = try TemporaryDirectory(inMemory: true)
         let options = Options(createIfMissing: true, compression: .none, maxFileBytes: 1 << 20)
         database = try Database(path: directory.path + "/db", options: options) { [yields] in yields.with { $0 } }
         try write(0)

@@ -12,7 +12,7 @@ final class Workspace {
     let path: String
 
     init(_ options: Options = Options()) throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         self.directory = directory
         path = "\(directory.path)/db"
         database = try Self.open(path, options)

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(10))) func anUnreachableServer() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         guard case .unreachable(let reason)? = await Self.error(try .at(directory.path + "/none")) else {
             return #expect(Bool(false))
         }
@@ -75,7 +75,7 @@ import Testing
     @Test(.timeLimit(.minutes(10))) func aPasswordIsSent() async throws {
         let redis = try RedisProcess(["--requirepass", "hush"])
         #expect(await Self.error(try .at(redis.socketPath))?.description.contains("requires a password") == true)
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         try Files.write(directory.path + "/p", Array("hush\n".utf8))
         try Files.write(directory.path + "/w", Array("wrong\n".utf8))
         let right = try OriginAddress("unix://\(redis.socketPath)", passwordFile: directory.path + "/p")

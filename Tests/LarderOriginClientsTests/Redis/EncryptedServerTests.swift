@@ -13,7 +13,7 @@ import Testing
         let plainPort: UInt16
 
         init(for name: String, wantsCertificates: Bool = false) throws {
-            let directory = try TemporaryDirectory()
+            let directory = try TemporaryDirectory(inMemory: true)
             self.directory = directory
             let path = directory.path
             func openssl(_ words: String) throws {

@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test func thePasswordMayBeInAFile() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/password"
         try Files.write(path, Array("hush\n".utf8))
         let address = try OriginAddress("redis://h", user: "me", passwordFile: path)

@@ -67,7 +67,7 @@ import Testing
             for number in 0..<1_000 { try memory.set(number, forKey: "\(number)") }
             try print("in memory", once: ["larder-maintain"])
             memory.close()
-            let temporary = try TemporaryDirectory()
+            let temporary = try TemporaryDirectory(inMemory: true)
             let time = ManualTimeSource()
             var options = CacheOptions()
             options.timeSource = time

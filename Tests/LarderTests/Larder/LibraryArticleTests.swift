@@ -371,7 +371,7 @@ import Testing
             default: print(error)
             }
         }
-        let temporary = try TemporaryDirectory()
+        let temporary = try TemporaryDirectory(inMemory: true)
         let directory = temporary.path
         var options = CacheOptions()
         options.durability = .always

@@ -6,7 +6,7 @@ import Testing
 /// A typical program on one screen.
 @Suite struct OneScreenTests {
     @Test func theExampleWorks() throws {
-        let larder = try TemporaryDirectory()
+        let larder = try TemporaryDirectory(inMemory: true)
         let cache = try Cache(named: "userdb", policy: .low, directory: larder.path)
         let stored = Reader(book: Book(name: "一本书", price: 18.5), userName: "王五")
         try cache.set(stored, forKey: "reader")

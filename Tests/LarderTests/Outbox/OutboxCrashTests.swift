@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func nothingAcknowledgedIsLost() async throws {
-        let temporary = try TemporaryDirectory()
+        let temporary = try TemporaryDirectory(inMemory: true)
         let directory = temporary.path
         var first = 1
         for round in 0..<Self.rounds {

@@ -7,7 +7,7 @@ final class Workspace {
     let time = ManualTimeSource()
     private let temporary: TemporaryDirectory
 
-    init() throws { temporary = try TemporaryDirectory() }
+    init() throws { temporary = try TemporaryDirectory(inMemory: true) }
 
     /// The larder's directory, which the first cache makes.
     var directory: String { temporary.path + "/larder" }

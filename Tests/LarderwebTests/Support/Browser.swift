@@ -44,7 +44,7 @@ enum Browser {
         let program = try #require(
             WebTools.path("chromium") ?? WebTools.path("chromium-browser"),
             "chromium is missing: `make proofs` installs Debian's package")
-        let place = try TemporaryDirectory()
+        let place = try TemporaryDirectory(inMemory: true)
         let (end, output, errors) = try ChildProcess.run(
             "python3", [WebTools.programs + "/browse.py", program, place.path + "/profile"],
             input: Array(try JSONEncoder().encode(steps)))
