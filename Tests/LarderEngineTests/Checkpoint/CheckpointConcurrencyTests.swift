@@ -86,7 +86,7 @@ import Testing
 
     @Test(arguments: [0, 3000, 16 << 20])
     func stateIsConsistentDuringCheckpoints(memoryBytes: Int) throws {
-        let larder = try TestLarder() {
+        let larder = try TestLarder {
             $0.backgroundMaintenance = true
             $0.maintenanceMilliseconds = 1
             $0.checkpointBytes = 4000
@@ -111,7 +111,7 @@ import Testing
     /// Writers wait where the journal is full, and go on.
     @Test(arguments: [false, true])
     func writersContinueAfterWaitingForACheckpoint(hasThreads: Bool) throws {
-        let larder = try TestLarder() {
+        let larder = try TestLarder {
             $0.backgroundMaintenance = hasThreads
             $0.checkpointBytes = 1000
             $0.journalSegmentBytes = 64 << 10

@@ -8,7 +8,7 @@ import Testing
 @Suite struct AtRestTests {
     /// After any history at most 1.3 times the bytes of what is left, and 64 MB, within minutes.
     @Test func filesAreLittleLargerThanTheirEntries() throws {
-        let larder = try TestLarder() { $0.memoryBytes = 1 << 20 }
+        let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         var random = SeededGenerator(seed: testSeed())
         var live: [String: Int] = [:]
         for round in 0..<3 {

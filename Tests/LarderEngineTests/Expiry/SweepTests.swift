@@ -309,7 +309,7 @@ import Testing
 /// What the sweep deletes the disk gets back.
 @Suite struct CompactionTests {
     private func filled(_ configure: (inout EngineOptions) -> Void) throws -> TestLarder {
-        let larder = try TestLarder() {
+        let larder = try TestLarder {
             $0.compression = false
             $0.writeBufferBytes = 256 << 10
             $0.memoryBytes = 0
@@ -352,7 +352,7 @@ import Testing
     /// The same for what was deleted, at rest and after a restart.
     @Test(arguments: [false, true], [false, true])
     func deletedSpaceIsReturnedToTheDisk(byPrefix: Bool, restarts: Bool) throws {
-        let larder = try TestLarder() {
+        let larder = try TestLarder {
             $0.compression = false
             $0.memoryBytes = 0
         }
@@ -380,7 +380,7 @@ import Testing
 
     /// After a restart nobody may use some of the databases.
     @Test func spaceOfUnopenedDatabasesIsReturnedToTheDisk() throws {
-        let larder = try TestLarder() {
+        let larder = try TestLarder {
             $0.compression = false
             $0.memoryBytes = 0
             $0.compactionBytesMin = 2 << 20
@@ -412,7 +412,7 @@ import Testing
 
     /// Each of many databases has too little to matter alone.
     @Test func spaceOfManySmallDatabasesIsReturnedToTheDisk() throws {
-        let larder = try TestLarder() {
+        let larder = try TestLarder {
             $0.compression = false
             $0.memoryBytes = 0
             $0.compactionBytesMin = 2 << 20

@@ -287,7 +287,7 @@ import Testing
         }
         var noticed = 0
         for damaged in damages {
-            let copy = try TestLarder() { $0.durability = .os }
+            let copy = try TestLarder { $0.durability = .os }
             copy.time.stepWall(milliseconds: larder.time.wallMilliseconds() - copy.time.wallMilliseconds())
             try Files.copy(original.path + "/larder", to: copy.path)
             try Files.write(copy.directory(of: "books") + "/" + TagsFile.name, damaged)

@@ -6,7 +6,7 @@ import Testing
 /// A journal so long that threads apply it.
 @Suite struct ReplayTests {
     @Test func aLongJournalIsReplayedInOrder() throws {
-        let larder = try TestLarder() { $0.checkpointBytes = 1 << 30 }
+        let larder = try TestLarder { $0.checkpointBytes = 1 << 30 }
         var random = SeededGenerator(seed: 7)
         var expected: [String: [String: String]] = ["books": [:], "other": [:]]
         let filler = String(repeating: "x", count: 700)

@@ -92,7 +92,7 @@ import Testing
     /// Entries that memory lets go of all the time, read while they are written: nobody sees less than was acknowledged
     /// before the question.
     @Test(arguments: [0, 20_000, 1 << 20]) func readersNeverSeeLessThanWasAcknowledged(memoryBytes: Int) throws {
-        let larder = try TestLarder() {
+        let larder = try TestLarder {
             $0.memoryBytes = memoryBytes
             $0.backgroundMaintenance = true
             $0.maintenanceMilliseconds = 1

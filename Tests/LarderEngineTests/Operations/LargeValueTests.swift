@@ -278,7 +278,7 @@ extension Database {
 
     /// Readers of long entries see one value or another, whole, while they are overwritten, removed and written to LevelDB.
     @Test func longEntriesAreReadConsistently() throws {
-        let larder = try TestLarder() {
+        let larder = try TestLarder {
             $0.backgroundMaintenance = true
             $0.maintenanceMilliseconds = 1
             $0.checkpointBytes = 300_000
