@@ -142,7 +142,7 @@ import Testing
 
     /// LevelDB puts its log into a table, and merges tables, when everything was copied already.
     @Test func anImageKeepsFilesThatTheOriginalRemoves() throws {
-        let larder = try TestLarder()
+        let larder = try TestLarder(inMemory: false)
         let database = try larder.database()
         try database.put("a", "1")
         let store = try #require(try database.flushedStore())
