@@ -4,7 +4,8 @@ import Testing
 
 @testable import LarderBackup
 
-/// Backups of directories: what is linked and copied, what is noticed, what is left of failures.
+/// Tests of backups of directories: which files are linked and copied, which problems are noticed, and what remains
+/// after failures.
 @Suite struct BackupTests {
     private let parent: TemporaryDirectory
     private var image: String { parent.path + "/image" }
@@ -41,7 +42,8 @@ import Testing
         }
     }
 
-    /// Tables come from the former backup, everything else is copied; the former one goes without harm to the next.
+    /// Tables come from the previous backup, everything else is copied; removing the previous backup does not harm the
+    /// next.
     @Test func theNextBackupReusesTablesOfThePreviousOne() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1_700_000_000)
         try Files.write(image + "/books/17/000006.log", Array("longer log".utf8))
@@ -73,7 +75,7 @@ import Testing
     func everyChangedByteIsNoticed(name: String) throws {
         let backup = try BackupWriter.write(image: image, to: backups, time: 1).path
         let path = backup + "/" + name
-        // Not the original, which a table is linked to.
+        // Not the original file, which a table is linked to.
         let bytes = try Files.read(path)
         let size = bytes.count
         for offset in [0, size / 2, size - 1] {
@@ -130,7 +132,7 @@ import Testing
         guard case .newerFormat = error else { return #expect(Bool(false), "\(String(describing: error))") }
     }
 
-    /// What an interrupted attempt has left does not count, and goes with the next.
+    /// An incomplete backup does not count, and the next backup removes it.
     @Test func anUnfinishedBackupDoesNotCount() throws {
         try FileSystem.makeDirectories(backups + "/.unfinished-20231114T221320Z/books")
         try FileSystem.makeDirectories(backups + "/20231114T221320Z")
@@ -159,7 +161,7 @@ import Testing
         #expect(error?.description.contains("is not empty") == true)
     }
 
-    /// Like the failure of a disk: not what the file says, and not the other names of it.
+    /// Changes one file as a failing disk would, without changing its attributes or its other hard links.
     private func replace(_ path: String, _ bytes: [UInt8]) throws {
         try Files.remove(path)
         try Files.write(path, bytes)
@@ -210,12 +212,13 @@ import Testing
         #expect(second.warnings[0].hasSuffix("; it was copied from the larder again"))
         #expect(try Files.read(second.path + table) == bytes)
         #expect(try BackupReader(second.path).verify() == [])
-        // An empty directory does not belong there, besides.
+        // An empty directory that does not belong to the backup is reported in addition.
         #expect(try BackupReader(first.path).verify().count == (harm == .directory ? 2 : 1))
         #expect(try BackupWriter.write(image: image, to: backups, time: 3).warnings == [])
     }
 
-    /// A table that the larder and the former backup share, and that changed in both, is no other larder's.
+    /// A table that the larder shares with the previous backup, and that changed in both, is not taken for that of
+    /// another larder.
     @Test(arguments: [Harm.changed, .shorter]) func damageOfTheLarderIsAnError(harm: Harm) throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let table = "/books/17/000005.ldb"
@@ -231,7 +234,7 @@ import Testing
         #expect(try FileSystem.list(backups).count == 1)
     }
 
-    /// A former backup whose list is damaged is told; an older one helps then.
+    /// A previous backup with a damaged list is reported; an older one is used instead.
     @Test func aDamagedListOfThePreviousBackupIsReported() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let second = try BackupWriter.write(image: image, to: backups, time: 2)
@@ -242,7 +245,7 @@ import Testing
         #expect(try BackupReader(first.path).verify() == [] && BackupReader(third.path).verify() == [])
     }
 
-    /// Whoever else makes a backup in the same directory meanwhile gets an error, and does no harm.
+    /// A second backup in the same directory at the same time gets an error and does no harm.
     @Test func thereIsOneBackupAtATimeInADirectory() throws {
         let errors = Recorder<String>()
         let result = try BackupWriter.write(image: image, to: backups, time: 1) { [image, backups] _ in
@@ -260,7 +263,8 @@ import Testing
         #expect(try BackupReader(result.path).verify() == [])
     }
 
-    /// What a killed daemon has left is not in the way; a directory that has the name already gets no files.
+    /// Files that a killed daemon left do not prevent a backup; an existing directory with the backup's name gets no
+    /// files.
     @Test func leftoversDoNotPreventABackup() throws {
         try FileSystem.makeDirectories(backups + "/19700101T000001Z")
         try Files.write(backups + "/19700101T000001Z/mine", [])
@@ -331,7 +335,7 @@ import Testing
         try BackupReader(backups).restore(to: path + "/empty")
     }
 
-    /// Two restorations to one place do not mix; what an interrupted one has left goes.
+    /// Two restores to one place do not mix; leftovers of an interrupted one are removed.
     @Test func thereIsOneRestorationAtATime() throws {
         _ = try BackupWriter.write(image: image, to: backups, time: 1)
         let place = parent.path + "/restored"

@@ -22,7 +22,7 @@ import Testing
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
         #expect(try await cache.value(String.self, forKey: "a") == nil)
         try change(redis, "SET a 1 PX 30000")
-        // Being told takes a moment: some hundred microseconds here.
+        // The report of a change takes a moment: some hundred microseconds here.
         await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
         let left = try #require(try await cache.cache.timeToLive(forKey: "a"))
         guard case .milliseconds(let milliseconds) = left else { return #expect(Bool(false), "\(left)") }
@@ -33,7 +33,7 @@ import Testing
         await eventually { (try? await cache.values(String.self, forKeys: ["a", "b", "c"])) == ["a": "2", "b": "3"] }
     }
 
-    /// Reads of what did not change cost the server nothing.
+    /// Reading entries that did not change causes no requests to the server.
     @Test func knownEntriesAreNotRequestedAgain() async throws {
         let redis = try RedisProcess()
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
@@ -70,7 +70,7 @@ import Testing
         try await cache.set(["x": 1], forKey: "model", lifetime: .seconds(20))
         #expect(try redis.connect().call("GET model") == "$7\r\n{\"x\":1}\r\n")
         #expect(try await cache.value([String: Int].self, forKey: "model") == ["x": 1])
-        // Its later change by somebody else is told too.
+        // A later change by another client is reported too.
         _ = try redis.connect().call(["SET", "model", #"{"x":2}"#])
         await eventually { (try? await cache.value([String: Int].self, forKey: "model")) == ["x": 2] }
         try await cache.remove("model")
@@ -96,12 +96,12 @@ import Testing
     ) async throws {
         let cache = try await front(origin)
         await eventually { (try? await cache.value(String.self, forKey: "a")) == .some(nil) }
-        // The server tells a client that has read a key of the client's own writes too.
+        // The server also notifies a client that has read a key of the client's own writes.
         for number in 0..<50 {
             try await cache.set("value \(number)", forKey: "a")
             #expect(try await cache.cache.value(String.self, forKey: "a") == "value \(number)")
         }
-        // What was told has arrived when a later write is acknowledged.
+        // Reports have arrived when a later write is acknowledged.
         try await cache.set("other", forKey: "b")
         #expect(try await cache.value(String.self, forKey: "a") == "value 49")
         #expect(try await cache.cache.value(String.self, forKey: "a") == "value 49")
@@ -155,7 +155,7 @@ import Testing
         await eventually { (try? await cache.cache.contains("a")) == true }
     }
 
-    /// It takes connections and says nothing: only the heartbeat finds that.
+    /// The server accepts connections and never answers: only the heartbeat notices it.
     @Test func aServerThatHangs() async throws {
         let redis = try RedisProcess()
         let cache = try await front(
@@ -229,7 +229,7 @@ import Testing
         var cents: Int
     }
 
-    /// As docs/Origins.md shows it.
+    /// The example of docs/Origins.md.
     @Test func thePageOfOrigins() throws {
         func ask() async throws -> Price? {
             let origin = RedisCacheOrigin(try OriginAddress("redis+cluster://10.0.0.5:6379,10.0.0.6:6379"))
@@ -270,7 +270,8 @@ import Testing
 }
 
 extension FetchOptions {
-    /// ``OriginCache/standardOptions`` for tests beside all others, whose tasks may have to wait for longer than ten seconds.
+    /// ``OriginCache/standardOptions`` for tests that run together with all others, whose tasks may have to wait longer
+    /// than ten seconds.
     static var patient: FetchOptions {
         var options = OriginCache.standardOptions
         options.hardTimeout = .seconds(600)

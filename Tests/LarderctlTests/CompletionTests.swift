@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// What shells offer while a command line of larderctl is typed.
+/// Tests of what shells offer while a command line of larderctl is typed.
 @Suite struct CompletionTests {
     private let directory: TemporaryDirectory
     private let daemon: DaemonProcess
@@ -74,7 +74,7 @@ import Testing
 
     // MARK: The shells
 
-    /// What a program of a shell prints, with larderctl in its path.
+    /// Returns what a shell program prints, with larderctl in its path.
     private func shell(_ name: String, _ program: String) throws -> [String] {
         let tools = FileSystem.parent(try DaemonProcess.program("larderctl"))
         let environment = [
@@ -98,7 +98,7 @@ import Testing
         }
         #expect(try offered("larderctl ge") == ["get"])
         #expect(try offered("larderctl --database b") == ["books"])
-        // What stands before the colon is no part of the word that bash completes.
+        // For bash, the text before the colon is not part of the completed word.
         #expect(try Set(offered("larderctl get page:")) == ["1", "2"])
         #expect(try Set(offered("larderctl get user")) == ["user\\*1", "user\\*2"])
     }

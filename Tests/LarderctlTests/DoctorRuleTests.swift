@@ -19,7 +19,7 @@ import Testing
             (self.rule, self.speaks, self.isSilent) = (rule, speaks, isSilent)
         }
 
-        /// By lines of INFO.
+        /// Takes lines of INFO.
         init(_ rule: String, _ speaks: String, not isSilent: String) {
             self.init(rule, { $0.info = InfoFigures(speaks) }, not: { $0.info = InfoFigures(isSilent) })
         }
@@ -108,7 +108,7 @@ import Testing
         #expect(!DoctorRule.findings(facts).contains { $0.rule.name == example.rule })
     }
 
-    /// What is said to type must work when it is typed.
+    /// Commands that a finding recommends must work when they are typed.
     @Test(arguments: ["evicting", "no-disk-limit", "memory-too-large", "file-system-full"])
     func theCommandsOfARemedyWork(_ name: String) throws {
         let daemon = try DaemonProcess()
@@ -138,7 +138,7 @@ import Testing
         #expect(DoctorRule.findings(facts).map(\.rule.name) == ["database-unusable"])
     }
 
-    /// A refused command did not run, and was answered with an error all the same.
+    /// A refused command did not run, but was answered with an error.
     @Test func refusedCommandsAreCommands() {
         var facts = DoctorFacts()
         facts.info = InfoFigures(

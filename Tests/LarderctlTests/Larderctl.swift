@@ -4,7 +4,7 @@ import LarderTestSupport
 /// The program larderctl, run as a process.
 struct Larderctl {
     struct Result {
-        /// As a shell has it: 128 and the number of the signal where one ended it.
+        /// The exit code as a shell reports it: 128 plus the number of the signal that ended the process.
         let exitCode: CInt
         let output: [UInt8]
         let errors: String
@@ -14,7 +14,7 @@ struct Larderctl {
 
     /// The socket that `LARDER_SOCKET` names to it.
     let socketPath: String?
-    /// What its calls on files are to meet.
+    /// The faults that its file operations get.
     var faults: FaultControl?
     /// More variables, as `NAME=VALUE`.
     var variables: [String] = []
@@ -31,10 +31,10 @@ struct Larderctl {
         try run(words.map { Array($0.utf8) }, input: input)
     }
 
-    /// Runs it and waits for its end.
+    /// Runs larderctl and waits for its end.
     /// - Parameters:
-    ///   - outputPath: what its standard output is; nil where the result has it.
-    ///   - joinsErrors: whether its standard error is the same.
+    ///   - outputPath: the file for standard output; nil returns the output in the result.
+    ///   - joinsErrors: whether standard error goes to the same place.
     func run(
         _ words: [[UInt8]], input: [UInt8] = [], outputPath: String? = nil, joinsErrors: Bool = false
     ) throws -> Result {
@@ -60,7 +60,7 @@ struct Larderctl {
             let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
             guard terminal >= 0 else { throw ChildProcess.Failure(description: "cannot open /dev/ptmx") }
             defer { close(terminal) }
-            // What it writes is far less than a terminal holds, so it ends without being read.
+            // The output is far smaller than the terminal's buffer, so the process ends although nothing reads it.
             _ = try run(
                 words.map { Array($0.utf8) }, outputPath: try Self.otherSide(of: terminal), joinsErrors: joinsErrors)
             var bytes: [UInt8] = []

@@ -14,7 +14,7 @@ import Testing
         let library = "#!lua name=lib\nredis.register_function('seven', function() return 7 end)"
         #expect(try larderctl("FUNCTION", "LOAD", library).exitCode == 0)
         let made = try larderctl("backup", backups + "/")
-        // For `$(larderctl backup …)`: the path alone.
+        // For `$(larderctl backup …)`: the path alone is printed.
         let path = backups + "/" + (try #require(try FileSystem.list(backups).first))
         #expect(made.exitCode == 0 && made.text == path + "\n", "\(made)")
         #expect(made.errors.contains(" files, ") && made.errors.contains(" are new, in "), "\(made)")
@@ -63,7 +63,7 @@ import Testing
         #expect(!FileSystem.exists(directory.path + "/restored"))
     }
 
-    /// Each kind of damage has its exit code, and damage of the newest backup is no reason to take an older one.
+    /// Each kind of damage has its exit code, and damage of the newest backup does not make restore use an older one.
     @Test func damageIsNotAFailedCall() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
@@ -90,7 +90,7 @@ import Testing
         #expect(try larderctl("verify", backups).exitCode == 0)
     }
 
-    /// While somebody else makes a backup in the same directory, nothing is changed there.
+    /// While another process makes a backup in the same directory, nothing is changed there.
     @Test func anotherBackupInTheDirectoryIsNotDisturbed() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)

@@ -115,7 +115,7 @@ import Testing
         let program = try DaemonProcess.program()
         let held = try ChildProcess.run(program, ["--check", "--dir", daemon.larder])
         #expect(held.end == .exited(3) && held.errors.contains("use larderctl check"), "\(held)")
-        // A named socket where nobody answers.
+        // A named socket on which no daemon answers.
         #expect(try elsewhere("check", "--socket", directory.path + "/nobody").exitCode == 3)
     }
 

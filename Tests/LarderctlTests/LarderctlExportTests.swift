@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// `larderctl export`, and `import` of what it wrote.
+/// Tests of `larderctl export`, and of `import` of its files.
 @Suite struct LarderctlExportTests {
     private let place: TemporaryDirectory
     private let daemon: DaemonProcess
@@ -210,7 +210,7 @@ import Testing
         #expect(result.exitCode == 5 && result.errors.contains(message), "\(result)")
     }
 
-    /// A line without its end is no line, even if it looks like one.
+    /// A line without a line end is incomplete, even if it looks valid.
     @Test func aTruncatedFileIsNoticed() throws {
         let good = #"{"database":"0","key":"good","stored-at":1,"rule":"never","json":1}"#
         let half = try larderctl(
@@ -237,7 +237,7 @@ import Testing
 
     // MARK: Interruptions
 
-    /// Whatever is left of it, the next call finishes the file.
+    /// However much of the file exists, the next call finishes it.
     @Test func anExportResumesAfterTheLastCompleteLine() throws {
         let client = try daemon.connect()
         try Self.fill(client)
@@ -332,7 +332,7 @@ import Testing
         }
     #endif
 
-    /// What was imported is not imported again after the line was mended; a position of something else does not count.
+    /// Imported lines are not imported again after a line was corrected; a position in another file does not count.
     @Test func anImportResumesWhereItStopped() throws {
         let good = (0..<1000).map { #"{"database":"0","key":"\#($0)","stored-at":1,"rule":"never","json":1}"# }
         func write(_ bad: String, _ first: String = Self.header) throws {

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// `larderctl fetch` with the daemon itself: which of its calls runs the command, and what the others get.
+/// Tests of `larderctl fetch` with a daemon: which of several calls runs the command, and what the others get.
 @Suite struct LarderctlFetchTests {
     /// A daemon, and a pipe from which commands read until the test writes to it.
     private final class Place {
@@ -44,7 +44,7 @@ import Testing
             }
         }
 
-        /// Waits until so many connections have sent FETCH and are still there.
+        /// Waits until `count` connections have sent FETCH and are still open.
         func waitForFetches(_ count: Int) throws {
             while true {
                 let list = try observer.call("CLIENT LIST")
@@ -75,7 +75,7 @@ import Testing
         let place = try Place()
         let first = try place.start(place.command)
         _ = try first.waitForErrorLine(containing: "runs")
-        // It would wait in vain if the lease ended with its time only, which is 30 seconds.
+        // The second call would time out if the lease ended only after its 30 seconds.
         let second = try place.start(["--wait", "10000"] + shell("echo second"))
         try place.waitForFetches(2)
         first.send(signal: SIGKILL)
@@ -90,7 +90,7 @@ import Testing
     @Test(arguments: [SIGTERM, SIGINT, SIGHUP], [[], ["--lease", "600000"]])
     func aSignalEndsTheCommandAndTheLease(_ signal: Int32, _ options: [String]) throws {
         let place = try Place()
-        // The second process is left behind with the pipe of the output.
+        // The second process keeps running, with the pipe of the output.
         let call = try place.start(
             options + shell("cat '\(place.gate)' & echo runs >&2; cat '\(place.gate)'"))
         _ = try call.waitForErrorLine(containing: "runs")

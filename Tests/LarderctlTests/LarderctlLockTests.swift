@@ -24,7 +24,7 @@ import Testing
     }
 
     /// Starts a holder, and waits until it has the lock.
-    /// - Parameter preparation: what the command does before it says that it runs.
+    /// - Parameter preparation: what the command does before it reports that it runs.
     private func hold(_ words: [String] = [], after preparation: String = ":", _ line: String) throws -> ChildProcess {
         let process = try ChildProcess(
             try DaemonProcess.program("larderctl"),
@@ -38,7 +38,7 @@ import Testing
         #expect(try ChildProcess.run("sh", ["-c", "echo > '\(gate)'"]).end == .exited(0))
     }
 
-    /// Waits until a command of this name is the last one of so many connections.
+    /// Waits until a command of this name is the last one of `count` connections.
     private func waitFor(_ command: String, _ count: Int) throws {
         let observer = try daemon.connect()
         while try observer.call("CLIENT LIST").split(separator: "\n").count(where: { $0.contains("cmd=\(command)") })
@@ -151,7 +151,7 @@ import Testing
         #expect(spelt.exitCode == 2, "\(spelt)")
     }
 
-    /// What a command leaves behind gets the lock once it is free.
+    /// A background process of a command gets the lock once it is free.
     @Test func backgroundProcessesOfACommandMayTakeTheLock() throws {
         let program = try DaemonProcess.program("larderctl")
         let inner = "'\(program)' lock l -- echo later >'\(directory.path)/output' 2>&1"

@@ -51,7 +51,7 @@ import Testing
         #expect(try larderctl("origin", "0").text == "none\n")
     }
 
-    /// What is served without being verified is not called fresh.
+    /// An entry that is served without verification is not reported as fresh.
     @Test func metaReportsUnverifiedEntries() throws {
         let behind = try DaemonProcess()
         _ = try behind.connect().call("SET a one")
@@ -127,7 +127,7 @@ import Testing
                 "0 rediss://127.0.0.1:\(server.port)?ca=\(path)/cert.pem BEHIND STALE USER alice PASSWORDFILE \(path)/password\n"
             ),
             "\(kept)")
-        // Without the certificate nothing is said to that server.
+        // Without the certificate nothing is sent to that server.
         let untrusting = try larderctl(
             "origin", "1", url, "--tls", "--user", "alice", "--password-file", path + "/password")
         #expect(untrusting.text == "OK\n")
@@ -171,7 +171,7 @@ import Testing
         #expect(doctor.text.contains("1 keys in its outbox"), "\(doctor)")
     }
 
-    /// As `RestrictAddressFamilies=AF_UNIX` of the packaged unit has it.
+    /// As with `RestrictAddressFamilies=AF_UNIX` in the packaged unit.
     @Test func aConfinedDaemonExplainsWhyTCPOriginsFail() throws {
         let daemon = try DaemonProcess(wrapper: UnixSocketsOnly.wrapper)
         let larderctl = Larderctl(socketPath: daemon.socketPath)
@@ -219,7 +219,7 @@ import Testing
 
     @Test func relativePathsAreResolvedByTheCaller() throws {
         let set = try larderctl("origin", "0", "unix:///nowhere", "--password-file", "Package.swift")
-        // It is there, and the daemon reads it when it asks.
+        // The server is reachable, and the daemon reads the key when it requests it.
         #expect(set.text == "OK\n", "\(set)")
         let kept = try daemon.journalText()
         #expect(kept.contains(" PASSWORDFILE /") && kept.contains("/Package.swift\n"), "\(kept)")
@@ -227,7 +227,7 @@ import Testing
 }
 
 extension DaemonProcess {
-    /// What the larder's journal has, as text.
+    /// Returns the content of the larder's journal as text.
     fileprivate func journalText() throws -> String {
         let journal = larder + "/JOURNAL"
         return try FileSystem.list(journal).map { String(decoding: try Files.read(journal + "/" + $0), as: UTF8.self) }

@@ -31,7 +31,7 @@ import Testing
                 #expect(result.text.isEmpty)
             }
         }
-        // One that is there has nothing, which is no error.
+        // An existing database without keys is not an error.
         #expect(try larderctl("import", "--from-redis", url + "?db=31", "--into", "zz").text == "imported 0 entries\n")
     }
 
@@ -83,7 +83,7 @@ import Testing
         #expect(beyond.exitCode == 4 && beyond.errors.contains("DB index is out of range"), "\(beyond)")
     }
 
-    /// Each value says how long it may live: what was read together belongs together, however often keys change meanwhile.
+    /// Each value comes with its own time to live: both are read together, however often keys change meanwhile.
     @Test func aValueComesWithItsOwnTimeToLive() throws {
         let isOver = Guarded(false)
         let path = redis.socketPath

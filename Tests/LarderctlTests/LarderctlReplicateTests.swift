@@ -56,7 +56,8 @@ import Testing
         #expect(result.exitCode == 0 && result.text.contains(" 1 stored"), "\(result)")
     }
 
-    /// The source does not know any more what it has evicted, and what was stored in the target alone is the same to it.
+    /// The source does not know which entries it has evicted, and entries that were stored only in the target look the
+    /// same to it.
     @Test(arguments: [[], ["--prefix", "a:1"], ["--prefix", "a"]])
     func prefixPurgesAreReplicated(_ filter: [String]) throws {
         let (client, other) = (try source.connect(), try target.connect())
@@ -89,7 +90,7 @@ import Testing
         #expect(!first.text.contains("outbox"), "\(first)")
         let other = try target.connect()
         #expect(try !other.call("DATABASES").contains("shop.outbox"))
-        // A write of its own waits in the target, and the source's one is brought: the removal is not told.
+        // A write of the target's own waits there, and the source's write is delivered: the removal is not reported.
         try hold("mine", in: target)
         let named = try larderctl("replicate", "--database", "shop.outbox", paths[0], paths[1])
         #expect(named.exitCode == 2 && named.errors.contains("is not copied"), "\(named)")
@@ -143,7 +144,7 @@ import Testing
         #expect(try larderctl("replicate", "", paths[1]).exitCode == 2)
     }
 
-    /// A follower that goes on, as a process.
+    /// Starts a follower that keeps running, as a process.
     private func start() throws -> ChildProcess {
         try ChildProcess(
             try DaemonProcess.program("larderctl"),
@@ -166,7 +167,7 @@ import Testing
         for round in 0..<4 {
             try set(client, (0..<50).map { "r\(round)k\($0)" } + ["end\(round)"])
             if round % 2 == 0 {
-                // In the middle of whatever it does.
+                // Killed in the middle of its work.
                 follower.killNow()
                 follower = try start()
             }

@@ -56,7 +56,7 @@ import Testing
         #expect(try run(larderctl, [], "PING\n").exitCode == 3)
     }
 
-    /// Who writes a line and waits for what it does is not kept waiting.
+    /// A user who types a line and waits for its result gets it at once.
     @Test func linesRunAsTheyCome() throws {
         let (daemon, larderctl) = try daemon()
         let script = """
@@ -79,7 +79,7 @@ import Testing
         #expect(refused.exitCode == 4 && refused.errors.contains("--password-file PATH"), "\(refused)")
         #expect(refused.errors.contains("NOAUTH") && refused.errors.contains("REDISCLI_AUTH"), "\(refused)")
         #expect(try run(larderctl, ["--password-file", path], "PING\n").text == "PONG\n")
-        // As for redis-cli, and what is named comes first.
+        // As with redis-cli, an explicit option takes precedence.
         let knowing = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=secret"])
         #expect(try knowing("ping").exitCode == 0)
         let wrong = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=other"])
@@ -91,7 +91,7 @@ import Testing
         #expect(try Larderctl(socketPath: open.socketPath, variables: ["REDISCLI_AUTH=other"])("ping").exitCode == 0)
     }
 
-    /// Whatever refuses a line, programs find the answers by their numbers.
+    /// Programs find the answer to a line by its number, whatever refuses the line.
     @Test func eachLineHasOneOfJSON() throws {
         let (daemon, larderctl) = try daemon()
         let lines = "GET a\nGET \"x\nNOSUCH\nSUBSCRIBE c\nCLIENT REPLY OFF\nPING\n"
@@ -162,7 +162,7 @@ import Testing
             let home = try TemporaryDirectory(inMemory: true)
             let shell = try session(larderctl, home: home.path)
             try shell.wait(for: "larder:0> ")
-            // Behind the prompt, before the first key.
+            // After the prompt, before the first key.
             while !shell.isRaw { nap() }
             try shell.type("SET ä \"\\x1b[31m本\"\r", "\r\nOK\r\n", "larder:0> ")
             try shell.type("get ä\r", "\r\n\"\\x1b[31m本\"\r\n")
@@ -218,7 +218,7 @@ import Testing
             try shell.type("AUTH other\r", "(error) WRONGPASS ", "larder> ")
             try shell.type("AUTH secret\r", "\r\nOK\r\n", "larder:shop> ")
             try shell.type("SET k v\r", "OK\r\n", "larder:shop> ")
-            // Tab asks with it, too.
+            // Completion with Tab uses it, too.
             try shell.type("GET \t\r", "\"v\"\r\n", "larder:shop> ")
             try shell.type("quit\r")
             #expect(try shell.waitForEnd() == .exited(0))
@@ -296,14 +296,14 @@ import Testing
             try shell.type("PTTL k\r", "(integer) ")
             #expect(try larderctl("--database", "shop", "ttl", "k").text != "-1\n")
             try shell.type("CONFIG GET slowlog-m\t\r", "slowlog-max-len\"", "larder:shop> ")
-            // What is not offered is said, with and without others.
+            // Names that cannot be offered are mentioned, with and without others.
             try shell.type("SET \"b:\\xff\" 1\r", "OK\r\n", "larder:shop> ")
             try shell.type("GET b\t\t", "b:1", "(not offered: 1 key with control characters or not UTF-8", "GET b")
             try shell.type("\u{3}", "larder:shop> ")
             try shell.type("SET \"odd\\x1b\" 1\r", "OK\r\n", "larder:shop> ")
             try shell.type("GET od\t", "GET key\r\n", "(not offered: 1 key with ", "GET od")
             try shell.type("\u{3}", "larder:shop> ")
-            // Of so many nobody knows what all have in common.
+            // With so many names, their common prefix is unknown.
             let lines = (100..<300).map { "SET many:\($0) 1\n" }.joined()
             #expect(try larderctl.run(["--database", "shop", "shell"], input: Array(lines.utf8)).exitCode == 0)
             try shell.type("GET m\t", "many:", "…\r\n", "GET m")

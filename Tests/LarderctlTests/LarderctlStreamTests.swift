@@ -2,7 +2,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// What goes on until it is ended: messages of channels and changes of entries; and listings of any length.
+/// Tests of commands that run until they are ended, which print messages of channels and changes of entries; and of
+/// listings of any length.
 @Suite struct LarderctlStreamTests {
     private func daemon() throws -> (DaemonProcess, Larderctl) {
         let daemon = try DaemonProcess()

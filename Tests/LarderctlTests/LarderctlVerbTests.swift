@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// larderctl's verbs, as a process against a larder in memory: what they send, write and end with.
+/// Tests of larderctl's verbs, as a process against a larder in memory: what they send and print, and how they end.
 @Suite struct LarderctlVerbTests {
     private func withTool(_ body: (Larderctl, FakeServer) throws -> Void) throws {
         let server = try FakeLarder.server()
@@ -171,7 +171,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// Whoever empties a database by hand is asked; a script is not.
+        /// An interactive user is asked before a database is emptied; a script is not.
         @Test func purgeAsksOnATerminal() throws {
             try withTool { larderctl, _ in
                 let tool = try DaemonProcess.program("larderctl")
@@ -184,7 +184,7 @@ import Testing
                     let code = try #require(output.firstMatch(of: /code (\d+)/)?.output.1)
                     return (Int(code) ?? -1, !output.contains("removed "))
                 }
-                // A mistyped name is no empty database.
+                // A mistyped name does not count as an empty database.
                 #expect(try purge("--database nosuch", answer: "y\n") == (1, true))
                 #expect(try larderctl("set", "k", "v").exitCode == 0)
                 #expect(try purge("", answer: "n\n") == (1, true))

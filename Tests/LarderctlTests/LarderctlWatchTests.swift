@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// What shows a daemon as it runs.
+/// Tests of the verbs that show a running daemon.
 @Suite struct LarderctlWatchTests {
     private func daemon() throws -> (DaemonProcess, Larderctl) {
         let daemon = try DaemonProcess(["--max-disk", "1G"])
@@ -73,7 +73,7 @@ import Testing
         #expect(try larderctl("doctor").exitCode == 3)
     }
 
-    /// An all-clear of what nobody has looked at would be none.
+    /// A result without findings must not include parameters that were not checked.
     @Test func uncheckedParametersAreNamed() throws {
         let daemon = try DaemonProcess(["--max-disk", "1G", "--disable-commands", "SLOWLOG,CLIENT|LIST,LATENCY"])
         let larderctl = Larderctl(socketPath: daemon.socketPath)
@@ -121,7 +121,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        /// The daemon is there and does not answer: the screen says so, and keys and signals work at once.
+        /// If the daemon exists but does not answer, the screen says so, and keys and signals work at once.
         @Test func topDoesNotWaitForAFrozenDaemon() throws {
             let (daemon, larderctl) = try daemon()
             defer { daemon.process.send(signal: SIGCONT) }
@@ -137,7 +137,7 @@ import Testing
                 #expect(!session.isRaw)
                 daemon.process.send(signal: SIGCONT)
             }
-            // It goes on when the daemon does.
+            // The display continues when the daemon does.
             let session = try top(larderctl, 80, 24)
             try session.wait(for: "operations ")
             daemon.process.send(signal: SIGSTOP)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import larderctl
 
-/// docs/Operating.md says what the rules say.
+/// Tests that docs/Operating.md agrees with the rules.
 @Suite struct OperatingDocsTests {
     @Test func theTableOfFindingsIsMadeFromTheRules() throws {
         let path = PackageRoot.path + "/docs/Operating.md"

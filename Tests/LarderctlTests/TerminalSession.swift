@@ -2,9 +2,9 @@
     import LarderPlatform
     import LarderTestSupport
 
-    /// A program with a terminal of its own, which a test types on and reads.
+    /// A program with its own terminal, on which a test types and reads.
     ///
-    /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+    /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by the lock.
     final class TerminalSession: @unchecked Sendable {
         let pid: pid_t
         private let terminal: CInt
@@ -69,11 +69,11 @@
 
         func send(_ signal: CInt) { kill(pid, signal) }
 
-        /// Waits until the terminal got a text behind what was waited for before.
+        /// Waits until the terminal gets a text after the one that was waited for before.
         @discardableResult
         func wait(for text: String) throws -> String {
             let wanted = Array(text.utf8)
-            // Frames keep coming, whatever is in them.
+            // Frames keep coming, whatever they contain.
             let deadline = MonotonicClock.milliseconds() + Self.patienceMilliseconds
             return try lock.withLock { () throws(ChildProcess.Failure) in
                 while true {

@@ -35,7 +35,7 @@ import Testing
         return screen
     }
 
-    /// Without the sequences that change the look.
+    /// Returns the line without the sequences that change its appearance.
     private static func plain(_ line: String) -> String { line.replacing(/\u{1B}\[[0-9]*m/, with: "") }
 
     @Test(arguments: [(80, 24), (40, 10), (200, 60), (20, 5), (3, 2), (1, 1)])

@@ -12,7 +12,7 @@ import Testing
         return (RedisOrigin(try cluster.address(of: seeds), limits: limits, listener: ears), ears)
     }
 
-    /// All primaries are known and believed.
+    /// Waits until all primaries are known and trusted.
     private static func waitUntilBelieved(_ origin: RedisOrigin, _ count: Int = 3) async {
         await eventually { origin.status().servers.count { $0.isUp } >= count }
     }
@@ -61,7 +61,7 @@ import Testing
         let old = try await origin.reading("moves")
         #expect(origin.isCurrentNow(absent.stamp) && origin.isCurrentNow(old.stamp))
         try cluster.move(slot: slot, from: from, to: to)
-        // Nobody says of an absent key that it has another owner: the heartbeat finds that.
+        // No server reports that an absent key has another owner: the heartbeat finds it.
         await eventually { !origin.isCurrentNow(absent.stamp) }
         #expect(try await origin.value("moves") == "1")
         await eventually { origin.isCurrentNow(try? await origin.reading("moves").stamp) }
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// While a slot moves, what is not there yet is asked for with ASKING.
+    /// While a slot moves, keys that are not yet at the new server are requested with ASKING.
     private static func asked(_ origin: RedisOrigin, _ cluster: LoopbackCluster) async throws {
         let slot = try cluster.slot(of: "asks")
         let from = cluster.owner(ofSlot: slot)
@@ -98,7 +98,7 @@ import Testing
         let absent = try await origin.reading("{asks}absent")
         try cluster.beginMoving(slot: slot, from: from, to: to)
         await eventually { !origin.isCurrentNow(absent.stamp) }
-        // From now on a new key is made at the other server, and this one says nothing.
+        // From now on a new key is created at the other server, and this one does not report it.
         let before = origin.status().redirections
         try await origin.write("{asks}new", "2")
         #expect(try await origin.value("{asks}new") == "2")
@@ -140,12 +140,12 @@ import Testing
         victim.freeze()
         await eventually { !origin.isCurrentNow(stamp) }
         await eventually { ears.lost.all.contains { $0.contains("\(victim.port)") } }
-        // The replica is elected, and the map says so.
+        // The replica is elected, and the map shows it.
         await eventually { origin.isCurrentNow(try? await origin.reading("a").stamp) }
         #expect(try await origin.value("a") == "1")
         try await origin.write("a", "2")
         #expect(try replica.control.call("GET a") == "$1\r\n2\r\n")
-        // The old one comes back and is a replica before it is believed again.
+        // The old primary returns, and is a replica before it is trusted again.
         victim.thaw()
         try await eventually { try victim.control.call("ROLE").contains("slave") }
         #expect(try await origin.value("a") == "2")
@@ -169,7 +169,7 @@ import Testing
         let replica = cluster.nodes[3 + cluster.nodes.firstIndex { $0 === victim }!]
         _ = try victim.control.call("SET a 1")
         await eventually { (try? replica.control.call("DBSIZE")) == ":1\r\n" }
-        // A replica is told of once others know that it has something.
+        // A replica appears in the map once the other servers know that it has data.
         for node in cluster.nodes.prefix(3) {
             try await eventually { try node.control.call("CLUSTER SLOTS").contains(":\(replica.port)\r\n") }
         }

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderOriginClients
 
 @Suite struct HashSlotTests {
-    /// As CLUSTER KEYSLOT says.
+    /// The slots that CLUSTER KEYSLOT returns.
     @Test(arguments: [
         ("123456789", 12_739), ("foo", 12_182), ("{foo}bar", 12_182), ("a{foo}{bar}", 12_182), ("", 0),
         ("foo{}{bar}", 8363),

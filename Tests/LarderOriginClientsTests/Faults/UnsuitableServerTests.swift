@@ -191,7 +191,7 @@ import Testing
         #expect(ears.invalidated.all == ["a"], "heard before the answer")
         #expect(try await origin.reading("b").stamp != nil)
         let both = try await origin.readMany(["a", "b"]).map { try $0.get().stamp }
-        // The push behind the reply of b's GET names a, which was answered before.
+        // The push after the reply to b's GET names a, which was answered before.
         #expect(both[0] == nil && both[1] != nil)
         origin.close()
     }

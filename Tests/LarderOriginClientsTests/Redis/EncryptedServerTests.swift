@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// A redis-server behind TLS.
+/// Tests with a redis-server that uses TLS.
 @Suite struct EncryptedServerTests {
     /// A redis-server with a certificate for a name or an address.
     private struct Encrypted {

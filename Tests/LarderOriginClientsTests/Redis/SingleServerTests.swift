@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// An own SET is not tracked: the read behind it is.
+    /// The client's own SET is not tracked: the read after it is.
     @Test(.timeLimit(.minutes(10)), arguments: [false, true]) func aForeignWriteAfterAnOwnOneIsReported(
         _ isReadBefore: Bool
     ) async throws {
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    /// A value that is not sent back to be compared is asked for by the next reader.
+    /// A long value is not read back to be compared; the next reader requests it.
     @Test(.timeLimit(.minutes(10))) func aLongOwnWriteHasNoStamp() async throws {
         try await Self.live { origin, _, _ in
             let long = String(repeating: "x", count: 16 << 10)
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    /// What the caller does not keep is not read behind the write, and so is not confirmed.
+    /// A write whose value the caller does not keep is not read back, and so is not confirmed.
     @Test(.timeLimit(.minutes(10))) func aWriteThatIsNotKeptIsNotReadBack() async throws {
         try await Self.live { origin, _, other in
             let write = OriginWrite(key: Array("a".utf8), value: Array("1".utf8), lifetime: .unlimited, isKept: false)
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    /// With NOLOOP, Redis would not tell what it evicts while it runs a command of the same connection.
+    /// With NOLOOP, Redis would not report keys that it evicts while it runs a command of the same connection.
     @Test(.timeLimit(.minutes(10))) func evictionsByOwnCommandsAreReported() async throws {
         let settings = ["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "10"]
         try await Self.live(settings: settings) { origin, ears, other in
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    /// The server remembers ten keys: what it forgets it must say.
+    /// The server remembers ten keys: it must report the keys that it forgets.
     @Test(.timeLimit(.minutes(10))) func keysThatAreNoLongerTrackedAreReported() async throws {
         try await Self.live(settings: ["--tracking-table-max-keys", "10"]) { origin, ears, other in
             let keys = (0..<50).map { "k\($0)" }
@@ -145,7 +145,7 @@ import Testing
             ears.invalidated.removeAll()
             #expect(try await origin.perform("INCR n", key: "n").int == 1)
             #expect(ears.invalidated.all.contains("n"), "said before the reply")
-            // What a command changes beyond its key is told too.
+            // Other keys that a command changes are reported too.
             _ = try await origin.reading("z")
             try await origin.perform("MSET n 5 z 6", key: "n")
             await eventually { ears.invalidated.all.contains("z") }
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    /// A stopped server says nothing: only the heartbeat finds it.
+    /// A stopped server sends nothing: only the heartbeat notices it.
     @Test(.timeLimit(.minutes(10))) func aFrozenServerIsNotTrusted() async throws {
         let redis = try RedisProcess()
         let ears = OriginEars()

@@ -75,7 +75,7 @@ final class LoopbackCluster {
             }
         }
         try await eventually {
-            // Everybody knows of everybody's role.
+            // Every node knows the role of every other.
             try nodes.allSatisfy { node in
                 let lines = String(decoding: RawReply.bulk(try node.control.call(["CLUSTER", "NODES"])), as: UTF8.self)
                 return lines.split(separator: "\n").count { $0.contains("slave") } == nodes.count - primaries

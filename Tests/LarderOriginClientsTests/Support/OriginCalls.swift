@@ -32,7 +32,7 @@ extension Origin {
         }.get()
     }
 
-    /// Writes all of them and waits once: thousands of waits in a row would each queue behind all other tests.
+    /// Writes all keys and waits once: thousands of waits in a row would each queue after all other tests.
     func writeMany(_ keys: [String], _ value: String) async throws {
         let failures = Recorder<OriginError>()
         let waiting = DispatchGroup()
@@ -67,11 +67,11 @@ extension Origin {
         stamp.map { isCurrent($0, now: MonotonicClock.nanoseconds()) } ?? false
     }
 
-    /// Waits until what is read may be believed.
+    /// Waits until the values that are read can be trusted.
     func waitUntilBelieved() async { await eventually { status().servers.contains { $0.isUp } } }
 }
 
-/// Keeps what an origin says.
+/// Records everything that an origin reports.
 final class OriginEars: OriginListener {
     let invalidated = Recorder<String>()
     let lost = Recorder<String>()
@@ -90,7 +90,7 @@ extension OriginAddress {
 }
 
 extension OriginLimits {
-    /// For tests in which no heartbeat is to be missed, however busy the machine is.
+    /// Limits for tests that must not miss a heartbeat, however busy the machine is.
     static var patient: OriginLimits {
         with {
             $0.heartbeatLimit = 20_000
@@ -98,7 +98,7 @@ extension OriginLimits {
         }
     }
 
-    /// With some of them changed.
+    /// Returns the limits with some of them changed.
     static func with(_ change: (inout OriginLimits) -> Void) -> OriginLimits {
         var limits = OriginLimits()
         change(&limits)

@@ -45,7 +45,7 @@ import Testing
         #expect(call("CONFIG SET maxmemory 16mb") == Wire.ok)
         for index in 0..<2000 { #expect(call("STRLEN k\(index)") == Wire.int(1000)) }
         #expect(server.engine.memory.usedBytes > 2_000_000)
-        // None beside what LevelDB does not have yet.
+        // There are none, apart from data that is not yet in LevelDB.
         #expect(call("CONFIG SET maxmemory 0") == Wire.ok)
         #expect(server.engine.memory.usedBytes == 0)
         #expect(call("GET k7") == Wire.bulk(value))
@@ -74,7 +74,7 @@ import Testing
         #expect(call(["CONFIG", "SET", name, "pubsub 99999999999g 0 1"]).hasSuffix("configuration.\r\n"))
     }
 
-    /// INFO says who serves the memory; MEMORY PURGE asks that one.
+    /// INFO names the allocator in use; MEMORY PURGE asks this allocator to release memory.
     @Test func allocator() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -108,7 +108,7 @@ import Testing
     @Test func commandsForADatabaseThatCannotBeOpenedAreRejected() throws {
         let server = try SocketlessServer()
         let call = server.connect()
-        // There is no room for the directory of that name.
+        // A file already has the name that the directory would need.
         _ = try server.directory.makeFile("larder/books", [1])
         #expect(call("SELECT books") == Wire.ok)
         for _ in 0..<3 { #expect(call("SET a 1").hasPrefix("-")) }
@@ -229,7 +229,7 @@ import Testing
         #expect(!call("NOSUCH").contains("strings only"))
     }
 
-    /// What is shown of every command, in the order in which they ran.
+    /// The parts of each command that MONITOR shows, in the order of execution.
     @Test(arguments: [1, 2]) func monitoring(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }

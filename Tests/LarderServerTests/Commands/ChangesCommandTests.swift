@@ -44,7 +44,8 @@ import Testing
         #expect(call("CHANGES SINCE $").contains(Wire.bulk("current")))
     }
 
-    /// What is being fetched is of before the change, also where there was no entry; followed or not.
+    /// A fetched value is older than a change that is made during the fetch, also if the key had no entry, and whether
+    /// or not the database is followed.
     @Test(
         arguments: ["UNPLACE k 5-7", "PURGE UPTO 5-7", "PURGE UPTO 5-7 PREFIX k", "PURGE UPTO 5-7 TAG t"],
         [false, true])
@@ -64,7 +65,8 @@ import Testing
         #expect(call.fetch("k")?.state == "lead")
     }
 
-    /// A purge is later than what it removes, and earlier than what was stored behind it: also if the clock says otherwise.
+    /// A purge is later than the entries that it removes and earlier than those stored after it, even if the clock says
+    /// otherwise.
     @Test(arguments: ["PURGE", "FLUSHDB", "FLUSHALL"])
     func entriesStoredAfterAPurgeHaveALaterVersion(_ purge: String) throws {
         let server = try SocketlessServer(policy: .never)
@@ -132,7 +134,7 @@ import Testing
         for call in calls { #expect(call("EXISTS p") == Wire.int(0)) }
     }
 
-    /// What was evicted may still be with who follows. Nobody else sees a difference.
+    /// A follower may still have an entry that was evicted here. Other clients see no difference.
     @Test func theRemovalOfAMissingKeyIsReportedToFollowers() throws {
         let server = try SocketlessServer(policy: .never)
         let (call, other) = (server.connect(), server.connect())
@@ -149,7 +151,7 @@ import Testing
         #expect(other("EXEC") == Wire.array(Wire.ok))
         let told = try changes()
         #expect(told.contains(Wire.bulk("removed")) && told.contains(Wire.bulk("gone")), "\(told)")
-        // What comes from another larder goes on to the next, and ends where it has been.
+        // Changes from another larder are forwarded to the next one, and stop at a larder that has already had them.
         #expect(call("UNPLACE away 5-7") == "+absent\r\n")
         #expect(try changes().contains(Wire.bulk("5-7") + Wire.bulk("away")))
         for version in ["5-7", "5-6"] { #expect(call("UNPLACE away \(version)") == "+absent\r\n") }
@@ -160,7 +162,8 @@ import Testing
         #expect(call("DEL gone") == Wire.int(0))
     }
 
-    /// What was evicted may still be with who follows: a purge of a prefix is told as one, before what it removes.
+    /// A follower may still have entries that were evicted here: the purge of a prefix is reported as one change,
+    /// before the removals.
     @Test func aPrefixPurgeIsReportedToFollowers() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
@@ -172,7 +175,7 @@ import Testing
         let (first, second) = (told.range(of: Wire.bulk("purged-prefix")), told.range(of: Wire.bulk("removed")))
         #expect(try #require(first).upperBound < #require(second).lowerBound, "\(told)")
         #expect(told.contains(purge) && told.contains(Wire.bulk("a:1")), "\(told)")
-        // Also where nothing is left to be removed, and to who asks for a part of it, or for more.
+        // Also if no entries are left to remove, and for followers of a narrower or wider prefix.
         let next = try position(told)
         #expect(call("PURGE PREFIX a:2").contains(Wire.bulk("entries") + Wire.int(0)))
         for prefix in ["a", "a:2", "a:2:x"] {
@@ -259,7 +262,7 @@ import Testing
         #expect(call("PLACE k b STOREDAT \(now) VERSION \(now)") == "+stored\r\n")
         #expect(call("PLACE k a STOREDAT \(now) VERSION \(now)") == "+kept\r\n")
         #expect(call("PLACE k c STOREDAT \(now) VERSION \(now)") == "+stored\r\n")
-        // What is over removes what was there before.
+        // An expired entry removes the entry that was there before.
         #expect(call("PLACE k x STOREDAT \(now) PXAT 5 VERSION \(now)-9") == "+expired\r\n")
         #expect(call("GET k") == Wire.null)
     }

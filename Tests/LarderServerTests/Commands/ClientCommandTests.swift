@@ -136,7 +136,7 @@ import Testing
         #expect(try !clients[0].call("CLIENT LIST").contains(" name=name5 "))
     }
 
-    /// A paused connection goes on by itself.
+    /// A paused connection resumes by itself.
     @Test func aPauseEnds() throws {
         let server = try InProcessServer(threads: 2)
         defer { server.stop() }

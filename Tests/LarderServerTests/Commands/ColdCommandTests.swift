@@ -5,8 +5,8 @@ import Testing
 @testable import LarderEngine
 @testable import LarderServer
 
-/// Commands that must read the disk run on threads that may block; their loop, and everybody else on it, goes on. Without
-/// memory for entries every one that LevelDB has is on the disk only.
+/// Tests of commands that must read from the disk: they run on threads that may block, while their event loop keeps
+/// serving all other clients. Without memory for entries, every entry that LevelDB has is only on the disk.
 @Suite(.serialized) struct ColdCommandTests {
     /// Counts the slices, and makes them wait at a gate.
     private final class Slices: Sendable {
@@ -115,7 +115,7 @@ import Testing
         #expect(try other.call("DBSIZE") == Wire.int(1), "whole databases have threads of their own")
         slices.gate.open()
         for client in waiting {
-            // Written before the slices went on, and read after.
+            // Written before the slices continued, and read afterwards.
             #expect(try client.receive() == Array(Wire.bulk("w").utf8))
             #expect(try client.receive() == Array(Wire.bulk("behind").utf8))
         }
@@ -135,7 +135,7 @@ import Testing
             isFailing.value = fails
             try client.send(encodeRequest("SET mine 1") + encodeRequest("GET k") + encodeRequest("PING"))
             slices.gate.waitUntil()
-            // Committed behind the other client's write, so that one is decided as well.
+            // Committed after the other client's write, so the commit of that write is decided as well.
             let reply = try other.call("SET seen 1")
             #expect(reply.hasPrefix(fails ? "-ERR" : "+OK"))
             isFailing.value = false
@@ -147,7 +147,8 @@ import Testing
         }
     }
 
-    /// What a session wrote on another thread is committed and acknowledged although its loop slept meanwhile.
+    /// A write that a session made on another thread is committed and acknowledged even though its loop slept
+    /// meanwhile.
     @Test func writesOfAColdSliceAreAcknowledged() throws {
         let slices = Slices()
         let server = try server(slices, limits: patient)
@@ -181,7 +182,8 @@ import Testing
         #expect(try other.call("GET written") == Wire.bulk("1"))
     }
 
-    /// Connections are closed at the end of the patience, with their sessions still away; those come back to nobody.
+    /// When the time for stopping is over, connections are closed while their sessions are still on other threads.
+    /// These sessions return to no connection.
     @Test(arguments: [1, 2]) func stoppingDuringColdReads(_ threads: Int) throws {
         let slices = Slices()
         var limits = patient
@@ -216,7 +218,7 @@ import Testing
         server.stop()
     }
 
-    /// Without a loop: which commands leave it, and that a slice ends.
+    /// Without an event loop: checks which commands are moved to another thread, and that a slice ends.
     @Test func commandsThatNeedTheDisk() throws {
         let server = try SocketlessServer { $0.memoryBytes = 0 }
         let client = server.connect()
@@ -242,7 +244,8 @@ import Testing
         #expect(client.colds == before + 3, "slices of two commands each")
     }
 
-    /// What brings much leaves the loop, whether or not the disk is needed, and does what it does there.
+    /// A command with large arguments leaves the event loop whether or not it needs the disk, and has the same effect
+    /// there.
     @Test func commandsWithLargeArguments() throws {
         let server = try SocketlessServer()
         let client = server.connect()
@@ -263,7 +266,7 @@ import Testing
         #expect(client("GET k") == Wire.bulk("short"))
     }
 
-    /// What takes long to be copied into a reply leaves the loop too, from memory as well.
+    /// A command whose reply takes long to copy leaves the event loop as well, also if the data is in memory.
     @Test(arguments: [false, true]) func commandsThatReplyMuch(_ isTracking: Bool) throws {
         let server = try SocketlessServer()
         let client = server.connect()
@@ -294,7 +297,7 @@ import Testing
         }
     }
 
-    /// Asked for once more, what was read from the disk is in memory, that there is nothing too; each read counts once.
+    /// Once keys were read from the disk, their entries, or their absence, are kept in memory. Each read counts once.
     @Test func keysReadTogetherStayInMemory() throws {
         let first = try SocketlessServer()
         #expect(first.connect()("MSET a 1 b 2") == Wire.ok)

@@ -3,7 +3,8 @@ import Testing
 
 @testable import LarderServer
 
-/// What Redis 7.0 does not have, by the documentation of 8.4: changes that depend on the value.
+/// Tests of changes that depend on the current value. Redis 7.0 does not have them; the expected results follow the
+/// documentation of 8.4.
 @Suite struct ConditionalCommandTests {
     /// The digest of "Hello world", as Redis' documentation has it.
     private let digest = "b6acb9d84a38ff74"

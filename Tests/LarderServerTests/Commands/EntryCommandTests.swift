@@ -74,7 +74,8 @@ import Testing
         #expect(call("ENTRIES") == Self.step(nil))
     }
 
-    /// A policy that was shorter before the entry came says nothing about it, as with COPY from another database.
+    /// A policy that was shorter before the entry was imported does not affect the entry, as with COPY from another
+    /// database.
     @Test func anImportedEntryExpiresByItsOwnAge() throws {
         let server = try SocketlessServer(policy: .highest)
         let call = server.connect()
@@ -146,7 +147,7 @@ import Testing
         #expect(call("ENTRIES") == Self.step(nil, Self.entry("a", "v", 5, "governed", -1)))
     }
 
-    /// Another larder does not know what has ended a life early; the deadline tells it.
+    /// Another larder does not know why a lifetime ended early; the exported deadline states it.
     @Test func entriesExpiredEarlyAreExportedAsExpired() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()

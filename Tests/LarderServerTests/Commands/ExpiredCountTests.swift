@@ -12,7 +12,7 @@ import Testing
         }
     }
 
-    /// What a read found expired used to be counted when it was swept, if ever, and not before.
+    /// Regression test: an entry that a read found expired was counted only when it was swept, if at all.
     @Test(arguments: [
         "GET k", "EXISTS k", "MGET k k", "TTL k", "STRLEN k", "GETRANGE k 0 1", "EXISTS k k", "SET k v XX",
     ])
@@ -40,7 +40,8 @@ import Testing
         }
     }
 
-    /// The same for what only LevelDB has, where memory may keep it; without memory the removal counts.
+    /// The same for entries that are only in LevelDB, with memory that may keep them; without memory, their removal
+    /// counts.
     @Test(arguments: [(1 << 20, "1"), (0, "0")])
     func anEntryThatIsFoundExpiredOnTheDiskIsCountedOnce(_ memoryBytes: Int, _ found: String) throws {
         let server = try SocketlessServer { $0.memoryBytes = memoryBytes }

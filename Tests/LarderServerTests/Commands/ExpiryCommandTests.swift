@@ -120,7 +120,7 @@ import Testing
         #expect(call("TTL k") == Wire.int(-1))
     }
 
-    /// Under a policy that expires, TTL says the effective deadline, and the options judge by it.
+    /// Under a policy with an expiration, TTL returns the effective deadline, and the options compare with it.
     @Test func underAPolicy() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
@@ -168,7 +168,7 @@ import Testing
         #expect(call("INFO larder").contains("clock_offset_milliseconds:3600000\r\n"))
     }
 
-    /// Clients mean instants by the clock, and are told them so, wherever the larder's time is.
+    /// Clients send and receive points in time by the system clock, even if the larder's own time is ahead of it.
     @Test func instantsGoByTheClockThatWasSetBack() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderEngine
 @testable import LarderServer
 
-/// How late the space of what has expired comes back.
+/// Tests of how soon the space of expired entries is reclaimed.
 @Suite struct ExpiryLagTests {
     private func lag(_ server: SocketlessServer) -> [Int64] {
         let info = server.connect()("INFO stats").split(separator: "\r\n")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// The commonest commands take a fast path. What they answer is what the handlers in the command table answer.
+/// Tests that the fast path for the most frequent commands gives the same replies as the handlers in the command table.
 @Suite struct FastPathTests {
     @Test func shortWordsMatchTheirText() {
         let words: [(ShortWord, String)] = [

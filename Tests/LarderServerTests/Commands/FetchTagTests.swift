@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Fetching, and what purges of tags, kept lives and limits mean for it.
+/// Tests of how FETCH works together with purges of tags, kept lifetimes and limits.
 @Suite struct FetchTagTests {
     @Test(arguments: ["", " SOFT"]) func aPurgeOfATagEndsRememberedAbsences(_ soft: String) throws {
         let server = try SocketlessServer()
@@ -34,7 +34,8 @@ import Testing
         }
     }
 
-    /// What refreshes a stale entry with KEEPTTL keeps its rule, not its end, which is over.
+    /// A store with KEEPTTL that refreshes a stale entry keeps the entry's lifetime, but not its deadline, which has
+    /// passed.
     @Test func aRefreshedEntryKeepsItsLifeGraceAndTags() throws {
         let server = try SocketlessServer(policy: .low)
         let one = server.connect()
@@ -59,7 +60,7 @@ import Testing
         #expect(one("TTL k") == Wire.int(100))
         #expect(one("PURGE TAG t") == Wire.ok)
         #expect(one("EXISTS k") == Wire.int(0))
-        // What is gone has nothing to keep.
+        // A key without an entry has no lifetime to keep.
         try refresh("KEEPTTL")
         #expect(one("TTL k") == Wire.int(86_400))
         #expect(one("TAGS k") == "*0\r\n")

@@ -36,7 +36,7 @@ struct FetchReply: Equatable {
 }
 
 extension TestClient {
-    /// Runs FETCH with these words; nil if there is no reply yet.
+    /// Runs FETCH with `words` and returns its reply, or nil if there is no reply yet.
     func fetch(_ words: String) -> FetchReply? {
         let text = self("FETCH " + words)
         return FetchReply(text)
@@ -47,7 +47,7 @@ extension TestClient {
 }
 
 @Suite struct FetchTests {
-    /// Neither database serves, or makes fresh again, anything of what the other one now has.
+    /// Neither database serves, or refreshes, anything that now belongs to the other.
     @Test(arguments: [false, true]) func swapdbEndsLeasesAndAbsencesOfBothDatabases(isSoftlyPurged: Bool) throws {
         let server = try SocketlessServer(policy: .never)
         let (call, old) = (server.connect(), server.connect())
@@ -59,7 +59,7 @@ extension TestClient {
             server.time.advance(milliseconds: 11_000)
         }
         #expect(call("SET fresh old") == Wire.ok)
-        // What was asked of the former data set's origin.
+        // A value fetched from the origin of the previous data set.
         let lead = try #require(old.fetch("stale"))
         #expect(lead.state == "lead" && lead.value == "old")
         let token = try #require(lead.token)
@@ -226,7 +226,7 @@ extension TestClient {
         #expect(two("RELEASE k \(try #require(again.token)) ABSENT 1") == Wire.ok, "without a value too")
     }
 
-    /// Nobody knows which was first, the value or the question, if both have the same millisecond.
+    /// If the value was stored in the millisecond of the request, it is unknown which of them came first.
     @Test func aMaximumAgeOfZeroAcceptsNoExistingValue() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
@@ -237,7 +237,7 @@ extension TestClient {
         #expect(one.fetch("k MAXAGE 0")?.state == "wait")
         #expect(one.fetch("k MAXAGE 0 WAIT 100") == nil)
         #expect(two("SET k w TOKEN \(try #require(lead.token))") == Wire.ok)
-        // Who waited knows that it is newer, without a clock.
+        // The waiting client knows without a clock that the value is newer than its request.
         let fresh = try #require(one.takeFetched())
         #expect(fresh.state == "fresh" && fresh.value == "w")
         #expect(two.fetch("k MAXAGE 0")?.state == "lead")
@@ -303,7 +303,7 @@ extension TestClient {
         #expect(server.connect()("SET k v TOKEN \(token)") == Wire.null)
     }
 
-    /// The space of what was gone before is nobody's change.
+    /// Reclaiming the space of entries that had already expired is not a change.
     @Test func aSweepEndsNoLease() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
@@ -325,7 +325,7 @@ extension TestClient {
         // In another order than that of the connections.
         for index in [3, 1, 2] { #expect(clients[index].fetch("k MAXAGE 0 WAIT 5000") == nil) }
         _ = clients[0](removal)
-        // A removal of what is not there ends a lease once.
+        // Removing a key without an entry also ends a lease once.
         guard removal != "GETDEL k" || isStored else { return }
         #expect(clients[3].takeFetched()?.state == "lead")
         for index in [1, 2] {
@@ -334,7 +334,7 @@ extension TestClient {
         }
     }
 
-    /// An event loop went on running the command until its time was over, and served nobody else.
+    /// Regression test: an event loop ran the command over and over until its time was up, and served no other client.
     @Test func aWokenWaiterThatWaitsAgainDoesNotSpin() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
@@ -363,7 +363,7 @@ extension TestClient {
         #expect(three.takeFetched()?.state == "lead")
     }
 
-    /// What took long was not a refresh.
+    /// The time of a refused store is not the time of a refresh.
     @Test func aRefusedStoreDoesNotCountAsARefresh() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
@@ -511,7 +511,7 @@ extension TestClient {
         #expect(one("SET k older TOKEN \(token)") == Wire.null)
     }
 
-    /// Nobody asks for the key any more: the time of its lease is over nevertheless.
+    /// The lease expires even if no client asks for the key again.
     @Test func expiredLeasesAreNotCounted() throws {
         let server = try SocketlessServer()
         let one = server.connect()

@@ -170,7 +170,8 @@ import Testing
         #expect((Int(words[3].dropFirst()) ?? 0) + (Int(more[3].dropFirst()) ?? 0) == 320)
     }
 
-    /// Redis never answers with an error beside FLUSHDB: what reads while the database is emptied begins again.
+    /// As in Redis, no command fails because of a concurrent FLUSHDB: a read restarts if the database is emptied
+    /// meanwhile.
     @Test func readsOfAllKeysRestartWhenTheDatabaseIsEmptied() throws {
         let server = try SocketlessServer()
         let call = server.connect()

@@ -266,7 +266,7 @@ import Testing
         #expect(clients[1]("GET b") == Wire.bulk("1"))
     }
 
-    /// The connection ends while another thread opens the snapshot: nobody will install it.
+    /// The connection closes while another thread opens the snapshot, which therefore will not be installed.
     @Test func anAbandonedSnapshotIsClosed() throws {
         let server = try SocketlessServer()
         let call = server.connect()

@@ -28,14 +28,14 @@ import Testing
         for key in ["a", "b", "c", "d", "e", "f"] {
             #expect(try call.call("STRLEN \(key)") == ":\(Self.end + 1)\r\n")
         }
-        // What grows where it is goes the same way.
+        // Commands that extend a value in place use the same thread.
         #expect(try call.call("APPEND a y") == ":\(Self.end + 2)\r\n")
         #expect(try call.call("BITOP NOT g a") == ":\(Self.end + 2)\r\n")
         #expect(try call.call("GETRANGE a \(Self.end) -1") == Wire.bulk("xy"))
         #expect(try call.call("GETBIT b \(8 * Self.end)") == ":1\r\n")
     }
 
-    /// The thread for long values is the only one that builds them, whichever command asks.
+    /// Only the thread for long values builds them, whichever command asks for it.
     @Test(arguments: [
         "SETRANGE k \(end) x", "SETBIT k \(8 * end) 1", "BITFIELD k SET u8 \(8 * end) 1", "APPEND long x",
         "BITOP NOT k long", "SETRANGE long 0 x", "SETBIT long 0 1",

@@ -5,7 +5,8 @@ import Testing
 @testable import LarderEngine
 @testable import LarderServer
 
-/// Commands whose value is long: what they do is what they do with a short one, and nobody waits for them.
+/// Tests of commands with long values: they have the same effect as with short ones, and other clients need not wait
+/// for them.
 @Suite(.serialized) struct LongCommandTests {
     private static let long = [UInt8](repeating: 0x78, count: Database.largeValueBytesMin + 7)
 
@@ -59,7 +60,7 @@ import Testing
         try expect(command("SET", "j"), "+QUEUED\r\n", "SET in MULTI")
         #expect(try client.call("EXEC") == "*1\r\n+OK\r\n")
         try expectLong("j")
-        // Nothing of it is left behind.
+        // No file of it remains.
         let files = try FileSystem.list(server.directory.path + "/larder/JOURNAL")
         #expect(!files.contains { StagedFrame.isName($0) })
     }
@@ -103,7 +104,7 @@ import Testing
         gate.close()
         try client.send(command("SET", "long"))
         gate.waitUntil()
-        // Whoever stores a long value too waits for the first one; others do not.
+        // A client that also stores a long value waits for the first one; others do not.
         try second.send(command("SET", "longer") + encodeRequest("PING"))
         for round in 0..<100 {
             #expect(try other.call("SET a \(round)") == Wire.ok)
@@ -117,7 +118,7 @@ import Testing
         #expect(try other.call("EXISTS long longer") == ":2\r\n")
     }
 
-    /// A long value in memory is copied by a thread that holds up nobody.
+    /// A long value in memory is copied by another thread, which blocks no client.
     @Test func aLongValueIsWrittenOffTheEventLoop() throws {
         let gate = Gate()
         let server = try InProcessServer(beforeColdSlice: { gate.pass() })

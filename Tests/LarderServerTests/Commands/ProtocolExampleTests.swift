@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// What docs/Protocol.md shows is what comes.
+/// Tests that the examples in docs/Protocol.md show the actual replies.
 @Suite struct ProtocolExampleTests {
     private struct Step {
         let request: String
@@ -43,7 +43,7 @@ import Testing
         let steps = Self.steps(try #require(Self.groups[group]))
         #expect(!steps.isEmpty)
         for step in steps {
-            // As it is typed.
+            // As a user types it.
             client.feed((step.request + "\r\n").utf8)
             server.commit()
             #expect(client.takeSendable() == step.reply, "\(step.request)")

@@ -5,7 +5,7 @@ enum ProtocolExamples {
     /// The group of the commands for values that are not strings.
     static let otherTypes = "other types"
 
-    /// By group of commands.
+    /// The examples by group of commands.
     static let groups: [String: String] = [
         otherTypes: #"""
         > HGET user:1 name

@@ -56,7 +56,7 @@ import Testing
         ] {
             #expect(all.contains("\(field)\r\n"), "\(field)")
         }
-        // What was written is in the journal, until a checkpoint has put it into LevelDB.
+        // Written data is in the journal until a checkpoint moves it to LevelDB.
         #expect(all.contains("\r\njournal_bytes:\(server.engine.journalByteCount)\r\n"))
         #expect(server.engine.journalByteCount > 0)
         #expect(all.contains("\r\ncheckpoints:0\r\n"))
@@ -72,7 +72,7 @@ import Testing
                 "=\(4 + "# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=604800000\r\n".utf8.count)\r\ntxt:# Key"))
     }
 
-    /// A count takes a while, and may not come at all: then this is said, and not that there is nothing.
+    /// A count takes a while, and may never be available: then INFO reports that, rather than zero entries.
     @Test func uncountedDatabasesAreReported() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -151,7 +151,7 @@ import Testing
     /// One word too few, and one too many where the number is fixed, is an error that names the command.
     @Test func arity() throws {
         let call = try SocketlessServer().connect()
-        // EXEC discards what is queued, and says so.
+        // EXEC discards the queued commands, and reports it.
         for spec in CommandTable.all where spec.name != "exec" {
             let least = abs(spec.arity)
             if least > 1 {
@@ -208,7 +208,7 @@ import Testing
         #expect(call("INFO stats").contains("\r\ntracking_total_keys:0\r\ntracking_total_items:0\r\n"))
     }
 
-    /// A password that CONFIG SET was tried with used to stand in SLOWLOG.
+    /// Regression test: a password that was passed to CONFIG SET appeared in SLOWLOG.
     @Test(arguments: ["requirepass", "RequirePass", "masterauth"])
     func slowlogAndMonitorShowNoPasswords(_ name: String) throws {
         let server = try SocketlessServer()

@@ -36,7 +36,7 @@ import Testing
         #expect(one("GET page:1") == Wire.bulk("again"))
     }
 
-    /// Who keeps an entry's lifetime still wants it to end with what it was made of.
+    /// A client that keeps an entry's lifetime still wants it to end with the data that it was made from.
     @Test func aKeptLifetimeIncludesTheTags() throws {
         let server = try SocketlessServer()
         let one = server.connect()
@@ -53,7 +53,7 @@ import Testing
         #expect(one("TAGS a") == "*0\r\n")
         #expect(one("PURGE TAG t") == Wire.ok)
         #expect(one("MGET a b c") == "*3\r\n" + Wire.bulk("4") + Wire.null + Wire.bulk("2"))
-        // What is gone has nothing to keep.
+        // A key without an entry has no lifetime to keep.
         #expect(one("SET b 3 KEEPTTL") == Wire.ok)
         #expect(one("TAGS b") == "*0\r\n")
     }

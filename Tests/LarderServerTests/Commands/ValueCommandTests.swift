@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderServer
 
-/// What commands that change, move or restore values do to deadline rules and times. Their replies are compared with
-/// Redis' by the conformance tests.
+/// Tests of how commands that change, move or restore values affect the lifetimes and times of entries. The conformance
+/// tests compare the replies with those of Redis.
 @Suite struct ValueCommandTests {
     /// A field of META.
     private func meta(_ call: TestClient, _ key: String, _ field: String) -> String {
@@ -15,7 +15,7 @@ import Testing
         return value.hasPrefix("$") ? lines[place + 2] : String(value.dropFirst())
     }
 
-    /// What is changed in place counts as stored now, and its rule stays.
+    /// A value that is changed in place counts as stored now, and keeps its lifetime.
     @Test(arguments: [
         "APPEND k 5", "INCR k", "DECR k", "INCRBY k 2", "DECRBY k 2", "INCRBYFLOAT k 0.5", "SETRANGE k 0 9",
         "SETBIT k 6 1", "BITFIELD k SET u8 0 50",
@@ -50,7 +50,7 @@ import Testing
         #expect(meta(call, "k", "stored-at") == storedAt)
     }
 
-    /// What is replaced begins anew under the database's policy.
+    /// A value that is replaced starts a new lifetime under the database's policy.
     @Test(arguments: ["GETSET k 5", "SET k 5", "BITOP NOT k k", "RESTORE k 0 \u{1}five REPLACE"])
     func replaced(_ line: String) throws {
         let server = try SocketlessServer(policy: .high)
@@ -211,7 +211,7 @@ import Testing
 
     // MARK: Limits
 
-    /// What a command would build is refused before it is allocated.
+    /// A command whose result would be too long is refused before memory is allocated.
     @Test func valuesThatAreTooLong() throws {
         var limits = Limits()
         limits.valueBytesMax = 10

@@ -2,9 +2,9 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// What larderd's own calls send to a running daemon.
+/// Tests of what larderd's own calls send to a running daemon.
 @Suite struct AdminClientTests {
-    /// A purge behind a SELECT that was refused would empty the default database.
+    /// A purge after a refused SELECT would empty the default database.
     @Test func nothingIsSentAfterARefusedSelect() throws {
         let server = try FakeServer { request in
             request.name == "SELECT" ? .text("-ERR the database cannot be opened\r\n") : .text("+OK\r\n")

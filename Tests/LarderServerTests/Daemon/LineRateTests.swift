@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// How often a line comes that clients or a full disk could make come for ever.
+/// Tests of how often a log line appears that clients or a full disk could otherwise cause without end.
 @Suite struct LineRateTests {
     @Test func linesAreRateLimited() {
         var rate = LineRate(milliseconds: 60_000)
@@ -21,7 +21,7 @@ import Testing
         #expect(lines([10_000, 10_000, 10_000, 10_000]) == [0, 0, 0, nil])
     }
 
-    /// A subscriber that does not read, and connects again for ever, cannot fill the disk with lines about it.
+    /// A subscriber that does not read and keeps reconnecting cannot fill the disk with log lines.
     @Test func reconnectingSubscribersAreRarelyLogged() throws {
         var limits = Limits()
         limits.subscriberBytesMax = 1000

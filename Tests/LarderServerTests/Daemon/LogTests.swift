@@ -16,7 +16,7 @@ import Testing
         return String(decoding: received, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
-    /// Nobody reads a pipe: logging goes on, the first lines keep their order, and the others are counted.
+    /// Without a reader of the pipe, logging continues: the first lines keep their order, and the others are counted.
     @Test func unreadLogLinesAreDroppedAndCounted() throws {
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)
@@ -44,7 +44,7 @@ import Testing
             ])
     }
 
-    /// Who reads loses nothing, and gets whole lines.
+    /// A reader gets every line, complete.
     @Test func aReaderGetsAllLogLines() throws {
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)

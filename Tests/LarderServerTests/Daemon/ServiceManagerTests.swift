@@ -30,7 +30,8 @@ import Testing
         let place = try TemporaryDirectory(inMemory: true)
         let standIn = try ServiceStandIn(in: place)
         let manager = try #require(ServiceManager(name: standIn.notifyName, interval: nil, process: nil))
-        // One socket may have as much under way as its buffer holds, the queue as much as the system says.
+        // One socket may have as many datagrams pending as its buffer holds, and the queue as many as the system
+        // allows.
         var filling: [Int32] = []
         defer { for descriptor in filling { close(descriptor) } }
         var isFull = false

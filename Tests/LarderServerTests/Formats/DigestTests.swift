@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderServer
 
-/// The hash behind DIGEST, against what the xxHash project's own library gives.
+/// Tests of the hash that DIGEST returns, against results of the library of the xxHash project.
 @Suite struct DigestTests {
     /// The bytes that the xxHash project tests itself with.
     private static let bytes: [UInt8] = {
@@ -15,7 +15,8 @@ import Testing
 
     private func hash(_ bytes: some Sequence<UInt8>) -> UInt64 { Array(bytes).withUnsafeBytes { Digest.of($0) } }
 
-    /// Hashes of the first so many of these bytes: every way, and the lengths at which one ends and the next begins.
+    /// Hashes of the first bytes of this sequence, for every algorithm branch and the lengths at which one ends and the
+    /// next begins.
     @Test(
         arguments: [
             (0, 0x2D06_8005_38D3_94C2), (1, 0xC44B_DFF4_074E_ECDB), (2, 0x7A99_7804_4CB8_A8BB),

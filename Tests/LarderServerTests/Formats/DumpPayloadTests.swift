@@ -58,7 +58,7 @@ import Testing
             body += generator.bytes(count: Int.random(in: 0...24, using: &generator))
             if case .success(let value) = decode(sealed(body), most: 1000) { #expect(value.count <= 1000) }
         }
-        // Lengths without bytes behind them.
+        // Lengths that are not followed by bytes.
         for length in [[0xBF] as [UInt8], [0x80, 0xFF, 0xFF, 0xFF, 0xFF], [0x81] + [UInt8](repeating: 0xFF, count: 8)] {
             #expect(decode(sealed([0] + length + [1, 2, 3]), most: .max) == .failure(.format))
             #expect(decode(sealed([0, 0xC3, 1] + length + [0]), most: .max) == .failure(.format))

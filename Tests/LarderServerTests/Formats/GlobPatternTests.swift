@@ -1,7 +1,7 @@
 import LarderEngine
 import Testing
 
-/// What KEYS and MATCH take; compared with redis-server itself in the system tests.
+/// Tests of the patterns of KEYS and MATCH; the system tests compare them with redis-server itself.
 @Suite struct GlobPatternTests {
     @Test(
         arguments: [

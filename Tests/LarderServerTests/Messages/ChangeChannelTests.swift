@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// The channels of changes: what is told to whom, without any setting.
+/// Tests of the channels of changes: which messages each listener gets, without any setting.
 @Suite struct ChangeChannelTests {
     let server: SocketlessServer
     let listener: TestClient
@@ -16,7 +16,7 @@ import Testing
         writer = server.connect()
     }
 
-    /// What the listener has heard: `channel payload`.
+    /// The messages that the listener has received, as `channel payload`.
     private func heard() -> [String] {
         server.commit()
         server.deliver()
@@ -80,7 +80,7 @@ import Testing
         #expect(writer("SET k v") == Wire.ok)
         server.deliver()
         #expect(listener.takeSendable().contains("__change@0__:k"))
-        // A change of the policy fails, and with it what was written behind it.
+        // A change of the policy fails, and with it the writes that came after it.
         isFailing.value = true
         let database = try server.engine.database()
         _ = try database.changePolicy(DatabasePolicy(.high), now: database.now())
@@ -110,7 +110,7 @@ import Testing
         #expect(heard() == [])
     }
 
-    /// Who listens to everything is not flooded because somebody else observes.
+    /// A listener to all patterns is not flooded because another client observes changes.
     @Test func otherPatternsDoNotReceiveChanges() throws {
         let other = server.connect()
         _ = other("PSUBSCRIBE * __chang*")

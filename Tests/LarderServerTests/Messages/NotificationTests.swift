@@ -4,9 +4,9 @@ import Testing
 
 @testable import LarderServer
 
-/// Keyspace notifications: what is told, when, and how often.
+/// Tests of keyspace notifications: which are sent, when, and how often.
 @Suite struct NotificationTests {
-    /// A server that publishes `events`, and a client that hears all of them.
+    /// Starts a server that publishes `events`, and a client that receives all of them.
     private static func start(_ events: String, policy: UpdatePolicy = .never) throws -> (SocketlessServer, TestClient)
     {
         let server = try SocketlessServer(policy: policy)
@@ -16,7 +16,7 @@ import Testing
         return (server, listener)
     }
 
-    /// What a listener has heard: `channel:payload`, without the part before the `@`.
+    /// The messages that a listener has received, as `channel:payload`, without the part before the `@`.
     private func heard(_ server: SocketlessServer, _ listener: TestClient) -> [String] {
         server.deliver()
         return RawReply.split(Array(listener.takeSendable().utf8)).map { message in
@@ -50,7 +50,7 @@ import Testing
         _ = listener("PSUBSCRIBE __key*")
         #expect(writer("SET k v") == Wire.ok)
         #expect(heard(server, listener).count == 2)
-        // A purge fails, and with it what was written behind it.
+        // A purge fails, and with it the writes that came after it.
         isFailing.value = true
         let database = try server.engine.database()
         let ticket = try database.changePolicy(DatabasePolicy(.high), now: database.now())
@@ -110,7 +110,7 @@ import Testing
         #expect(heard(server, listener) == ["__keyevent@0__:expired later"])
     }
 
-    /// What is written after a deadline, before anybody came to tell of it, comes after it.
+    /// A write after a deadline is reported after the expiry, even if the expiry had not been reported yet.
     @Test func anExpiryIsReportedBeforeLaterWrites() throws {
         let (server, listener) = try Self.start("E$gx")
         let writer = server.connect()
@@ -125,7 +125,7 @@ import Testing
             heard(server, listener) == ["__keyevent@0__:expired a", "__keyevent@0__:set a", "__keyevent@0__:expired b"])
     }
 
-    /// Entries of before are known too; those that had expired by then are not told of.
+    /// Deadlines of existing entries are watched too; entries that had already expired are not reported.
     @Test func onlyExpiriesAfterEnablingAreReported() throws {
         let server = try SocketlessServer(policy: .never)
         let (listener, writer) = (server.connect(), server.connect())
@@ -161,7 +161,7 @@ import Testing
         #expect(heard(server, listener) == ["__keyevent@0__:expired disk"])
     }
 
-    /// As in Redis: what expires during the pause is not returned, and reported after it.
+    /// As in Redis, an entry that expires during the pause is not returned, and its expiry is reported after the pause.
     @Test func expiredEventsComeAfterClientPause() throws {
         let (server, listener) = try Self.start("Ex", policy: .highest)
         let (writer, reader) = (server.connect(), server.connect())
@@ -193,7 +193,7 @@ import Testing
         #expect(heard(server, listener) == ["__keyevent@0__:expired own"])
     }
 
-    /// What a purge takes is not told entry by entry, and does not expire later.
+    /// Entries that a purge removes are not reported one by one, and do not expire later.
     @Test func purgedEntriesSendNoExpiredEvents() throws {
         let (server, listener) = try Self.start("EA")
         let writer = server.connect()
@@ -218,7 +218,7 @@ import Testing
         #expect(heard(server, listener).count == 3)
     }
 
-    /// The first entry too many is told of, once.
+    /// The first entry above the limit is logged, once.
     @Test func tooManyWatchedDeadlinesAreReportedOnce() throws {
         var limits = Limits()
         limits.watchedDeadlinesMax = 2
@@ -233,7 +233,7 @@ import Testing
         #expect(warnings.all == [2])
     }
 
-    /// Nothing is stored, and everything is told that Redis tells sooner or later.
+    /// Nothing is stored, but all events are sent that Redis sends sooner or later.
     @Test func aDeadlineThatHasPassed() throws {
         let (server, listener) = try Self.start("E$gxn")
         let writer = server.connect()

@@ -83,7 +83,7 @@ import Testing
         #expect(server.connect()("PUBSUB CHANNELS") == "*0\r\n")
     }
 
-    /// Patterns are told in the order in which they came, however they are kept.
+    /// Messages for patterns come in the order of subscription, however the patterns are stored.
     @Test func patternsReceiveMessagesInSubscriptionOrder() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
@@ -94,7 +94,7 @@ import Testing
         #expect(told.map(String.init) == patterns)
     }
 
-    /// What was published before the confirmation comes before it, and nothing comes after it.
+    /// A message that was published before the confirmation arrives before it; none arrives after it.
     @Test func pendingMessagesArriveBeforeTheUnsubscribeReply() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
@@ -119,7 +119,7 @@ import Testing
         #expect(client.takeSendable() == ">3\r\n$7\r\nmessage\r\n$0\r\n\r\n$0\r\n\r\n")
     }
 
-    /// A reply that waits for its commit keeps what comes behind it.
+    /// A reply that waits for its commit also delays the messages after it.
     @Test func messagesFollowHeldReplies() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
@@ -133,7 +133,7 @@ import Testing
         #expect(client.takeSendable() == Wire.ok + ">" + message("a", "1").dropFirst())
     }
 
-    /// A command of a transaction may have to run again; its message goes out once, behind the reply.
+    /// A command of a transaction may have to run again; its message is sent once, after the reply.
     @Test func aTransactionPublishesOnce() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
@@ -178,7 +178,7 @@ import Testing
         #expect(woken.value == 1)
         queue.deliverAll()
         #expect(delivered.all == Array(0..<10))
-        // The loop itself comes for what it adds.
+        // The loop itself collects what it adds.
         add(10, from: queue)
         #expect(woken.value == 1)
         queue.deliverAll()
@@ -186,7 +186,7 @@ import Testing
         #expect(woken.value == 2)
     }
 
-    /// What one connection listens to is bounded; what it stops listening to makes room.
+    /// The number of subscriptions of one connection is limited; unsubscribing makes room for others.
     @Test func subscriptionsAreBounded() throws {
         var limits = Limits()
         limits.subscriptionBytesMax = 3 * Subscriptions.byteCount(2)

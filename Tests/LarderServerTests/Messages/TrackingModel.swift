@@ -6,7 +6,7 @@ struct TrackingModel {
         let key: String
     }
 
-    /// What a client does when a reply arrives.
+    /// The effect of a reply on the client.
     indirect enum Request {
         case ignore
         /// Reads that the daemon notes for the client, if `isTracked`.
@@ -30,11 +30,11 @@ struct TrackingModel {
 
     /// The prefix of the keys that it is notified of; nil if these are all keys that it reads.
     let prefix: String?
-    /// Whether it is not told of its own changes.
+    /// Whether it is not notified of its own changes.
     let isNoLoop: Bool
     var database = 0
     private(set) var cache: [Place: Reply] = [:]
-    /// The keys that it has read, of which alone the daemon may tell it.
+    /// The keys that it has read; the daemon may send invalidations of these only.
     private var noted: Set<String> = []
     private var outstanding: [Request] = []
 
@@ -45,7 +45,7 @@ struct TrackingModel {
 
     mutating func send(_ request: Request) { outstanding.append(request) }
 
-    // MARK: What comes
+    // MARK: Received data
 
     /// Takes what the daemon has sent.
     mutating func receive(_ text: String) throws {
@@ -103,7 +103,7 @@ struct TrackingModel {
         }
     }
 
-    /// The daemon knows keys by their names, whatever the database.
+    /// The daemon identifies keys by name, whatever the database.
     private mutating func drop(_ key: String) { for place in cache.keys where place.key == key { cache[place] = nil } }
 
     // MARK: RESP3

@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderServer
 
-/// Clients that cache what they read, among random changes: what a client has cached is never out of date when all
-/// messages have come.
+/// Tests of clients that cache what they read, with random changes: no cached value is out of date once all messages
+/// have arrived.
 @Suite(.timeLimit(.minutes(10))) struct TrackingModelTests {
     /// `LARDER_ROUNDS=10000 LARDER_SEED=… swift test --filter TrackingModelTests` for a long night.
     @Test func cachedValuesAreNeverOutOfDate() throws {
@@ -41,7 +41,7 @@ private final class TrackingRun {
     private var random: SeededGenerator
     private var clients: [TestClient] = []
     private var models: [TrackingModel] = []
-    /// Of the clients that track; nil for those that only write.
+    /// The tracking options of each client; nil for clients that only write.
     private var optionsOf: [String?] = []
     /// One for each database.
     private var observers: [TestClient] = []
@@ -58,7 +58,7 @@ private final class TrackingRun {
         observers = (0..<2).map { _ in server.connect() }
         _ = observers[1]("SELECT 1")
         _ = observers[1]("POLICY 3")
-        // While somebody hears of all changes, all deadlines are watched; otherwise those of what was read.
+        // While a client tracks all changes, all deadlines are watched; otherwise only those of entries that were read.
         let hasBroadcast = random.oneIn(2)
         for options in Self.options where hasBroadcast || !options.contains("BCAST") { connect(options) }
         for _ in 0..<2 { connect(nil) }
@@ -133,7 +133,7 @@ private final class TrackingRun {
         let options = optionsOf[index]
         switch random.below(12) {
         case 0 where models[index].prefix == nil:
-            // What is broadcast of entries that follow a policy comes when their space is reclaimed.
+            // Broadcasts about entries that follow a policy are sent when their space is reclaimed.
             models[index].database = random.below(2)
             send(index, "SELECT \(models[index].database)", .ignore)
         case 1 where options != nil: send(index, "CLIENT TRACKING ON \(again(options ?? ""))", .ignore)
@@ -142,7 +142,7 @@ private final class TrackingRun {
                 random.oneIn(2) ? read(index, isCaching: nil) : change(index)
             }
             if models[index].isNoLoop {
-                // A command behind a read that would change the key and does not counts as a change here.
+                // A command after a read that could change the key but does not counts as a change here.
                 actions = actions.filter { !$0.1.isRead } + actions.filter { $0.1.isRead }
             }
             send(index, "MULTI", .ignore)
@@ -236,7 +236,7 @@ private final class TrackingRun {
         }
     }
 
-    // MARK: What came
+    // MARK: Received messages
 
     private func receive() throws {
         for index in clients.indices {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// CLIENT TRACKING: who is told of what, and that nobody keeps what is stale.
+/// Tests of CLIENT TRACKING: which clients are notified of which changes, and that no client keeps stale data.
 @Suite struct TrackingTests {
     private static func invalidation(_ keys: String...) -> String {
         ">2\r\n$10\r\ninvalidate\r\n*\(keys.count)\r\n" + keys.map { Wire.bulk($0) }.joined()
@@ -75,7 +75,8 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
-    /// What is read behind an own change, before that is reported, is noted: nobody else's change is missed.
+    /// A read after the client's own change, before that change is reported, is tracked: no change by another client is
+    /// missed.
     @Test(arguments: [["MULTI", "SET k 1", "GET k", "EXEC"], ["SET k 1", "GET k"]])
     func aReadAfterAnOwnChangeIsTracked(_ lines: [String]) throws {
         let (server, reader, writer) = try Self.start("NOLOOP")
@@ -102,8 +103,8 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
-    /// As in Redis, a client that has read a key is notified of its own change before it gets what it reads next, and not again:
-    /// an origin cache keeps what it reads after its own write.
+    /// As in Redis, a client that has read a key is notified of its own change before the next data that it reads, and
+    /// not again: an origin cache keeps what it reads after its own write.
     @Test(arguments: [true, false]) func anOwnChangeIsReportedBeforeTheNextReadOfThePipeline(isRead: Bool) throws {
         let (server, reader, writer) = try Self.start()
         if isRead { _ = reader("GET k") }
@@ -125,7 +126,7 @@ import Testing
         _ = writer("SET k 6")
         server.deliver()
         #expect(reader.takeSendable() == Self.invalidation("k"))
-        // In a transaction there is no place for a message: it follows the commit.
+        // A transaction has no place for a message: it follows the commit.
         _ = reader("GET k")
         for line in ["MULTI", "SET k 7", "GET k", "EXEC"] { reader.feed(encodeRequest(line)) }
         server.commit()
@@ -133,7 +134,7 @@ import Testing
         #expect(reader.takeSendable().contains(Self.invalidation("k")))
     }
 
-    // MARK: What ends by itself
+    // MARK: Expiry and eviction
 
     @Test(arguments: ["SET k v PX 1000", "SET k v"]) func expiriesInvalidateTrackedKeys(_ line: String) throws {
         let (server, reader, writer) = try Self.start(policy: .every(milliseconds: 1000) ?? .highest)
@@ -195,7 +196,7 @@ import Testing
         }
         #expect(told.count == 6 && Set(told).count == 6)
         #expect(server.state.tracking.trackedKeys == 4)
-        // Each is told of once: when it leaves the table, or when it changes.
+        // Each key is reported once: when it leaves the table, or when it changes.
         for index in 0..<10 { _ = writer("SET k\(index) v") }
         server.deliver()
         told += reader.takeSendable().split(separator: "\r\n").map(String.init).filter { $0.hasPrefix("k") }
@@ -203,7 +204,7 @@ import Testing
         #expect(server.state.tracking.trackedKeys == 0)
     }
 
-    /// A smaller table lets keys go, which are told of; 0 is no limit, as in Redis.
+    /// A smaller table drops keys, which are reported; 0 means no limit, as in Redis.
     @Test func theTableIsMadeSmaller() throws {
         var limits = Limits()
         limits.trackedKeysMax = 4
@@ -219,7 +220,7 @@ import Testing
         #expect(server.state.tracking.trackedKeys == 3)
     }
 
-    /// What FLUSHALL tells its own connection stands behind its reply, whenever the message comes.
+    /// The invalidation by a connection's own FLUSHALL comes after its reply, whenever the message is sent.
     @Test func ownPurgesAreReportedAfterTheirReply() throws {
         let (server, reader, writer) = try Self.start()
         _ = writer("SET k v")
@@ -236,7 +237,7 @@ import Testing
             reader.session.finish(result)
             let sent = reader.takeSendable()
             #expect(sent.hasSuffix(Self.everything) && sent.utf8.count > Self.everything.utf8.count, "\(sent)")
-            // Another one's is told at once.
+            // The purge of another connection is reported at once.
             _ = reader("GET k")
             _ = writer(line)
             #expect(reader.takeSendable() == Self.everything)
@@ -281,7 +282,7 @@ import Testing
 
     // MARK: Settings
 
-    /// What was read under the former settings is told as well.
+    /// Keys that were read under the previous settings are reported as well.
     @Test(arguments: ["", " NOLOOP", " OPTIN", " OPTOUT"]) func repeatedSettingsKeepTrackedKeys(_ options: String)
         throws
     {
@@ -294,13 +295,13 @@ import Testing
         _ = writer("SET k w")
         server.deliver()
         #expect(reader.takeSendable() == Self.invalidation("k"))
-        // Of the database that was selected before too.
+        // Also for keys of the previously selected database.
         #expect(writer("PURGE").isEmpty == false)
         server.deliver()
         #expect(reader.takeSendable() == Self.everything)
     }
 
-    /// Who comes while all others are told that everything may have changed has read what is newer.
+    /// A client that starts tracking while all others are notified of a purge has read newer data.
     @Test func clientsThatStartTrackingDuringAPurgeAreKept() throws {
         let tracking = Tracking(directory: ConnectionDirectory(), keysMax: 10)
         let queue = PushQueue(PendingBytes())
@@ -328,7 +329,8 @@ import Testing
 
     // MARK: Over sockets
 
-    /// Whatever was acknowledged before a client asks is either what it has, or was told of before the answer.
+    /// For every acknowledged change before a client's request, the client has the new value or was notified before the
+    /// answer.
     @Test(arguments: [1, 2, 4]) func noClientKeepsAStaleValue(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }

@@ -1,4 +1,4 @@
-/// What the commands on entries promise, as plain code: dictionaries, one time, nothing kept elsewhere.
+/// A model of what the commands on entries promise: dictionaries and one clock, without any storage.
 struct EntryModel {
     enum Rule: Equatable {
         case governed, never
@@ -82,7 +82,7 @@ struct EntryModel {
         databases[database].entries[key].flatMap { state($0, database) == .fresh ? $0 : nil }
     }
 
-    /// The rule of an entry whose life begins anew.
+    /// Returns the lifetime of an entry that starts a new life.
     func renewed(_ entry: Entry) -> Rule {
         guard case .own(let deadline) = entry.rule else { return entry.rule }
         return .own(time + max(1, deadline - entry.storedAt))
@@ -174,7 +174,7 @@ struct EntryModel {
 
     // MARK: Leases
 
-    /// Whether a token is good for a value with some tags; if they were purged meanwhile, its lease ends.
+    /// Returns whether a token is valid for a value with the given tags. If they were purged meanwhile, its lease ends.
     mutating func holds(_ database: Int, _ key: String, _ token: String, tags: [String]) -> Bool {
         guard let lease = databases[database].leases[key], time < lease.ends, lease.token == token else { return false }
         if lease.purged.isDisjoint(with: tags) { return true }
@@ -187,7 +187,7 @@ struct EntryModel {
     }
 
     enum Answer: Equatable {
-        /// With the value, its age, and what is left of its life.
+        /// With the value, its age, and its remaining lifetime.
         case served(String, String, Int64, Int64)
         case none(String, Int64)
     }
@@ -196,7 +196,7 @@ struct EntryModel {
     func fetch(_ database: Int, _ key: String, maxAge: Int64?) -> Answer {
         let entry = kept(database, key)
         func serve(_ state: String, _ entry: Entry) -> Answer {
-            // What never ends has an endless rest of its life, shown as -1.
+            // An entry without a deadline has an endless remaining lifetime, which is shown as -1.
             let left = deadline(entry, database).map { max(0, $0 - time) } ?? -1
             return .served(state, entry.value, time - entry.storedAt, left)
         }

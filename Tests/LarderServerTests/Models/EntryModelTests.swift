@@ -99,13 +99,13 @@ private final class EntryRun {
 
     // MARK: Steps
 
-    /// - Returns: the entries to look at.
+    /// - Returns: the entries to check.
     private func step() throws -> [(Int, String)] {
-        // What goes wrong does so when several things happen to one entry.
+        // Defects appear most often when several things happen to one entry.
         if random.oneIn(4) { focus = (random.below(3), Self.keys[random.below(Self.keys.count)]) }
         let (database, key) = focus
         if random.oneIn(4), let entry = model.kept(database, key), model.state(entry, database) == .stale {
-            // A stale entry is fetched, and what was fetched is stored.
+            // A stale entry is fetched, and the fetched value is stored.
             let isLeased = model.databases[database].leases[key] != nil
             if !isLeased {
                 try fetch(database, key)
@@ -524,7 +524,7 @@ private final class EntryRun {
         model.purge(database, tags: Set(tags), soft: isSoft)
         let reply = call(database, ["PURGE", "TAG"] + tags + (isSoft ? ["SOFT"] : []), mayWrap: false)
         try expect(reply, Wire.ok, "PURGE TAG")
-        // What comes from another database was not meant.
+        // Entries of another database are not meant.
         if random.oneIn(2), let place = anyFresh(besides: database, { !$0.tags.filter(tags.contains).isEmpty }) {
             _ = try copy(place.0, place.1, to: database)
         }
@@ -550,7 +550,7 @@ private final class EntryRun {
         try expect(call(database, ["POLICY", policy], mayWrap: false), Wire.ok, "POLICY")
     }
 
-    /// An entry that follows its policy and is older than what an earlier policy of another database has ended.
+    /// Finds an entry that follows its policy and is older than allowed by an earlier policy of another database.
     private func olderThanAPolicy(_ target: Int) -> (Int, String)? {
         anyFresh(besides: target) { $0.rule == .governed && $0.storedAt <= model.databases[target].deadBefore }
     }

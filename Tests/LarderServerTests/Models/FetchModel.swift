@@ -1,4 +1,4 @@
-/// What FETCH, RELEASE and SET … TOKEN promise, as plain code: one thread, one time, nothing kept elsewhere.
+/// A model of what FETCH, RELEASE and SET … TOKEN promise: one thread and one clock, without any storage.
 struct FetchModel {
     struct Entry {
         var value: String
@@ -72,7 +72,7 @@ struct FetchModel {
         var lastDuration: Int64 = 0
     }
 
-    /// Of what is stored without a lifetime.
+    /// The lifetime of values that are stored without one.
     static let life: Int64 = 60_000
     static let standardLease: Int64 = 30_000
 

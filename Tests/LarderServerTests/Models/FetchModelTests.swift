@@ -102,7 +102,7 @@ private final class FetchRun {
         server.time.advance(milliseconds: milliseconds)
         trail.append("+\(milliseconds)")
         let now = server.time.monotonicMilliseconds()
-        // As an event loop does: those whose time has come, in any order.
+        // As an event loop does: wakes those whose time has come, in any order.
         for client in clients.shuffled(using: &random) where client.session.fetching.waiting != nil {
             if let until = client.waitsUntil, until <= now { client.run() }
         }
@@ -212,7 +212,7 @@ private final class FetchRun {
         try wake()
     }
 
-    // MARK: What came
+    // MARK: Received replies
 
     /// Compares what those who waited got.
     private func wake() throws {

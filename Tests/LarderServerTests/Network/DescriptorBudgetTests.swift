@@ -17,11 +17,11 @@ import Testing
         #expect(budget(1024)?.reserve == 512)
         #expect(budget(64)?.reserve == 28 + 4 + 5 * 4)
         #expect(budget(64)?.clientsPossible == 12)
-        // Every database that is there counts, whatever --max-databases says.
+        // Every existing database counts, whatever the value of --max-databases.
         #expect(budget(1024, databases: 150)?.reserve == 28 + 4 + 5 * 151)
     }
 
-    /// What is created has to be opened by the next process too.
+    /// A database that is created must also be opened by the next process.
     @Test func noMoreDatabasesThanTheNextStartCanOpen() throws {
         for limit in 41..<400 {
             guard let first = budget(limit, databases: 0) else { continue }

@@ -239,13 +239,14 @@ import Testing
         engine.shutdown()
     }
 
-    /// Work that is still under way on another thread when its loop has ended comes to nobody.
+    /// Work that still runs on another thread when its loop has ended is discarded.
     @Test(arguments: [1, 2]) func stoppingWhileAWorkerRuns(_ threads: Int) throws {
         let gate = Gate()
         var limits = Limits()
         limits.stopMilliseconds = 1
         let server = try InProcessServer(threads: threads, limits: limits) {
-            // So that the pipeline's own thread commits, and waits at the gate; what is quick the loop commits itself.
+            // This makes the pipeline's own thread commit, and wait at the gate; short commits are made by the loop
+            // itself.
             $0.durability = .always
             $0.beforeCommit = { () throws(LarderError) in gate.pass() }
         }

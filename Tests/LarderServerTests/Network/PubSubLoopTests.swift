@@ -57,7 +57,7 @@ import Testing
         #expect(failures.all == [])
     }
 
-    /// A publisher that has its reply has its message before whatever a subscriber is told to do next.
+    /// When a publisher has its reply, the message comes before anything that a subscriber is sent afterwards.
     @Test(arguments: [2, 4]) func theReplyToThePublisherComesAfterTheMessage(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    /// Behind the confirmation that nothing is subscribed any more there are only replies.
+    /// Only replies follow the confirmation that the last subscription has ended.
     @Test(arguments: [2, 4]) func nothingComesAfterUnsubscribing(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
@@ -103,8 +103,8 @@ import Testing
         for publisher in publishers { publisher.join() }
     }
 
-    /// Messages stay in bounds, whoever does not read them; others get theirs. The bound is given at the start, or set while
-    /// clients are there; or the one that holds for a while only, which is no while here.
+    /// Messages stay within their limit whether or not they are read; other subscribers get theirs. The limit is given
+    /// at the start, or is set while clients are connected; or it is the limit for a period, which is zero here.
     @Test(
         arguments: [1, 2],
         [

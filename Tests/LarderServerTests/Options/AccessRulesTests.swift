@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// How rules are written, and what they give to whom.
+/// Tests of the syntax of access rules, and of the rights that they grant.
 @Suite struct AccessRulesTests {
     private func rules(_ text: String, _ kind: AccessRule.Kind? = .user) throws -> [AccessRule] {
         try AccessRule.parse(text, kind)

@@ -5,9 +5,9 @@ import Testing
 
 @testable import LarderServer
 
-/// The lines of a configuration file, and what is said of those that are wrong.
+/// Tests of the lines of a configuration file, and of the messages about invalid ones.
 @Suite struct ConfigurationFileTests {
-    /// What a file with this text does.
+    /// Reads a configuration file with the given text.
     private func read(_ text: String) -> (line: DaemonCommandLine, problems: [String]) {
         var line = DaemonCommandLine()
         var file = ConfigurationFile(path: "f", bytes: Array(text.utf8))
@@ -109,25 +109,25 @@ import Testing
         var file = ConfigurationFile(path: "f", bytes: bytes)
         line.take(&file)
         #expect(file.problems == [] && file.lines == [])
-        // Each option is there, behind its #.
+        // Each option is listed, commented out with #.
         let text = String(decoding: bytes, as: UTF8.self)
         for option in DaemonOption.serving { #expect(text.contains("\n#\(option.key) = "), "\(option.key)") }
     }
 }
 
-/// The one table behind the command line, the file and CONFIG.
+/// Tests of the table of options that the command line, the file and CONFIG share.
 @Suite struct DaemonOptionTableTests {
     @Test func everyOptionOfTheServerHasItsNameInCONFIG() {
         for option in DaemonOption.serving {
             #expect(option.settings.contains { $0.name == option.key }, "\(option.name) has no setting of its name")
-            // Whoever reads the file again and whoever calls CONFIG SET can change the same, but for secrets.
+            // Reloading the file and CONFIG SET can change the same options, except for secrets.
             let own = option.settings.first { $0.name == option.key }
             if own?.isChangeable == true { #expect(option.isLive, "\(option.name)") }
         }
         #expect(Set(DaemonOption.all.map(\.usage)).count == DaemonOption.all.count)
     }
 
-    /// Under its own name an option takes what the command line takes; Redis' name keeps Redis' rules.
+    /// Under its own name an option accepts the syntax of the command line; under Redis' name, that of Redis.
     @Test func configAcceptsTheSyntaxOfTheCommandLine() throws {
         let server = try SocketlessServer()
         let call = server.connect()

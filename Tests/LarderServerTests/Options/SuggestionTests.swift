@@ -1,7 +1,7 @@
 import LarderEngine
 import Testing
 
-/// Which words are near enough to be asked for.
+/// Tests of which words are similar enough to be suggested.
 @Suite struct SuggestionTests {
     private let names = ["get", "getex", "set", "touch", "strlen", "--json", "max-subscriptions", "a", "no"]
 

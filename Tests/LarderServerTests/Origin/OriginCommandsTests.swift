@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Scripts, values that are no strings, and what is kept from before an origin.
+/// Tests of scripts, of values that are not strings, and of entries from before the origin was set.
 @Suite struct OriginCommandsTests {
     private let origin = ScriptedOrigin()
     private let server: SocketlessServer
@@ -39,7 +39,7 @@ import Testing
         #expect(client(["EVAL", "return 8", "0"]) == Wire.bulk("return 8"))
         let sha = String(client(["SCRIPT", "LOAD", "return 8"]).split(separator: "\r\n")[1])
         #expect(client(["SCRIPT", "EXISTS", sha]) == "*1\r\n:1\r\n")
-        // What does not compile here is the origin's to judge.
+        // Whether a script that does not compile here is valid is decided by the origin.
         #expect(client(["EVAL", "return (", "0"]) == Wire.bulk("return ("))
     }
 
@@ -93,7 +93,7 @@ import Testing
 
     // MARK: Another origin
 
-    /// What GET says of a key while the origin is away.
+    /// The reply to GET while the origin does not answer.
     private func stale(_ client: TestClient, _ key: String) -> String {
         origin.lose()
         origin.fail(.closed)
@@ -148,7 +148,7 @@ import Testing
         #expect(client("META a").hasSuffix(Wire.bulk("state") + Wire.bulk("stale")))
     }
 
-    // MARK: What is shown
+    // MARK: Reported counts
 
     @Test func onlySuccessfulWritesAreCounted() throws {
         #expect(client("SET a 1") == Wire.ok)

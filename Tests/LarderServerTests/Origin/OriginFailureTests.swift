@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderServer
 
-/// How often the log tells of an origin that cannot be asked.
+/// Tests of how often the log reports an origin that does not answer.
 @Suite struct OriginFailureTests {
     @Test func eachFailureReasonIsLoggedOncePerMinute() {
         let lines = OriginFailureLines()

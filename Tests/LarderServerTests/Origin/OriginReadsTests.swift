@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// The ways of hearing of changes, and replicas that are asked when the origin is slow.
+/// Tests of the ways of learning of changes, and of reads from replicas when the origin is slow.
 @Suite struct OriginReadsTests {
     private func fixture(_ words: String, hasGrace: Bool = true) throws -> OriginFixture {
         try OriginFixture(words, policy: .high, hasGrace: hasGrace)
@@ -59,7 +59,7 @@ import Testing
         #expect(other.reads == expected)
     }
 
-    /// As they were written before there were other ways of hearing.
+    /// Files in the format from before there were several ways of learning of changes.
     @Test func oldFilesAreRead() throws {
         let text = "larder-origins 1\n0 unix:///r THROUGH\nx redis://h BEHIND STALE USER u PASSWORDFILE /p\n"
         var file = OriginFile()
@@ -146,7 +146,7 @@ import Testing
         #expect(fixture.client.takeSendable() == Wire.bulks("new", "new"))
     }
 
-    /// Somebody has written here, and the primary froze before its replica heard of it.
+    /// A client has written here, and the primary froze before its replica got the write.
     @Test func knownEntriesArePreferredToAReplica() throws {
         let fixture = try self.fixture("STALE REPLICAS 20")
         #expect(fixture.client("SET a two") == Wire.ok)
@@ -182,7 +182,7 @@ import Testing
         fixture.server.time.advance(milliseconds: 5_001)
         #expect(fixture.client("MGET a b short") == "*3\r\n" + Wire.bulk("one") + Wire.null + Wire.bulk("t"))
         #expect(fixture.origin.takeReads() == ["short"])
-        // What is lost says nothing of what is believed.
+        // The loss of the connection does not mean that entries are believed.
         fixture.origin.lose()
         fixture.origin.fail(.unreachable("there"))
         #expect(fixture.client("GET a") == Wire.bulk("one"))

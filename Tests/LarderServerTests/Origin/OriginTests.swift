@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// A database in front of an origin: what is asked, what is kept, and what is believed.
+/// Tests of a database in front of an origin: what it requests, what it keeps, and which entries it believes.
 @Suite struct OriginTests {
     @Test(arguments: ["", "AROUND", "BEHIND"]) func aMalformedWriteIsRefused(_ words: String) throws {
         let fixture = try OriginFixture(words)
@@ -161,7 +161,7 @@ import Testing
             _ = fixture.client("GET k\(number)")
             fixture.origin.answerLate(milliseconds: 0)
             let left = Int64(fixture.client("PTTL k\(number)").dropFirst().dropLast()) ?? 0
-            // What was over on its way is not there any more.
+            // A value that expired on its way is absent.
             #expect(left == -2 || left >= 0 && left <= lifetime - age, "\(lifetime) ms, \(age) ms under way: \(left)")
             #expect(left != -2 || lifetime - age < 10_000)
         }
@@ -333,7 +333,7 @@ import Testing
         #expect(fixture.origin.value("a") == nil)
     }
 
-    /// The reply to EXEC behind some commands.
+    /// Returns the reply to EXEC after some commands.
     private func transaction(_ fixture: OriginFixture, _ lines: String...) -> String {
         _ = fixture.client("MULTI")
         for line in lines { #expect(fixture.client(line) == "+QUEUED\r\n") }
@@ -419,7 +419,7 @@ import Testing
         #expect(client("GET a") == Wire.bulk("here"))
     }
 
-    /// Who waits gets what the origin says; nobody gets it later for something else.
+    /// A waiting client gets the origin's answer, and never later the answer to something else.
     @Test func removingTheOriginFailsWaitingCommands() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
@@ -472,7 +472,7 @@ import Testing
         origin.setPath(["another"])
         #expect(client("ORIGIN unix:///other") == Wire.ok)
         #expect(client("ORIGIN PATH") == Wire.bulks(own, "another"))
-        // Whoever has asked already is asked no further.
+        // An origin that was already asked for this is not asked again.
         _ = origin.takeCommands()
         #expect(client("ORIGIN PATH first \(own) last") == Wire.bulks(own))
         #expect(origin.takeCommands() == [])
@@ -490,7 +490,7 @@ import Testing
         #expect(client("GET a").contains("-ORIGIN the origin cannot be used: a cycle: "))
     }
 
-    /// Who stands before a cycle may be set, and knows that nobody answers.
+    /// A larder in front of a cycle can be set, and reports that nothing answers.
     @Test func aLarderInFrontOfACycleIsSuspendedUntilItEnds() throws {
         let origin = ScriptedOrigin()
         let server = try SocketlessServer(origin: origin)
@@ -530,7 +530,7 @@ import Testing
         #expect(
             reply.contains("a cycle: redis://there has this database as its origin, over 1 other, "), "\(reply)")
         #expect(look() == [])
-        // Without an answer nothing is known.
+        // Nothing is known without an answer.
         origin.fail(.timedOut(milliseconds: 1))
         #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"])
         origin.fail(nil)
@@ -538,14 +538,15 @@ import Testing
         origin.setPath(["another", "third"])
         #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"])
         #expect(client("GET a") == Wire.null)
-        // The last word of a circle that is set at one moment may come a little later; then it is seldom asked.
+        // If a cycle is set at one moment, its last answer may come a little later; after that the chain is requested
+        // rarely.
         for seconds: Int64 in [1, 2, 4, 8, 10, 10] {
             #expect(look(seconds: seconds - 1) == [])
             #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"], "\(seconds)")
         }
     }
 
-    /// A server that is none is not asked who stands behind it, again and again.
+    /// A server that is not a larder is not asked for its origins again and again.
     @Test func otherServersArePolledForTheirChainOncePerConnection() throws {
         let fixture = try OriginFixture()
         let own = fixture.client("ORIGIN PATH").split(separator: "\r\n")[2]

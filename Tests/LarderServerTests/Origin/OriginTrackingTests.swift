@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderServer
 
-/// Clients that keep copies of what they have read in a database with an origin: they keep nothing of which they would not be
-/// told.
+/// Tests of clients that keep copies of data that they read from a database with an origin: they keep nothing whose
+/// changes they would not be notified of.
 @Suite struct OriginTrackingTests {
     private struct Fixture {
         let origin = ScriptedOrigin()
@@ -20,10 +20,10 @@ import Testing
             #expect(reader("CLIENT TRACKING ON\(options)") == Wire.ok)
         }
 
-        /// What the reader gets for a line, with all that comes behind the reply.
+        /// Returns the reader's reply to a line, with everything that follows it.
         func read(_ line: String) -> String {
             reader.feed(encodeRequest(line))
-            // A command may wait for the origin more than once; what it causes is delivered then.
+            // A command may wait for the origin more than once; all resulting messages are delivered afterwards.
             for _ in 0..<4 { server.commit() }
             return reader.takeSendable()
         }
@@ -43,7 +43,7 @@ import Testing
         #expect(fixture.read("GET a").hasSuffix(Wire.bulk("two")))
     }
 
-    /// The change is told before the reply that is older: it must be told behind it too.
+    /// The change is reported before the older reply: it must be reported after it as well.
     @Test(arguments: ["", " BCAST"], [false, true])
     func changesDuringARequestAreReportedAfterTheReply(options: String, isKnownAgain: Bool) throws {
         let fixture = try Fixture(options)
@@ -52,7 +52,7 @@ import Testing
         #expect(fixture.reader("GET a") == "", "it waits")
         fixture.origin.change("a", to: "two")
         if isKnownAgain {
-            // Somebody else asks, and is answered first.
+            // Another client asks, and is answered first.
             fixture.origin.letGo()
             #expect(fixture.server.connect()("GET a") == Wire.bulk("two"))
         }
@@ -85,7 +85,7 @@ import Testing
         #expect(fixture.reader.takeSendable() == "")
     }
 
-    /// As with keys beside the prefixes of BCAST.
+    /// As with keys that do not match the prefixes of BCAST.
     @Test func keysThatTheOriginDoesNotTrackAreInvalidatedAtOnce() throws {
         let fixture = try Fixture()
         fixture.origin.stopTracking()
@@ -103,7 +103,7 @@ import Testing
         #expect(fixture.read("EXEC").hasSuffix(Wire.bulks("one") + Self.invalidation("a")))
     }
 
-    /// Nobody is told of what it does not keep.
+    /// Clients are not notified of keys that they do not keep.
     @Test func clientsThatKeepNothingAreNotNotified() throws {
         let fixture = try Fixture(" OPTIN")
         fixture.origin.stopTracking()

@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderServer
 
-/// Random writes that wait for an origin, which fails, answers late and comes back, with restarts between any two steps: each
-/// read returns the last acknowledged write, and in the end the origin has what was written last.
+/// Tests of random writes that wait for an origin, which fails, answers late and recovers, with restarts between any
+/// two steps: each read returns the last acknowledged write, and in the end the origin has the last write of each key.
 @Suite struct OutboxModelTests {
     private struct Difference: Error, CustomStringConvertible { let description: String }
 
@@ -103,10 +103,10 @@ import Testing
         }
 
         private func check(_ key: String) throws {
-            // Of what was never written here the origin decides.
+            // For keys that were never written here, the origin decides.
             guard let expected = written[key] else { return }
             let reply = fixture.client("GET \(key)")
-            // It was brought, and the origin does not answer.
+            // The write was delivered, and the origin does not answer.
             if reply.hasPrefix("-ORIGIN") { return }
             guard reply == expected.map({ Wire.bulk($0) }) ?? Wire.null else {
                 throw Difference(description: "GET \(key) is \(reply.debugDescription), not \(expected ?? "nothing")")

@@ -6,12 +6,12 @@ import Testing
 
 @testable import LarderServer
 
-/// Writes that are acknowledged here, and brought to the origin later.
+/// Tests of writes that are acknowledged here and delivered to the origin later.
 @Suite struct OutboxTests {
     // MARK: Writing and reading
 
-    /// Another origin may take its time to say who is behind it: what is written meanwhile is acknowledged, and waits for the
-    /// origin that there is.
+    /// Another origin may take a while to report its own chain: writes meanwhile are acknowledged and wait for the
+    /// current origin.
     @Test func writesContinueWhileAnotherOriginIsBeingSet() throws {
         let fixture = try OriginFixture("BEHIND")
         let replies = Recorder<String>()
@@ -65,7 +65,7 @@ import Testing
         #expect(fixture.client("MGET a b") == Wire.bulks("old", "old"))
         #expect(fixture.client("SET a new") == Wire.ok)
         #expect(fixture.client("DEL b") == Wire.int(1))
-        // Evicted here, changed there, and no longer believed.
+        // The entry was evicted here and changed at the origin, and is no longer believed.
         #expect(fixture.client("PURGE").hasPrefix("*6"))
         fixture.origin.change("a", to: "foreign")
         fixture.origin.change("b", to: "foreign")
@@ -119,7 +119,7 @@ import Testing
         #expect(left == 4_800)
         fixture.deliver()
         let commands = fixture.origin.takeCommands()
-        // By whichever clock.
+        // Whichever clock is used.
         #expect(commands == ["write a milliseconds(4800)", "write b milliseconds(59800)", "remove c"])
     }
 
@@ -180,7 +180,8 @@ import Testing
         #expect(fixture.client("SET more v") == Wire.ok)
     }
 
-    /// Nothing evicts it: otherwise there would be no room for the removal of what was brought.
+    /// Pending writes are never evicted: otherwise there would be no space for recording the removal of those that were
+    /// delivered.
     @Test func pendingWritesUseAtMostHalfOfTheDisk() throws {
         let fixture = try OriginFixture("BEHIND") { $0.diskBytesMax = 16 << 20 }
         let value = String(repeating: "v", count: 200_000)
@@ -217,7 +218,7 @@ import Testing
         #expect(fixture.field("outbox") == 0)
     }
 
-    /// The first attempt behind a recovery may fail once more: that must not cost the longest rest.
+    /// The first attempt after a recovery may fail once more: this must not cause the longest pause.
     @Test func backOffRestartsWhenTheOriginRecovers() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail(.unreachable("gone"))
@@ -415,7 +416,7 @@ import Testing
         #expect(again.client("GET strange") == Wire.null)
     }
 
-    /// What runs at the origin runs at another larder as it does at Redis.
+    /// The scripts have the same effect at another larder as at Redis.
     @Test(arguments: [false, true]) func deliveryScriptsCompareTheStoredValue(isLarder: Bool) throws {
         let larder = try SocketlessServer()
         let session = larder.connect()
@@ -468,7 +469,7 @@ import Testing
     }
 }
 
-/// What waits is brought when the test says so.
+/// Delivers pending writes when the test asks for it.
 extension OriginFixture {
     /// One attempt.
     @discardableResult
@@ -478,7 +479,7 @@ extension OriginFixture {
         return pause
     }
 
-    /// One attempt after the rest of the former ones.
+    /// Makes one attempt after the pause that previous failures caused.
     func deliverLater() {
         server.time.advance(milliseconds: 60_000)
         deliver()

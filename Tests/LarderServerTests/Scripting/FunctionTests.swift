@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Libraries of functions: how long they stay, how they run, and what is wrong with their file.
+/// Tests of libraries of functions: how long they are kept, how they run, and how errors in their file are reported.
 @Suite struct FunctionTests {
     private static func library(_ body: String, name: String = "lib", function: String = "f") -> String {
         "#!lua name=\(name)\nredis.register_function('\(function)', function(keys, args) \(body) end)"
@@ -17,7 +17,7 @@ import Testing
 
     // MARK: How they run
 
-    /// A compare-and-delete as FCALL, on the fast path and beside it.
+    /// A compare-and-delete as FCALL, with and without the fast path.
     @Test(arguments: [true, false]) func aFunctionRunsLikeAScript(isFast: Bool) throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -33,8 +33,8 @@ import Testing
         #expect(server.state.functions.find("f")?.isUnusual.load(ordering: .relaxed) == false)
     }
 
-    /// What a function keeps in local variables of its library is not there for the next call, on whatever interpreter
-    /// it runs; nor is it seen by scripts.
+    /// Values that a function keeps in local variables of its library are lost before the next call, on whichever
+    /// interpreter it runs; scripts do not see them either.
     @Test func functionsKeepNoStateBetweenCalls() throws {
         let call = try SocketlessServer().connect()
         _ = Self.load(
@@ -49,7 +49,7 @@ import Testing
         #expect(call("FCALL f 1 x").contains("nonexistent global variable 'KEYS'"))
     }
 
-    /// A function that takes long goes on without locks; FUNCTION KILL ends it, SCRIPT KILL does not.
+    /// A function that takes long continues without locks; FUNCTION KILL ends it, SCRIPT KILL does not.
     @Test func longRunningFunctionsAreShownAndKilled() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000
@@ -93,7 +93,7 @@ import Testing
         #expect(call("FCALL f 0") == Wire.int(1), "the former one stays")
     }
 
-    /// With a limit that was higher before, libraries can be removed, and nothing be added.
+    /// If the limit was higher before, libraries can be removed but not added.
     @Test func aLowerLimitAllowsRemovalsOnly() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -109,7 +109,7 @@ import Testing
         #expect(later("FCALL f2 0") == Wire.int(1))
     }
 
-    /// All calls of a transaction see the same libraries, whoever replaces them meanwhile.
+    /// All calls of a transaction use the same libraries, even if another client replaces them meanwhile.
     @Test func aTransactionSeesOneVersion() throws {
         let server = try InProcessServer(threads: 2)
         defer { server.stop() }

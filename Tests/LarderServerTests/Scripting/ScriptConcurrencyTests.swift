@@ -4,11 +4,11 @@ import Testing
 
 @testable import LarderServer
 
-/// Scripts beside other connections: isolation of those that take long, and who waits for whom.
+/// Tests of scripts that run while other clients work: the isolation of long scripts, and which clients wait for them.
 @Suite(.timeLimit(.minutes(10))) struct ScriptConcurrencyTests {
     private static let busy = "local x = 0 for i = 1, 200000 do x = x + i end "
 
-    /// Long scripts and plain increments of one counter: none is lost, and nobody sees half of a script.
+    /// Long scripts and plain increments of one counter: none is lost, and no client sees a script half done.
     @Test(arguments: [1, 2]) func longScriptsAreIsolated(threads: Int) async throws {
         let server = try InProcessServer(threads: threads, limits: Self.patient)
         defer { server.stop() }
@@ -48,7 +48,7 @@ import Testing
         return limits
     }
 
-    /// A script whose key others change all the time comes to its end nevertheless.
+    /// A script completes even if other clients change its key all the time.
     @Test func aScriptOfAHotKeyIsNotStarved() async throws {
         let server = try InProcessServer(limits: Self.patient)
         defer { server.stop() }

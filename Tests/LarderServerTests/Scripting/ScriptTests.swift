@@ -5,7 +5,7 @@ import Testing
 @testable import LarderEngine
 @testable import LarderServer
 
-/// Scripts in sessions without sockets: what they see and leave, and how they end.
+/// Tests of scripts in sessions without sockets: the data that they see and write, and how they end.
 @Suite struct ScriptTests {
     private static let unlock =
         "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
@@ -17,7 +17,7 @@ import Testing
 
     // MARK: The fast path
 
-    /// Scripts that take the fast path, with what they are given; each once with and once without it.
+    /// Scripts that take the fast path, with their keys and arguments; each runs once with and once without it.
     private static let quick: [(script: String, keys: [String], arguments: [String])] = [
         (unlock, ["a"], ["1"]), (unlock, ["a"], ["2"]), (unlock, ["nothing"], ["2"]),
         ("return redis.call('set',KEYS[1],ARGV[1])", ["n"], ["v"]),
@@ -103,7 +103,7 @@ import Testing
         #expect(digestOf("g9993e364706816aba3e25717850c26c9cd0d89d") == nil)
     }
 
-    // MARK: What is seen and left
+    // MARK: Isolation and effects
 
     @Test func aScriptIsOneInstantAndOneUnit() throws {
         let server = try SocketlessServer()
@@ -129,7 +129,7 @@ import Testing
         #expect(call(["EVAL", "return redis.call('incr',KEYS[1])", "1", "a"]) == Wire.int(1))
     }
 
-    /// On the fast path and beside it.
+    /// With and without the fast path.
     @Test(arguments: [true, false]) func removalsByScriptsEndLeasesAndStaleValues(isFast: Bool) throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -139,7 +139,7 @@ import Testing
         server.time.advance(milliseconds: 1001)
         #expect(call(["EVALSHA", digest, "1", "a"]) == Wire.int(0))
         #expect(!call("FETCH a").contains("\r\n1\r\n"), "the stale value is gone")
-        // A lease of a key without an entry: what its holder brings may be older than the removal.
+        // A lease of a key without an entry: the holder's value may be older than the removal.
         let token = String(call("FETCH b LEASE 10000").split(separator: "\r\n")[5])
         #expect(call("EXISTS b") == Wire.int(0))
         #expect(call(["EVALSHA", digest, "1", "b"]) == Wire.int(0))
@@ -162,7 +162,7 @@ import Testing
         let script = "local s = 0 for i = 1, 200 do s = s + redis.call('incr', 'k' .. i) end return s"
         #expect(call(["EVAL", script, "0"]) == Wire.int(200))
         #expect(call(["EVAL", script, "0"]) == Wire.int(400))
-        // Not one attempt for each key.
+        // Fewer than one attempt for each key.
         let repeats = server.state.scripts.counts.repeats.load(ordering: .relaxed)
         #expect(repeats <= 16)
     }
@@ -236,7 +236,7 @@ import Testing
         #expect(call("GET a") == Wire.bulk("x"))
     }
 
-    /// What answers otherwise each time does not make a script begin anew.
+    /// A command whose result differs each time does not restart a script.
     @Test func readingTheTimeDoesNotRestartAScript() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -299,7 +299,7 @@ import Testing
         #expect(call(["EVAL", "return 1", "0"]) == Wire.int(1))
     }
 
-    /// What one script leaves to the collector is not taken from the next, and no idle interpreter keeps it.
+    /// Garbage of one script does not reduce the memory of the next, and no idle interpreter keeps it.
     @Test func anOversizedInterpreterIsDiscarded() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -379,7 +379,7 @@ import Testing
         #expect(call(["EVAL", "return (string.gsub('  a  ','^%s*(.-)%s*$','%1'))", "0"]) == Wire.bulk("a"))
     }
 
-    /// What one script does to the interpreter, another does not see.
+    /// A script does not see changes that another script made to the interpreter.
     @Test func scriptsCannotChangeTheInterpreterForOthers() throws {
         let call = try SocketlessServer().connect()
         for (script, probe, expected) in [
@@ -400,7 +400,7 @@ import Testing
         }
     }
 
-    /// What libraries do in C with numbers that nobody expects: no crash, no loop without end, no memory beyond the limit.
+    /// Library functions in C with unusual numbers: no crash, no endless loop, no memory beyond the limit.
     @Test func strangeNumbersAreHarmless() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 200
@@ -428,7 +428,7 @@ import Testing
                 == Wire.bulk("[null,null,null,null,1]"))
     }
 
-    /// With the locks of its keys held a script asks for what takes the locks of all.
+    /// While it holds the locks of its keys, a script runs a command that takes the locks of all keys.
     @Test func aScriptCannotWaitForItself() throws {
         let call = try SocketlessServer().connect()
         _ = call("SET k v")

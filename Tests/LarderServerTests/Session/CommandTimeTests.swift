@@ -5,10 +5,10 @@ import Testing
 
 @testable import LarderServer
 
-/// Each look at it finds it a millisecond later: so much time has passed while a command ran as it was looked at for
-/// others since.
+/// A clock that advances by a millisecond with each reading: while a command runs, as much time passes as there were
+/// readings by others.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: guarded by the lock.
+/// Thread-safe. `@unchecked Sendable`: all state is guarded by the lock.
 private final class TickingTimeSource: TimeSource, @unchecked Sendable {
     private let lock = Lock()
     private var ticks: Int64 = 0
@@ -38,7 +38,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
         #expect(client.takeSendable().hasSuffix(Wire.int(4) + Wire.null))
     }
 
-    /// The other way round: what is stored behind slow commands lives from then on.
+    /// The other way round: an entry that is stored after slow commands lives from the time of its own command.
     @Test func anEntryStoredAfterSlowCommandsLivesFromItsOwnCommand() throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
@@ -47,7 +47,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
             requests(Array(repeating: "BITCOUNT bits", count: 600) + ["SET k v PX 500", "BITCOUNT bits", "GET k"]))
         server.commit()
         #expect(client.takeSendable().hasSuffix(Wire.ok + Wire.int(4) + Wire.bulk("v")))
-        // The next pipeline begins now, not when the former began.
+        // The next pipeline begins now, not when the previous one began.
         client.feed(requests(["GET k"]))
         #expect(client.takeSendable() == Wire.bulk("v"))
     }

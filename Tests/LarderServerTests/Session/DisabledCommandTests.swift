@@ -26,7 +26,7 @@ import Testing
         #expect(call("INFO errorstats").contains("errorstat_NOPERM:count=3"))
     }
 
-    /// With a command all its subcommands are.
+    /// Disabling a command disables all its subcommands.
     @Test func disablingACommandDisablesItsSubcommands() throws {
         let call = try server("client").connect()
         for line in ["CLIENT LIST", "CLIENT ID", "CLIENT KILL ID 1"] {

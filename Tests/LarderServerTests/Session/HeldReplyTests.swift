@@ -89,7 +89,7 @@ import Testing
         #expect(other("GET a") == Wire.bulk("newer"))
     }
 
-    /// A reply behind a failing one, whose own commit was durable before, stays what it is.
+    /// A reply after a failing one is unchanged if its own commit was already durable.
     @Test func anEarlierDurableCommitIsNotReportedAsFailed() {
         var replies = ReplyBuffer()
         var held = HeldReplies()
@@ -135,7 +135,7 @@ import Testing
         #expect(call.pauses.filter { $0 != "prepare" }.isEmpty)
     }
 
-    /// Decisions that trickle in: the sendable part grows in order, and what was sent is never touched again.
+    /// Commits that are decided one by one: the part that can be sent grows in order, and sent bytes never change.
     @Test func partsAreSentWhileLaterRepliesWait() throws {
         let server = try SocketlessServer()
         let call = server.connect()

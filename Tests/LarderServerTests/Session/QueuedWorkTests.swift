@@ -6,7 +6,7 @@ import Testing
 
 /// Work for threads that may block, while these have other work.
 @Suite(.serialized) struct QueuedWorkTests {
-    /// A server whose two threads for what takes long wait at a gate with a KEYS each.
+    /// Starts a server whose two threads for long work wait at a gate with a KEYS each.
     private func occupied(_ gate: Gate) throws -> (InProcessServer, [SocketClient]) {
         let server = try InProcessServer(beforeWork: { name in if name == "keys" { gate.pass() } })
         let setUp = try server.connect()
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// A thousand connections that sent FLUSHDB and left used to keep everybody waiting, each for its fsyncs.
+    /// Regression test: a thousand connections that sent FLUSHDB and closed made all others wait, each for its fsyncs.
     @Test func queuedWorkOfClosedConnectionsIsDropped() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
@@ -43,7 +43,7 @@ import Testing
         try ends.send(["EXISTS", "k"])
         try ends.send(["DBSIZE"])
         ends.endSending()
-        // Those who have left are seen by the ticks of the loop; two are there still, and the one that asks.
+        // The loop notices closed connections at its ticks; the two holders and the asking client remain.
         while try server.connectedClients() > holders.count + 3 { nap() }
         gate.open()
         for holder in holders { #expect(try holder.receive() == Array(Wire.array(Wire.bulk("k")).utf8)) }
@@ -63,13 +63,14 @@ import Testing
             server.stop()
         }
         try sendAndLeave(server, 50, "FLUSHALL")
-        // Seen by the ticks of the loop; the one that asks is counted, and its predecessors may be for a moment.
+        // The loop notices closed connections at its ticks; the asking client counts, and its predecessors may count
+        // for a moment.
         while try server.connectedClients() > holders.count + 3 { nap() }
         gate.open()
         for holder in holders { _ = try holder.receive() }
     }
 
-    /// A transaction is not left halfway, and who wanted no reply is not taken to have lost interest.
+    /// A transaction is not left incomplete, and a client that wants no reply still wants its command to run.
     @Test func commandsWithoutRepliesAreStillExecuted() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
@@ -101,14 +102,14 @@ import Testing
         #expect(try client.call("CONFIG GET maxclients").contains("10000"))
         #expect(try client.call("CONFIG SET maxclients 9999") == Wire.ok)
         #expect(try client.call("SCAN 0").hasSuffix(Wire.array(Wire.bulk("k"))))
-        // The files of a database that nobody has used yet are opened as well.
+        // The files of a database that has not been used yet are opened as well.
         #expect(try client.call("SELECT other") == Wire.ok)
         #expect(try client.call("SET k v") == Wire.ok)
         gate.open()
         for holder in holders { _ = try holder.receive() }
     }
 
-    /// What a thread has finished is let go at once, though the queue is never empty.
+    /// A thread releases each finished item at once, even if the queue is never empty.
     @Test func finishedWorkIsReleasedAtOnce() {
         final class Held: Sendable {}
         let gate = Gate()

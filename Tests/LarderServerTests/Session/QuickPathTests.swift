@@ -58,7 +58,7 @@ import Testing
         #expect(call.colds == 0)
     }
 
-    /// Replies, what is left, and what is counted of the commands and of errors.
+    /// Compares the replies, the resulting data, and the counts of commands and errors.
     @Test func theQuickPathRepliesLikeTheHandlers() throws {
         for command in Self.commands {
             for key in Self.keys {

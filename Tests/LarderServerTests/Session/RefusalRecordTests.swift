@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// What is told of refusals, wrong passwords and scripts' lines, and how often.
+/// Tests of how refusals, wrong passwords and log lines of scripts are reported, and how often.
 @Suite struct RefusalRecordTests {
     private static func rules(_ text: String) throws -> AccessRules {
         var rules = AccessRules()
@@ -13,7 +13,7 @@ import Testing
         return rules
     }
 
-    /// The lines that are logged meanwhile.
+    /// Returns the lines that are logged while `body` runs.
     private static func logged(_ body: (Log) -> Void) throws -> [String] {
         let path = try TemporaryDirectory(inMemory: true)
         let file = open(path.path + "/log", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// Who may not make room does not take it for good.
+    /// A user that may not evict anything cannot take the space permanently.
     @Test func scriptsOfReadersGiveWay() throws {
         var limits = Limits()
         limits.scriptsBytesMax = 20_000
@@ -105,7 +105,7 @@ import Testing
         let kept = writer(["SCRIPT", "LOAD", text(100)]).split(separator: "\r\n")[1]
         for number in 0..<20 { #expect(reader(["SCRIPT", "LOAD", text(number)]).hasPrefix("$40\r\n")) }
         #expect(writer("EVALSHA \(kept) 0") == Wire.int(100))
-        // Nothing is said to be kept that is not.
+        // No script is reported as stored that is not.
         for number in 101..<104 { #expect(writer(["SCRIPT", "LOAD", text(number)]).hasPrefix("$40\r\n")) }
         #expect(reader(["SCRIPT", "LOAD", text(0)]).contains("use SCRIPT FLUSH"))
         #expect(writer("SCRIPT FLUSH") == Wire.ok)
@@ -120,7 +120,7 @@ import Testing
                 var script = ScriptLog(all, of: "alice (client 7)")
                 for _ in 0..<count { Array("line".utf8).withUnsafeBytes { script.add(level, $0) } }
             }
-            // What is not written costs nothing.
+            // Lines that are not written do not count.
             run(90, 0)
             for _ in 0..<50 { run(10) }
             time.advance(milliseconds: 3000)
@@ -139,7 +139,7 @@ import Testing
         "COMMAND GETKEYS COMMAND GETKEYS COMMAND GETKEYS COMMAND GETKEYS COMMAND GETKEYS AUTH hunter2",
         // A word is missing.
         "HELLO AUTH me hunter2", "HELLO 3 SETNAME AUTH me hunter2", "CONFIG SET maxmemory requirepass hunter2",
-        // What Redis does, and larderd does not.
+        // Commands that Redis has and larderd does not.
         "ACL SETUSER me on >hunter2", "ACL DRYRUN root ACL SETUSER me on >hunter2",
     ])
     func passwordsWithinCallsAreHidden(_ line: String) throws {

@@ -29,7 +29,7 @@ import Testing
     private static let library =
         "#!lua name=l\nredis.register_function('f', function(k) return redis.call('set', k[1], 'AFTER') end)"
 
-    /// Behind a command of the same pipeline that has them taken: quick scripts, and those in place.
+    /// After a command of the same pipeline that withdraws the rights: quick scripts, and scripts that run on the loop.
     @Test(arguments: ["EVAL", "EVAL of other keys", "FCALL"]) func newRightsApplyToTheNextScript(_ how: String) throws {
         let server = try SocketlessServer()
         let (client, victim) = try losing(server, "user:50001=read")
@@ -60,7 +60,7 @@ import Testing
         #expect(client("GET k") == Wire.bulk("v"))
     }
 
-    /// Without locks: each call from then on is refused, and nothing of what it did before is applied.
+    /// Without locks: from then on each call is refused, and none of the script's earlier changes is applied.
     @Test(arguments: ["return 0", "redis.call('set', 'c', 'AFTER') return 0"])
     func revokedRightsStopARunningScript(_ end: String) throws {
         let server = try SocketlessServer(time: SystemTimeSource())

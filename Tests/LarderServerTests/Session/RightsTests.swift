@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderServer
 
-/// What a connection's user may do.
+/// Tests of what a connection's user may do.
 @Suite struct RightsTests {
     private static let reader = PeerCredentials(user: 50_001, groups: [50_001])
     private static let writer = PeerCredentials(user: 50_002, groups: [50_002])
@@ -195,7 +195,7 @@ import Testing
         #expect(call.takeSendable().components(separatedBy: "-NOPERM").count == 21)
     }
 
-    /// Plain GETs of who may only read have the fast path, and what stands between them has not.
+    /// Plain GETs of a user with read-only rights take the fast path; other commands between them do not.
     @Test func readersHaveTheFastPathOfGETAlone() throws {
         let server = try server()
         let (call, keeper) = (server.connect(as: Self.reader), server.connect(as: Self.keeper))
@@ -282,7 +282,7 @@ import Testing
         #expect(stats.contains("acl_access_denied_channel:8\r\n") && stats.contains("acl_access_denied_cmd:2\r\n"))
     }
 
-    /// Whatever a word is, what is kept and said of it is short.
+    /// However long a word is, only a short form of it is kept and reported.
     @Test func longAndStrangeNamesAreCut() throws {
         let server = try server()
         let call = server.connect(as: Self.writer)
@@ -336,7 +336,7 @@ import Testing
         for client in losers { #expect(isKilled(client)) }
         #expect(!isKilled(stays))
         #expect(!isKilled(idle))
-        // More rights disconnect nobody.
+        // A user that gets more rights is not disconnected.
         let listener = server.connect(as: Self.reader)
         #expect(listener("PSUBSCRIBE *").contains("psubscribe"))
         server.state.change(try Self.rules("user:50001=write"))
@@ -345,7 +345,7 @@ import Testing
         #expect(isKilled(listener))
     }
 
-    /// Messages that nobody has asked for would fill the memory of somebody else's connection.
+    /// Messages that were not requested would fill the memory of another user's connection.
     @Test func invalidationsCannotBeRedirectedToOtherUsers() throws {
         let server = try server()
         let (owner, other) = (server.connect(as: Self.owner), server.connect(as: Self.reader))
@@ -426,7 +426,7 @@ import Testing
 
     // MARK: The table
 
-    /// What everybody may run. Whatever is new shows here, and must be meant.
+    /// The commands that every user may run. A new command shows up here, and must be intended.
     @Test func commandsWithoutARightAffectOnlyTheConnection() {
         let free = CommandMetadata.withSubcommands.filter {
             !$0.isHelp && $0.runsByItself && $0.requiredRight(count: max(1, abs($0.arity))) == nil

@@ -4,13 +4,13 @@ import Testing
 
 @testable import LarderServer
 
-/// What a connection answers does not depend on how its bytes arrive.
+/// Tests that a connection's replies do not depend on how its bytes arrive.
 @Suite struct SessionFixtureTests {
     struct Fixture: CustomStringConvertible, Sendable {
         let name: String
         let input: [UInt8]
         let output: String
-        /// Whether the connection is closed behind the replies.
+        /// Whether the connection is closed after the replies.
         let closes: Bool
         var description: String { name }
 

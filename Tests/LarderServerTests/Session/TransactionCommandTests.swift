@@ -70,7 +70,7 @@ import Testing
             #expect(call("EXEC") == aborted)
             #expect(call("GET a") == Wire.null)
         }
-        // These are errors too, but the transaction goes on.
+        // These are errors too, but the transaction continues.
         #expect(call("MULTI") == Wire.ok)
         #expect(call("MULTI") == Wire.error("ERR MULTI calls can not be nested"))
         #expect(call("WATCH a") == Wire.error("ERR WATCH inside MULTI is not allowed"))
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    /// As Redis 7.0: a key that expires while it is watched counts, one that had expired before does not.
+    /// As in Redis 7.0, the expiry of a watched key counts as a change; a key that had expired before does not.
     @Test func expiryOfAWatchedKey() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    /// A command on whole databases stands between two units.
+    /// A command on whole databases runs between two units.
     @Test func wholeDatabases() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -252,7 +252,7 @@ import Testing
         #expect(call.takeSendable() == Wire.ok + Wire.bulk("2") + "+PONG\r\n")
     }
 
-    /// What is cold is read where one may block, and nothing is done twice.
+    /// Keys that are only on the disk are read by a thread that may block, and no command runs twice.
     @Test func coldKeys() throws {
         let server = try SocketlessServer { $0.memoryBytes = 0 }
         let call = server.connect()
@@ -265,7 +265,7 @@ import Testing
                 == Wire.array(
                     Wire.bulk("1"), Wire.bulk("2"), Wire.array(Wire.bulk("1"), Wire.null, Wire.bulk("3")), Wire.ok))
         #expect(call.colds == 1)
-        // What is only overwritten need not be read.
+        // A key that is only overwritten need not be read.
         server.engine.maintain()
         #expect(call("MULTI") == Wire.ok)
         for line in ["SET a 5", "MSET b 6 c 7", "GET a"] { #expect(call(line) == Self.queued) }
@@ -279,7 +279,7 @@ import Testing
         let server = try SocketlessServer()
         let many = (0..<200).map { "many\($0)" }
         for spec in CommandTable.all where !spec.flags.contains(.inMulti) && !spec.flags.contains(.noMulti) {
-            // The one ends the server; to the other its own commands are shown behind the reply.
+            // SHUTDOWN ends the server; MONITOR also shows its own commands after the reply.
             if ["shutdown", "monitor"].contains(spec.name) { continue }
             for count in [abs(spec.arity), abs(spec.arity) + 1] where spec.arity < 0 || count == spec.arity {
                 // One that subscribed would take few commands from then on.
@@ -291,7 +291,7 @@ import Testing
                 let isQueued = call(words) == Self.queued
                 #expect(call(["EXISTS"] + many) == Self.queued)
                 let reply = call("EXEC")
-                // As in Redis, what subscribes answers once for each name.
+                // As in Redis, a subscribing command replies once for each name.
                 if !spec.flags.contains(.pubsub) {
                     #expect(RawReply.length(Array(reply.utf8)) == reply.utf8.count, "\(words)")
                 }

@@ -108,7 +108,7 @@ import Testing
         #expect(Self.integers(try server.connect().call(["GET", "counter"])) == [count])
     }
 
-    /// A connection that goes away in the middle of a transaction leaves nothing behind.
+    /// A connection that closes in the middle of a transaction changes nothing.
     @Test func aLostConnectionRunsNothing() throws {
         let server = try InProcessServer()
         defer { server.stop() }

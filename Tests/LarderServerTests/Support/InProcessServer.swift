@@ -6,7 +6,7 @@ import LarderTestSupport
 
 /// A server with its event loops and its socket, on a thread of the test's process.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what threads share is guarded by the lock.
+/// Thread-safe. `@unchecked Sendable`: state that threads share is guarded by the lock.
 final class InProcessServer: @unchecked Sendable {
     let directory: TemporaryDirectory
     let socketPath: String
@@ -74,7 +74,7 @@ final class InProcessServer: @unchecked Sendable {
         thread?.join()
     }
 
-    /// Clients that the server counts, the one that asks included.
+    /// Returns the number of connected clients that the server reports, including the asking one.
     func connectedClients() throws -> Int {
         let info = try connect().call("INFO clients")
         let line = info.split(separator: "\r\n").first { $0.hasPrefix("connected_clients:") }

@@ -12,8 +12,8 @@ struct OriginFixture {
     let client: TestClient
 
     /// - Parameters:
-    ///   - words: what stands behind the address.
-    ///   - hasGrace: whether entries serve for ten minutes more. Then the policy is `high`.
+    ///   - words: the words after the address.
+    ///   - hasGrace: whether stale entries may be served for another ten minutes. The policy is `high` then.
     init(
         _ words: String = "", policy: UpdatePolicy = .low, hasGrace: Bool = false, limits: Limits = Limits(),
         configure: (inout EngineOptions) -> Void = { _ in }
@@ -26,7 +26,7 @@ struct OriginFixture {
         _ = origin.takeCommands()
     }
 
-    /// What another becomes at its next start.
+    /// Restarts the server of another fixture.
     init(after other: OriginFixture) throws {
         origin = other.origin
         other.server.state.origins.close()

@@ -4,9 +4,9 @@ import LarderRESP
 
 @testable import LarderServer
 
-/// An origin in memory whose answers come when the test says so.
+/// An origin in memory that answers when the test asks it to.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all below "guarded" is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: everything below "guarded" is guarded by the lock.
 final class ScriptedOrigin: Origin, @unchecked Sendable {
     struct Entry {
         var value: [UInt8]
@@ -42,7 +42,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private var isNoLarder = false
     private var heldReason: String?
 
-    /// Makes it the origin of whatever database asks.
+    /// Makes this the origin of any database that asks for one.
     var factory: OriginFactory {
         { [self] (source, reads, _, listener) throws(OriginError) in
             if source.url.hasPrefix("bad:") { throw .unsuitable("'\(source.url)' is no address") }
@@ -53,9 +53,9 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     let name = "redis://there"
 
-    // MARK: What the test does
+    // MARK: Test controls
 
-    /// Somebody else changes an entry, and the origin says so.
+    /// Changes an entry as another client of the origin would, and reports the change.
     func change(_ key: String, to value: String?, lifetime: Int64? = nil, tells: Bool = true) {
         let key = Array(key.utf8)
         let listener = lock.withLock {
@@ -69,13 +69,13 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         lock.withLock { entries[Array(key.utf8)].map { String(decoding: $0.value, as: UTF8.self) } }
     }
 
-    /// From now on answers wait for ``answer()``.
+    /// Makes answers wait for ``answer()`` from now on.
     func hold() { lock.withLock { holdsAnswers = true } }
 
-    /// From now on they do not.
+    /// Stops making answers wait.
     func letGo() { lock.withLock { holdsAnswers = false } }
 
-    /// Gives the answers that wait, in their order, as they were when they were asked for.
+    /// Sends the waiting answers in order, with the content from the time of their requests.
     func answer() {
         let calls = lock.withLock {
             defer { waiting = [] }
@@ -84,22 +84,22 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         for call in calls { call() }
     }
 
-    /// From now on all calls fail so; nil: they work.
+    /// Makes all calls fail with `error` from now on; nil makes them succeed.
     func fail(_ error: OriginError?) { lock.withLock { ownFailure = error } }
 
-    /// From now on writes of a key fail so; nil: they work.
+    /// Makes writes of a key fail with `error` from now on; nil makes them succeed.
     func fail(_ key: String, _ error: OriginError?) { lock.withLock { keyFailures[Array(key.utf8)] = error } }
 
-    /// From now on there is no string under a key.
+    /// Stores a value of another type than string under a key.
     func setOtherType(_ key: String) { _ = lock.withLock { otherTypes.insert(Array(key.utf8)) } }
 
-    /// Runs something once, when what was said of changes is waited for.
+    /// Runs `body` once, when the database waits for pending reports of changes.
     func whenSettling(_ body: @escaping @Sendable () -> Void) { lock.withLock { beforeSettling = body } }
 
-    /// Runs something once, while somebody waits to hear which larders are behind it.
+    /// Runs `body` once, while the chain of origins is being requested.
     func duringNextInquiry(_ body: @escaping @Sendable () -> Void) { lock.withLock { beforeInquiry = body } }
 
-    /// From now on writes are done, and nobody hears of it.
+    /// Makes writes succeed without an answer from now on.
     func loseAnswers(_ isOn: Bool) { lock.withLock { losesAnswers = isOn } }
 
     /// Runs something once, while the next write is under way.
@@ -107,19 +107,19 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     private static let lost = OriginError.timedOut(milliseconds: 2000)
 
-    /// What a replica says of a key before the origin answers; nil in it: nothing is there.
+    /// Sets what a replica answers for a key before the origin does; nil means that the key is absent.
     func setReplica(_ key: String, _ value: String?) { lock.withLock { replica[Array(key.utf8)] = .some(value) } }
 
-    /// From now on answers are of questions that were sent so long ago.
+    /// Makes answers belong to requests that were sent the given time ago.
     func answerLate(milliseconds: Int64) { lock.withLock { answersAge = milliseconds } }
 
     /// How it was made.
     var reads: OriginReads { lock.withLock { reading } }
 
-    /// From now on nothing is said of changes.
+    /// Stops reporting changes.
     func stopTracking() { lock.withLock { isTracking = false } }
 
-    /// The connection is lost and made anew.
+    /// Loses the connection and connects again.
     func lose() {
         let listener = lock.withLock {
             epoch += 1
@@ -128,10 +128,10 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         listener?.originLost("the test says so")
     }
 
-    /// It says that it answers again.
+    /// Reports that the origin answers again.
     func recover() { lock.withLock { listener }?.originRecovered(name) }
 
-    /// The keys that were asked for since the last call.
+    /// Returns the keys that were requested since the last call.
     func takeReads() -> [String] {
         lock.withLock {
             defer { readKeys = [] }
@@ -147,12 +147,12 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         }
     }
 
-    /// - Parameter next: what it is once it was asked for.
+    /// - Parameter next: the path after it was requested once.
     func setPath(_ path: [String], then next: [String]? = nil) {
         lock.withLock { (pathBehind, afterPath) = (path, next) }
     }
 
-    /// From now on it is no larder.
+    /// Makes the origin behave as a server that is not a larder.
     func refuseInquiries() { lock.withLock { isNoLarder = true } }
 
     /// It was away, and answers again.
@@ -160,7 +160,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     var hasClosed: Bool { lock.withLock { isClosed } }
 
-    // MARK: What the tier does
+    // MARK: Origin
 
     func read(
         _ keys: [[UInt8]], meanwhile: @escaping @Sendable (Int, OriginReading) -> Void,
@@ -308,7 +308,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         completion()
     }
 
-    /// What the scripts of an outbox do.
+    /// Runs a script of an outbox.
     private func runScript(_ words: [[UInt8]]) -> Result<RESPValue, OriginError> {
         if let failure { return .failure(failure) }
         let key = words[3]

@@ -6,8 +6,8 @@ import Testing
 
 @testable import LarderServer
 
-/// A server without sockets: sessions over an engine in a directory of their own, a clock that is moved by hand, and
-/// commits that happen when the test says so.
+/// A server without sockets: sessions over an engine in its own directory, a clock that the test moves, and commits
+/// that happen when the test asks for them.
 final class SocketlessServer {
     let directory: TemporaryDirectory
     let time: ManualTimeSource
@@ -16,7 +16,7 @@ final class SocketlessServer {
     let stopReasons = Recorder<String>()
     /// Messages for the clients, delivered with ``deliver()``.
     let pushes: PushQueue
-    /// Not kept: a client keeps its server.
+    /// A weak reference: a client keeps its server alive.
     private struct Connected {
         weak var client: TestClient?
     }
@@ -24,11 +24,11 @@ final class SocketlessServer {
     private var clients: [TestClient] { connected.compactMap(\.client) }
 
     /// - Parameters:
-    ///   - policy: of new databases.
-    ///   - disabled: commands that nobody may run.
-    ///   - rules: who may do what.
-    ///   - time: instead of ``time``, which is moved by hand.
-    ///   - origin: what ORIGIN finds, whatever the URL.
+    ///   - policy: the policy of new databases.
+    ///   - disabled: commands that are disabled for all users.
+    ///   - rules: the rights of each user.
+    ///   - time: the time source to use instead of ``time``, which the test moves.
+    ///   - origin: the origin that ORIGIN uses, whatever the URL.
     convenience init(
         policy: UpdatePolicy = .lowest, limits: Limits = Limits(), password: String? = nil,
         disabled: CommandSet = CommandSet(), rules: AccessRules = AccessRules(), time: (any TimeSource)? = nil,
@@ -39,8 +39,8 @@ final class SocketlessServer {
             origin?.factory ?? OriginTable.redis)
     }
 
-    /// On the larder of a server that was shut down.
-    /// - Parameter clock: goes on; nil for a new one.
+    /// Creates a server on the larder of a server that was shut down.
+    /// - Parameter clock: the clock to continue with; nil for a new one.
     convenience init(
         reopening other: SocketlessServer, limits: Limits = Limits(), origin: ScriptedOrigin? = nil,
         clock: ManualTimeSource? = nil, configure: (inout EngineOptions) -> Void = { _ in }
@@ -84,7 +84,7 @@ final class SocketlessServer {
         engine.shutdown()
     }
 
-    /// - Parameter peer: who connects; nil if the system does not tell.
+    /// - Parameter peer: the credentials of the client; nil if the system does not report them.
     func connect(as peer: PeerCredentials? = nil) -> TestClient {
         let id = state.newClientID()
         let record = ClientRecord(
@@ -97,16 +97,16 @@ final class SocketlessServer {
         return client
     }
 
-    /// Commits everything that is applied, and tells the sessions.
+    /// Commits everything that is applied, and notifies the sessions.
     func commit() {
         try? engine.pipeline.settle()
         deliver()
     }
 
-    /// Forgets a client: its session goes unless somebody else has it.
+    /// Forgets a client: its session ends unless the test keeps another reference.
     func forget(_ client: TestClient) { connected.removeAll { $0.client === client } }
 
-    /// Delivers messages, and has the sessions look at what was decided, as an event loop does.
+    /// Delivers messages, and lets the sessions send replies whose commits are decided, as an event loop does.
     func deliver() {
         pushes.deliverAll()
         for client in clients where client.waitsUntil != nil && !client.session.waitsForOthers { client.run() }
@@ -135,7 +135,7 @@ final class TestClient {
         run()
     }
 
-    /// Runs the session; what would go to other threads is done here and now.
+    /// Runs the session; work for other threads is done at once on this one.
     func run() {
         waitsUntil = nil
         var congestions = 0
@@ -165,7 +165,7 @@ final class TestClient {
             case .congested:
                 pauses.append("congested")
                 server.commit()
-                // The journal may be full until a checkpoint, for which nobody else is here.
+                // The journal may be full until a checkpoint, which only this function can run here.
                 congestions += 1
                 if congestions > 1 { server.engine.maintain() }
                 if congestions > 20 {
@@ -191,13 +191,13 @@ final class TestClient {
         return takeSendable()
     }
 
-    /// As ``callAsFunction(_:)-([String])``, for a line of words without spaces in them.
+    /// As ``callAsFunction(_:)-([String])``, for a line of words without spaces.
     func callAsFunction(_ line: String) -> String {
         callAsFunction(line.split(separator: " ").map(String.init))
     }
 }
 
-/// Replies as they stand on the wire.
+/// Replies in their encoded form.
 enum Wire {
     static let ok = "+OK\r\n"
     static let null = "$-1\r\n"
