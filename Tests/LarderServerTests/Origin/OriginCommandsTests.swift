@@ -180,7 +180,7 @@ import Testing
         #expect(client(former) == Wire.ok)
         let other = server.connect()
         _ = other("SELECT 0.outbox")
-        #expect(other("SET mine v") == Wire.ok)
+        try server.store("v", under: "mine", in: "0.outbox")
         let refused = client("ORIGIN redis://there BEHIND")
         #expect(refused.contains("'0.outbox' has 1 entries") && refused.contains("DISCARD"))
         #expect(other("GET mine") == Wire.bulk("v"))
@@ -203,18 +203,51 @@ import Testing
         #expect(origin.value("k") == nil)
     }
 
+    private static let refusal = "-ORIGIN databases named NAME.outbox are outboxes"
+
+    @Test("users store nothing in databases named NAME.outbox, without an origin too")
+    func onlyTheLarderWritesToOutboxes() throws {
+        let other = server.connect()
+        #expect(other("SELECT x.outbox") == Wire.ok)
+        let lines = [
+            "SET k v", "MSET k v", "APPEND k v", "INCR k", "POLICY low", "EVAL return(redis.call('SET','k','v')) 1 k",
+        ]
+        let refusal = Self.refusal.dropFirst()
+        for line in lines.dropLast() { #expect(other(line).contains(refusal), "\(line)") }
+        let local = server.connect()
+        _ = local("SELECT 1")
+        #expect(local("SET k v") == Wire.ok)
+        #expect(local("COPY k k DB x.outbox").contains(refusal))
+        #expect(local("MOVE k x.outbox").contains(refusal))
+        #expect(!server.engine.databases.contains { $0.name == "x.outbox" })
+        #expect(local("EVAL return(redis.call('COPY','k','k','DB','x.outbox')) 1 k").contains(refusal))
+        for line in lines {
+            _ = other("MULTI")
+            _ = other(line)
+            #expect(other("EXEC").contains(refusal), "\(line) in MULTI")
+        }
+        #expect(other(lines[5]).contains(refusal))
+        #expect(other("DBSIZE") == Wire.int(0))
+        try server.store("v", under: "k", in: "x.outbox")
+        #expect(other("GET k") == Wire.bulk("v"))
+        #expect(other("DEL k") == Wire.int(1))
+        #expect(other("PURGE").hasPrefix("*6"))
+        #expect(other("SELECT 0") == Wire.ok)
+        #expect(other("SET k v") == Wire.ok)
+    }
+
     @Test func pendingWritesCannotExpire() throws {
         #expect(client("ORIGIN redis://there BEHIND") == Wire.ok)
         #expect(client("SET k v") == Wire.ok)
         let other = server.connect()
         _ = other("SELECT 0.outbox")
         for line in ["PEXPIRE k 1", "GETEX k PX 1", "SET k x", "RENAME k l", "COPY k l", "MOVE k 1", "SET n v"] {
-            #expect(other(line).hasPrefix("-ORIGIN this database is an outbox"), "\(line)")
+            #expect(other(line).hasPrefix(Self.refusal), "\(line)")
             _ = other("MULTI")
             _ = other(line)
-            #expect(other("EXEC").contains("ORIGIN this database is an outbox"), "\(line) in MULTI")
+            #expect(other("EXEC").contains(Self.refusal), "\(line) in MULTI")
         }
-        #expect(other("EVAL return(redis.call('PEXPIRE','k',1)) 1 k").contains("ORIGIN this database is an outbox"))
+        #expect(other("EVAL return(redis.call('PEXPIRE','k',1)) 1 k").contains(Self.refusal))
         #expect(client("COPY x k DB 0.outbox").hasPrefix("-"))
         #expect(other("EXISTS k") == Wire.int(1))
         server.time.advance(milliseconds: 10)

@@ -404,10 +404,7 @@ import Testing
 
     @Test func foreignEntriesInTheOutboxAreHarmless() throws {
         let fixture = try OriginFixture("BEHIND")
-        let outbox = try fixture.server.engine.database("0.outbox")
-        try outbox.commit([Key(Array("strange".utf8))], loading: false) { update in
-            Array("1".utf8).withUnsafeBytes { update.put(0, payload: $0, rule: .ownNever) }
-        }
+        try fixture.server.store("1", under: "strange", in: "0.outbox")
         let again = try OriginFixture(after: fixture)
         #expect(again.client("SET a 1") == Wire.ok)
         again.deliver()

@@ -50,6 +50,13 @@ final class SocketlessServer {
             origin?.factory ?? OriginTable.redis, clock)
     }
 
+    /// Stores an entry that never expires, without a command: commands refuse some databases.
+    func store(_ value: String, under key: String, in database: String) throws {
+        try engine.database(database).commit([Key(Array(key.utf8))], loading: false) { update in
+            Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: .ownNever) }
+        }
+    }
+
     private init(
         _ directory: TemporaryDirectory, _ policy: UpdatePolicy, _ limits: Limits,
         _ configure: (inout EngineOptions) -> Void, _ password: String? = nil,

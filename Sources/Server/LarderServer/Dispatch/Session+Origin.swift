@@ -11,9 +11,6 @@ extension Session {
     func runBeforeOrigin(_ command: CommandSpec, _ call: inout Call) throws(CommandError) -> Outcome {
         let spec = command.metadata
         if transactions.execution != nil { return try command.run(&call) }
-        if origin.isOutbox, spec.flags.contains(.write), spec.keys.first > 0, spec != .del, spec != .unlink {
-            throw .inOutbox
-        }
         if spec == .exec, let outcome = try executeAtOrigin() { return outcome }
         let (count, words) = (call.count, call)
         let keys = spec.keyIndices(count: count) { words.bytes($0) }
@@ -60,6 +57,11 @@ extension Session {
             ask(tier, [key])
             return .waits(until: waitEnd)
         }
+    }
+
+    /// Refuses to store anything among the writes that wait for an origin.
+    func checkMayChangeOutbox(_ spec: CommandMetadata) throws(CommandError) {
+        if spec.flags.contains(.write), spec.keys.first > 0, spec != .del, spec != .unlink { throw .inOutbox }
     }
 
     // MARK: Reading

@@ -131,7 +131,7 @@ extension Session {
                 endCommand(start)
                 return nil
             }
-            if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
+            if let pause = try obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
             hasStarted = true
             if modes.tracking != nil { noteUse(spec, &start) }
@@ -261,7 +261,9 @@ extension Session {
     }
 
     /// The reason why a command cannot run on the loop now.
-    private func obstacle(_ spec: CommandMetadata, mayBlock: Bool) -> Pause? {
+    private func obstacle(_ spec: CommandMetadata, mayBlock: Bool) throws(CommandError) -> Pause? {
+        // Before the database gets files for it.
+        if origin.isOutbox { try checkMayChangeOutbox(spec) }
         let isWrite = spec.flags.contains(.write)
         if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
         if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }

@@ -312,13 +312,6 @@ package final class OriginTable: @unchecked Sendable {
         return companion
     }
 
-    /// Whether a database is the outbox of another one.
-    func isOutbox(_ name: String) -> Bool {
-        guard DatabaseName.isKept(name), isUsed else { return false }
-        let owner = String(name.dropLast(DatabaseName.outboxEnding.count))
-        return lock.withLock { tiers[owner]?.outbox != nil || failed[owner]?.0.writing == .behind }
-    }
-
     /// Starts the delivery of the outbox, unless it is running. Without background threads, call ``deliver(_:)``
     /// instead.
     private func beginDelivery(_ tier: OriginTier) {

@@ -1,6 +1,7 @@
 import LarderEngine
 import LarderOriginClients
 import LarderOutboxes
+import LarderVocabulary
 
 /// Reads entries of a database with an origin. Current entries are read here; for others, the command requests them
 /// from the origin and runs again.
@@ -20,15 +21,14 @@ extension Call {
 
     /// Throws if the database is an outbox: only its owner changes it.
     func checkIsNoOutbox() throws(CommandError) {
-        if server.origins.isOutbox(database.name) { throw .inOutbox }
+        if CompanionName.isOne(database.name) { throw .inOutbox }
     }
 
     /// Throws if another database has an origin: entries cannot be moved into it, because the origin would not have
     /// them.
     func checkHasNoOrigin(_ other: Database) throws(CommandError) {
-        guard server.origins.isUsed else { return }
-        if server.origins.isOutbox(other.name) { throw .inOutbox }
-        guard try server.origins.tier(of: other.name) != nil else { return }
+        if CompanionName.isOne(other.name) { throw .inOutbox }
+        guard server.origins.isUsed, try server.origins.tier(of: other.name) != nil else { return }
         throw .betweenOrigins(other.name)
     }
 
@@ -205,8 +205,8 @@ extension CommandError {
             + "commands without keys: they would see cached values instead of the origin's")
 
     static let inOutbox = CommandError(
-        "ORIGIN this database is an outbox: it contains acknowledged writes for an origin, and entries cannot be stored "
-            + "or changed here. DEL and PURGE drop writes")
+        "ORIGIN databases named NAME\(CompanionName.ending) are outboxes: they contain acknowledged writes for an origin, and "
+            + "entries cannot be stored or changed there. DEL and PURGE drop writes")
 
     static let originsClosed = CommandError("ERR the daemon is shutting down: the origin was not changed")
 

@@ -1,3 +1,5 @@
+import LarderVocabulary
+
 extension Session {
     /// Updates the session's origin if any origin has changed. Costs one atomic load if none has.
     @inline(__always)
@@ -17,7 +19,7 @@ extension Session {
     func findOrigin() {
         origin.generation = server.origins.generation.load(ordering: .acquiring)
         let wasUsed = origin.isLookedAt
-        origin.isOutbox = server.origins.isOutbox(database.name)
+        origin.isOutbox = CompanionName.isOne(database.name)
         (origin.tier, origin.failure) = (nil, nil)
         do throws(CommandError) { origin.tier = try server.origins.tier(of: database.name) } catch {
             origin.failure = error

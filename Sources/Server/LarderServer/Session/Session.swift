@@ -2,6 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderPlatform
 import LarderRESP
+import LarderVocabulary
 
 /// One connection's state without its socket: bytes come in, commands run, reply bytes go out.
 ///
@@ -288,7 +289,7 @@ package final class Session: @unchecked Sendable {
         modes.tracking?.visit(database.name)
         record.change { $0.database = database.name }
         if rights != nil { noteFastRights() }
-        if origin.isLookedAt || server.origins.isUsed { findOrigin() }
+        if origin.isLookedAt || server.origins.isUsed || CompanionName.isOne(database.name) { findOrigin() }
     }
 
     func see(_ view: ReadingView) { self.view = view }

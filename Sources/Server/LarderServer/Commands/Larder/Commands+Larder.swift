@@ -70,6 +70,7 @@ enum LarderCommands {
             reply(settings, to: &call.session.replies)
             return .done
         }
+        try call.checkIsNoOutbox()
         guard let policy = UpdatePolicy(call.text(1)) else { throw badPolicy }
         var newGrace: Int64?
         var newJitter: Int?
