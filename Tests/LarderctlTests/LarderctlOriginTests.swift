@@ -29,6 +29,28 @@ import Testing
         #expect(twice.exitCode == 2 && twice.errors.contains("--prefix must be given only once"), "\(twice)")
     }
 
+    @Test("origin, export and replicate accept unix:/path and unix:///path")
+    func aSocketHasTwoForms() throws {
+        let behind = try DaemonProcess()
+        _ = try behind.connect().call("SET a one")
+        let path = behind.socketPath
+        for url in ["unix:\(path)?db=0", "unix://\(path)", "UNIX:\(path)"] {
+            let set = try larderctl("origin", "0", url)
+            #expect(set.text == "OK\n" && set.errors == "", "\(set)")
+            #expect(try larderctl("origin", "0").text.contains("unix://\(path)"))
+            #expect(try larderctl("get", "a").text.hasPrefix("one"))
+            #expect(try larderctl("export", "--to-redis", url).exitCode == 0)
+            #expect(try larderctl("origin", "0", "none").exitCode == 0)
+        }
+        let target = try DaemonProcess()
+        for url in ["unix:\(path)", "unix://\(path)"] {
+            let replicated = try Larderctl(socketPath: nil)("replicate", url, "unix:\(target.socketPath)")
+            #expect(replicated.exitCode == 0, "\(replicated)")
+            let nameless = try larderctl("origin", url)
+            #expect(nameless.exitCode == 2 && nameless.errors.contains("larderctl origin NAME \(url)"), "\(nameless)")
+        }
+    }
+
     @Test func pathAcceptsNoOtherArguments() throws {
         let more = try larderctl("origin", "0", "path", "x")
         #expect(more.exitCode == 2 && more.errors.contains("path takes no arguments"), "\(more)")

@@ -1,6 +1,7 @@
 import LarderPlatform
 
-/// The address of a Redis: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]` or `unix:PATH[?db=DATABASE]`.
+/// The address of a Redis: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, or `unix:PATH[?db=DATABASE]` or
+/// `unix://PATH[?db=DATABASE]`.
 struct RedisURL {
     enum Place {
         case unix(String)
@@ -17,18 +18,16 @@ struct RedisURL {
 
     /// - Throws: an error without the text, which may contain a password.
     init(_ text: String, verb: String) throws(UsageError) {
-        if text.hasPrefix("unix:") {
-            var path = String(text.dropFirst(5))
-            if path.hasPrefix("//") { path.removeFirst(2) }
+        if var path = UnixSocket.path(inURL: text) {
             if let mark = path.lastIndex(of: "?"), path[mark...].hasPrefix("?db=") {
                 database = try Self.number(path[mark...].dropFirst(4), verb)
-                path = String(path[..<mark])
+                path = path[..<mark]
             }
             guard path.hasPrefix("/") else {
                 throw UsageError(
                     "the socket of the Redis needs an absolute path: unix:/run/redis/redis.sock", verb: verb)
             }
-            place = .unix(path)
+            place = .unix(String(path))
             return
         }
         if text.hasPrefix("rediss:") {

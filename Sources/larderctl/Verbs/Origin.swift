@@ -37,7 +37,7 @@ extension Verb {
         argumentCount: 0...160
     ) { arguments, context in
         let words = Array(arguments.words.dropFirst())
-        if let name = arguments.words.first, String(decoding: name, as: UTF8.self).contains("://") {
+        if let name = arguments.words.first, name.contains(UInt8(ascii: ":")) {
             throw UsageError(
                 "put the name of the database before the URL: larderctl origin NAME \(printableKey(name))",
                 verb: "origin")

@@ -1,4 +1,5 @@
 import LarderClient
+import LarderPlatform
 
 extension Verb {
     static let replicate = Verb(
@@ -71,18 +72,16 @@ extension Verb {
 
     /// The path of a socket.
     private static func path(_ word: [UInt8]) throws(UsageError) -> String {
-        guard var text = String(validating: word, as: UTF8.self) else {
+        guard let text = String(validating: word, as: UTF8.self) else {
             throw UsageError("the path of a socket must be UTF-8 text", verb: "replicate")
         }
-        if text.hasPrefix("unix:") {
-            text.removeFirst(5)
-            if text.hasPrefix("//") { text.removeFirst(2) }
-        } else if text.contains("://") {
+        let path = UnixSocket.path(inURL: text)
+        guard path != nil || !text.contains("://") else {
             throw UsageError(
                 "'\(printableKey(word))' is not the socket of a larder on this machine: use a path, or unix:PATH",
                 verb: "replicate")
         }
-        guard !text.isEmpty else { throw UsageError("the path of a socket is empty", verb: "replicate") }
-        return text
+        guard path != "", text != "" else { throw UsageError("the path of a socket is empty", verb: "replicate") }
+        return path.map(String.init) ?? text
     }
 }

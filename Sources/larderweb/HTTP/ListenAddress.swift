@@ -9,10 +9,9 @@ enum ListenAddress: Equatable, Sendable {
 
     /// - Returns: nil for anything else. Except for `localhost`, host names are not resolved.
     init?(_ text: String) {
-        if text.hasPrefix("unix:") {
-            let path = String(text.dropFirst(5))
+        if let path = UnixSocket.path(inURL: text) {
             guard path.hasPrefix("/"), !path.utf8.contains(0) else { return nil }
-            self = .unix(path)
+            self = .unix(String(path))
             return
         }
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {

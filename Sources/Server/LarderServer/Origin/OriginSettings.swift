@@ -1,4 +1,5 @@
 import LarderOriginClients
+import LarderPlatform
 
 /// The address and the user of an origin, without secrets.
 package struct OriginSource: Hashable, Sendable {
@@ -101,7 +102,8 @@ struct OriginSettings: Hashable, Sendable {
         guard let url = words.first, !words.contains(where: { $0.contains { $0.isWhitespace } || $0.isEmpty }) else {
             throw CommandError("ERR the arguments of ORIGIN must not contain spaces: \(Self.syntax)")
         }
-        var source = OriginSource(url: url)
+        // Both forms of the address of a socket are the same origin.
+        var source = OriginSource(url: UnixSocket.path(inURL: url).map { "unix://\($0)" } ?? url)
         var writing: Writing?
         var reads = OriginReads()
         var servesStale = false

@@ -7,8 +7,8 @@ import LarderVocabulary
 /// - `redis://[user[:password]@]host[:port][/db]`, one server,
 /// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster, from which the others
 ///   are discovered,
-/// - `unix:///path[?db=n]`, one server at a socket; `n` may also be the name of a larder's database, but not of a
-///   reserved one such as `NAME.outbox` or `_replication`,
+/// - `unix:///path[?db=n]` or `unix:/path[?db=n]`, one server at a socket; `n` may also be the name of a larder's
+///   database, but not of a reserved one such as `NAME.outbox` or `_replication`,
 /// - `rediss://` and `rediss+cluster://` for TLS, with `?ca=/path` for the trusted certificates, and
 ///   `?cert=/path&key=/path` for a client certificate.
 ///
@@ -45,10 +45,8 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     ///   - user: replaces the user in the text.
     ///   - passwordFile: the file whose first line is the password.
     public init(_ text: String, user: String? = nil, passwordFile: String? = nil) throws(Failure) {
-        guard let end = text.firstRange(of: "://") else { throw Self.unknownScheme(text.contains("@") ? nil : text) }
-        let scheme = text[..<end.lowerBound].lowercased()
-        var rest = text[end.upperBound...]
-        var query: Substring = ""
+        let (scheme, whole) = try Self.parts(of: text)
+        var (rest, query) = (whole, Substring())
         if let mark = rest.lastIndex(of: "?") {
             query = rest[rest.index(after: mark)...]
             rest = rest[..<mark]
@@ -65,6 +63,12 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         }
         try readOptions(query)
         try readSecrets(user: user, passwordFile: passwordFile)
+    }
+
+    private static func parts(of text: String) throws(Failure) -> (scheme: String, rest: Substring) {
+        if let path = UnixSocket.path(inURL: text) { return ("unix", path) }
+        guard let end = text.firstRange(of: "://") else { throw unknownScheme(text.contains("@") ? nil : text) }
+        return (text[..<end.lowerBound].lowercased(), text[end.upperBound...])
     }
 
     private static func unknownScheme(_ text: String?) -> Failure {

@@ -4,6 +4,14 @@ package enum UnixSocket {
     /// The longest path in bytes: the size of `sun_path` without the closing NUL.
     package static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
+    /// The path in `unix:/path` or `unix:///path`, with the options that follow it; nil for other URLs.
+    package static func path(inURL text: String) -> Substring? {
+        let scheme = "unix:"
+        guard text.prefix(scheme.count).lowercased() == scheme else { return nil }
+        let path = text.dropFirst(scheme.count)
+        return path.hasPrefix("//") ? path.dropFirst(2) : path
+    }
+
     /// A new socket, to be closed by the caller; negative on failure, with `errno` set.
     package static func make() -> Int32 {
         #if os(Linux)
