@@ -308,6 +308,23 @@ import Testing
         try larder.expectRepair()
     }
 
+    @Test("the ledger's tables are read once for all databases")
+    func theLedgerIsReadOnce() throws {
+        let larder = try Self.filled()
+        try larder.database().purge(tags: [Array("t".utf8)], soft: false)
+        _ = try larder.engine().ledger.database.flushedStore()
+        try larder.engine().save()
+        larder.close()
+        let facts = LedgerFacts(directory: larder.path, journal: JournalCheck.End())
+        #expect(facts.mayHavePurges(of: "books"))
+        // From here on what was read must do: whatever cannot be read may have purges.
+        try FileSystem.removeTree(larder.path + "/LEDGER")
+        #expect(!facts.mayHavePurges(of: "other"))
+        #expect(facts.mayHavePurges(of: "books"))
+        let unread = LedgerFacts(directory: larder.path, journal: JournalCheck.End())
+        #expect(!unread.mayHavePurges(of: "books"))
+    }
+
     @Test func theFileInWhichEarlierVersionsKeptPurgesOfTags() throws {
         let larder = try Self.filled()
         larder.close()

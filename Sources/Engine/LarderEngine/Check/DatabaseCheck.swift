@@ -1,4 +1,3 @@
-import LarderLevelDBSalvage
 import LarderPlatform
 
 /// Checks the files of one database.
@@ -6,6 +5,7 @@ struct DatabaseCheck {
     let directory: String
     let name: String
     let journal: JournalCheck.End
+    let ledger: LedgerFacts
     let onBytes: (Int) -> Void
     let shouldStop: () -> Bool
 
@@ -66,7 +66,7 @@ struct DatabaseCheck {
 
     private func checkTags(_ pointer: PointerFile, _ report: inout CheckReport) throws {
         switch try TagsFile(directory: directory).read() {
-        case .none where pointer.hasTagPurges && !mayLedgerHavePurges():
+        case .none where pointer.hasTagPurges && !ledger.mayHavePurges(of: name):
             report.add(
                 .damage, place, "its tags were purged, but neither \(TagsFile.name) nor the ledger has these purges",
                 "restore the missing file; otherwise --repair or the next start makes all entries with tags stale")
@@ -76,31 +76,6 @@ struct DatabaseCheck {
             report.add(
                 .damage, place, "\(TagsFile.name) cannot be read: \(why)",
                 "a purge of a tag may be lost, so --repair or the next start makes all entries with tags stale")
-        }
-    }
-
-    /// Whether the ledger has the purges of the database's tags, or records that it has lost facts. One that cannot be
-    /// read may have them: that is reported with the ledger.
-    private func mayLedgerHavePurges() -> Bool {
-        let ledger = FileSystem.parent(directory) + "/" + DatabaseName.ledger
-        if case .absent = DatabaseDirectory(ledger) { return false }
-        let keys = [TagFacts.key(name), Ledger.Loss.key]
-        let inJournal = journal.keys.hashes(of: DatabaseName.ledger)
-        let isInJournal = keys.contains { key in
-            inJournal.contains(key.withUnsafeBytes { IndexComparison.hash(KeyKind.record, $0) })
-        }
-        if isInJournal || journal.keys.isOverfull { return true }
-        do {
-            guard let bytes = try FileSystem.read(ledger + "/" + PointerFile.name) else { return true }
-            let epoch = ledger + "/\(try PointerFile(parsing: bytes).epoch)"
-            var doubts: [String] = []
-            let reader = try SalvageReader(path: epoch, options: try EpochSalvage.options(of: epoch, doubts: &doubts))
-            while try reader.next() {
-                if keys.contains(where: { reader.key.elementsEqual([KeyKind.record] + $0) }) { return true }
-            }
-            return !reader.report.isUndamaged
-        } catch {
-            return true
         }
     }
 }

@@ -71,7 +71,8 @@ package struct LarderCheck {
         }
         let journal = JournalCheck.run(directory, &report)
         try advance(by: FileSystem.size(directory + "/JOURNAL"))
-        for name in found { try check(name, journal) }
+        let ledger = LedgerFacts(directory: directory, journal: journal)
+        for name in found { try check(name, journal, ledger) }
         if name == nil { noteMissing(journal.databases.subtracting(missing)) }
     }
 
@@ -135,7 +136,9 @@ package struct LarderCheck {
             + "on purpose, it is missing"
     }
 
-    private mutating func check(_ name: String, _ journal: JournalCheck.End) throws(LarderError) {
+    private mutating func check(
+        _ name: String, _ journal: JournalCheck.End, _ ledger: LedgerFacts
+    ) throws(LarderError) {
         if name != DatabaseName.ledger { report.databases += 1 }
         let before = doneBytes
         let size = FileSystem.size(directory + "/" + name)
@@ -144,7 +147,7 @@ package struct LarderCheck {
         let total = totalBytes
         let onProgress = onProgress
         let database = DatabaseCheck(
-            directory: directory + "/" + name, name: name, journal: journal,
+            directory: directory + "/" + name, name: name, journal: journal, ledger: ledger,
             onBytes: { count in
                 met += count
                 onProgress(CheckProgress(doneBytes: before + min(met, size), totalBytes: total))

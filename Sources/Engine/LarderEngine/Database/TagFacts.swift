@@ -13,6 +13,9 @@ enum TagFacts {
         return key
     }
 
+    /// Whether this is the key of a database's floors.
+    static func isFloors(_ key: [UInt8]) -> Bool { names(of: key).map { $0.tag == nil } ?? false }
+
     /// - Returns: the database of a fact, and the tag's hash; no tag for the floors; nil for other facts.
     static func names(of key: [UInt8]) -> (database: String, tag: UInt64?)? {
         guard key.starts(with: prefix.utf8) else { return nil }

@@ -1,0 +1,52 @@
+import LarderLevelDBSalvage
+import LarderPlatform
+
+/// The facts in the ledger of a larder that nobody writes to. Reads the ledger's tables at most once, for all databases.
+///
+/// Single owner.
+final class LedgerFacts {
+    private let path: String
+    private let journal: JournalCheck.End
+    private let isAbsent: Bool
+    private lazy var keys = read()
+
+    /// - Parameter directory: the larder's.
+    init(directory: String, journal: JournalCheck.End) {
+        path = directory + "/" + DatabaseName.ledger
+        self.journal = journal
+        isAbsent = if case .absent = DatabaseDirectory(path) { true } else { false }
+    }
+
+    /// Whether the ledger has the purges of a database's tags, or records that it has lost facts. One that cannot be read
+    /// may have them: that is reported with the ledger.
+    func mayHavePurges(of database: String) -> Bool {
+        if isAbsent { return false }
+        let wanted = [TagFacts.key(database), Ledger.Loss.key]
+        let inJournal = journal.keys.hashes(of: DatabaseName.ledger)
+        let isInJournal = wanted.contains { key in
+            inJournal.contains(key.withUnsafeBytes { IndexComparison.hash(KeyKind.record, $0) })
+        }
+        if isInJournal || journal.keys.isOverfull { return true }
+        guard let keys else { return true }
+        return wanted.contains { keys.contains($0) }
+    }
+
+    /// The keys of the databases whose tags were purged, and that of a loss; nil if they cannot be read.
+    private func read() -> Set<[UInt8]>? {
+        do {
+            guard let bytes = try FileSystem.read(path + "/" + PointerFile.name) else { return nil }
+            let epoch = path + "/\(try PointerFile(parsing: bytes).epoch)"
+            var doubts: [String] = []
+            let reader = try SalvageReader(path: epoch, options: try EpochSalvage.options(of: epoch, doubts: &doubts))
+            var keys: Set<[UInt8]> = []
+            while try reader.next() {
+                guard reader.key.first == KeyKind.record else { continue }
+                let key = Array(reader.key.dropFirst())
+                if key == Ledger.Loss.key || TagFacts.isFloors(key) { keys.insert(key) }
+            }
+            return reader.report.isUndamaged ? keys : nil
+        } catch {
+            return nil
+        }
+    }
+}
