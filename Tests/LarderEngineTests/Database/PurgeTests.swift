@@ -160,6 +160,30 @@ import Testing
         #expect(try database.rawKeys().count == 1)
     }
 
+    /// The earlier removal may be that of a purge whose reply was lost.
+    @Test("a purge that finds nothing to remove makes earlier removals durable")
+    func aPurgeOfNothingSyncsEarlierRemovals() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        func synced() throws -> UInt64 {
+            let bytes = try #require(try FileSystem.read(larder.path + "/" + JournalMarkFile.fileName))
+            return try #require(try JournalMark.newest(in: bytes, secondOffset: JournalMarkFile.secondOffset)).synced
+        }
+        let purges: [(Database) throws -> Int?] = [
+            { try $0.purge(prefix: Array("k".utf8)).entries },
+            { try $0.follow(purge: ChangeVersion(time: $0.now() + 1), prefix: [], tags: nil) },
+            { try $0.follow(purge: ChangeVersion(time: $0.now() + 1), prefix: Array("k".utf8), tags: nil) },
+        ]
+        for purge in purges {
+            try database.put("k", "v")
+            try database.commit([Key("k")], loading: false) { $0.remove(0) }
+            let last = database.pipeline.everythingApplied.sequence
+            #expect(try synced() < last)
+            #expect(try purge(database) == 0)
+            #expect(try synced() >= last)
+        }
+    }
+
     @Test func aPrefixPurgeRemovesEntriesFromTheFuture() throws {
         let larder = try TestLarder()
         do {

@@ -26,7 +26,9 @@ extension Database {
         return report
     }
 
-    /// Purged entries do not return after a machine failure, at any durability.
+    /// Purged entries do not return after a machine failure, at any durability. This is needed even if the purge removed
+    /// nothing: an earlier removal, such as that of a purge whose reply was lost, may not be synced yet. If the journal
+    /// is synced already, no fsync is called.
     func syncPurge() throws(LarderError) {
         if context.options.durability != .always { try pipeline.sync() }
     }
