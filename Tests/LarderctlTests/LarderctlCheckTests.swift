@@ -49,6 +49,23 @@ import Testing
         #expect(try larderctl("check", directory.path + "/nowhere").exitCode == 2)
     }
 
+    @Test("a check of a daemon on a full disk reports what to do")
+    func aFullDisk() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let faults = try FaultControl(in: place)
+        let daemon = try DaemonProcess(in: place, faults: faults)
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        #expect(try larderctl("set", "k", "v").exitCode == 0)
+        faults.arm(.failing(.write, ENOSPC, path: ".image-"))
+        let full = try larderctl("check")
+        #expect(full.exitCode == 10, "\(full)")
+        #expect(
+            full.errors.contains("needs room; remove other files, or stop the daemon: without it larderctl check"),
+            "\(full)")
+        faults.disarm()
+        #expect(try larderctl("check").exitCode == 0)
+    }
+
     @Test func checkReadsTheOriginsFile() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         try filled(directory)

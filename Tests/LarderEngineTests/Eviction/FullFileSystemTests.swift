@@ -46,6 +46,28 @@ import Testing
         return found
     }
 
+    @Test("a check on a full file system reports what to do")
+    func aCheckNeedsRoomForItsCopy() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try larder(disk, limit: nil)
+        let database = try larder.database(policy: .never)
+        for number in 0..<20 { try put(database, number) }
+        disk.fill(leaving: 0)
+        var message = ""
+        do {
+            _ = try larder.engine().check(copying: [])
+        } catch let error as LarderError {
+            message = error.message
+            #expect((error.underlying as? FileError)?.isFullDisk == true)
+        }
+        #expect(message.hasSuffix("needs room; remove other files"), "\(message)")
+        try FileSystem.removeFile(disk.filler)
+        #expect(try larder.engine().check(copying: []).problems.isEmpty)
+        disk.fill(leaving: 0)
+        larder.close()
+        #expect(try larder.check().problems.isEmpty, "without the daemon no copy is made")
+    }
+
     /// Three times what the file system has.
     @Test func aLimitBeyondTheFileSystemNeverFailsAWrite() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)

@@ -69,9 +69,16 @@ final class LarderImages: Sendable {
             } catch let error as LarderError {
                 throw error
             } catch {
-                throw LarderError(.io, "\(error)", operation: "backup", underlying: error)
+                throw LarderError(.io, "\(error)" + Self.note(error), operation: "backup", underlying: error)
             }
         }
+    }
+
+    /// What is added to the text of an error: what a full file system means here.
+    private static func note(_ error: any Error) -> String {
+        guard let error = error as? FileError, error.isFullDisk else { return "" }
+        return
+            ": the file system is full, and a copy of the journal and of LevelDB's logs needs room; remove other files"
     }
 
     private func copy(_ name: String, to place: String) throws {

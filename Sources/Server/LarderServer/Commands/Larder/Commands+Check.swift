@@ -46,7 +46,11 @@ enum CheckCommands {
             throw CommandError("ERR \(error.message)")
         } catch {
             server.log.error("the check failed: \(error)")
-            throw CommandError("ERR the larder could not be checked: \((error as? LarderError)?.message ?? "\(error)")")
+            let error = error as? LarderError ?? LarderError(.io, "\(error)", operation: "check", underlying: error)
+            let isFull = (error.underlying as? FileError)?.isFullDisk ?? false
+            throw CommandError(
+                "ERR the larder could not be checked: \(error.message)"
+                    + (isFull ? ", or stop the daemon: without it larderctl check needs no copy" : ""))
         }
     }
 
