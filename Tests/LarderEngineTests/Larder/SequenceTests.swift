@@ -175,6 +175,30 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1", "b": "2"])
     }
 
+    @Test("the names of databases are written again after a failed write, and only then")
+    func namesThatCouldNotBeWritten() throws {
+        let directory = try TemporaryDirectory()
+        let sequences = Sequences(directory: directory.path) { _, _ in }
+        func names() throws -> Set<String>? { try SequencesFile.read(in: directory.path)?.databases }
+        try sequences.load()
+        sequences.found(["a"])
+        sequences.begin(behind: 0, now: 1_700_000_000_000)
+        #expect(try names() == ["a"])
+        let obstacle = directory.path + "/" + file + ".new"
+        try FileSystem.makeDirectory(obstacle)
+        for exists in [true, true, false] {
+            #expect(throws: FileError.self) { try sequences.note("b", exists: exists) }
+        }
+        try Files.remove(obstacle)
+        try sequences.note("a", exists: true)
+        #expect(try names() == ["a"])
+        try sequences.note("b", exists: true)
+        #expect(try names() == ["a", "b"])
+        try Files.remove(directory.path + "/" + file)
+        try sequences.note("b", exists: true)
+        #expect(try names() == nil, "what is written already is not written again")
+    }
+
     @Test func moreSequencesAreReservedBeforeTheyAreUsedUp() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let sequences = Sequences(directory: directory.path) { _, _ in }

@@ -51,7 +51,7 @@ package struct LarderCheck {
             case .absent: break
             case .foreign where name == DatabaseName.ledger:
                 report.add(
-                    .manual, DatabaseCheck.place(name), Ledger.isForeign(directory + "/" + name),
+                    .manual, DatabaseCheck.place(name), Ledger.foreignMessage(directory + "/" + name),
                     "move it away: purges of tags, functions and origins cannot be stored until then")
             case .foreign:
                 report.notes.append("\(directory)/\(name) is not a database of this larder; it is ignored")

@@ -11,7 +11,7 @@ import Synchronization
 /// start.
 ///
 /// Thread-safe. `@unchecked Sendable`: `origin`, `base` and `wasCut` are set at the start, before there are other
-/// threads; `failure`, `databases` and `isOutdated` are guarded by `writing`; the rest is constant or atomic.
+/// threads; `failure`, `databases` and `written` are guarded by `writing`; the rest is constant or atomic.
 final class Sequences: @unchecked Sendable {
     /// The first sequence. Older versions took their sequences from the time, which gives lower ones until the year
     /// 4199, so their notes can be distinguished.
@@ -55,8 +55,8 @@ final class Sequences: @unchecked Sendable {
     private var failure: FileError?
     /// The existing databases.
     private var databases: Set<String> = []
-    /// Whether the file lists other databases.
-    private var isOutdated = false
+    /// The databases in the file; nil if these are unknown.
+    private var written: Set<String>?
 
     init(directory: String, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
         self.directory = directory
@@ -122,7 +122,7 @@ final class Sequences: @unchecked Sendable {
     var formerDatabases: Set<String> { if case .known(let file) = origin { file.databases } else { [] } }
 
     /// Sets the databases that were found. Called before ``begin(behind:now:)``, which writes them.
-    func found(_ names: Set<String>) { writing.withLock { (databases, isOutdated) = (names, true) } }
+    func found(_ names: Set<String>) { writing.withLock { databases = names } }
 
     /// Records durably whether a database exists. Does two fsyncs, unless the file has it already.
     /// - Throws: if the file could not be written; this is retried whenever the file is written.
@@ -130,9 +130,9 @@ final class Sequences: @unchecked Sendable {
         try writing.withLock { () throws(FileError) in
             if databases.contains(name) != exists {
                 if exists { databases.insert(name) } else { databases.remove(name) }
-                isOutdated = true
             }
-            if isOutdated { try write(units: nil) }
+            // They share their storage unless a write has failed: then the comparison is that of two pointers.
+            if written != databases { try write(units: nil) }
         }
     }
 
@@ -208,8 +208,10 @@ final class Sequences: @unchecked Sendable {
             unitsReserved.store(file.commitUnits, ordering: .releasing)
             epochsReserved.store(file.epochs, ordering: .releasing)
             failure = nil
-            isOutdated = false
+            written = file.databases
         } catch {
+            // The new file may be there.
+            written = nil
             report(
                 failure?.number == error.number ? .debug : .error,
                 "sequences cannot be reserved: \(error). Writes will be refused once the reserved ones are used")

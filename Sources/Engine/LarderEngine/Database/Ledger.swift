@@ -149,10 +149,11 @@ package struct Ledger: Sendable {
 
     // MARK: The start
 
-    /// Whether a larder has a ledger, or had one that was removed. A removed one counts as damaged: the journal's part
-    /// of it is kept, and the loss is recorded.
+    /// Finds the ledger's directory, and creates an empty one in place of one that was removed. A removed one counts as
+    /// damaged: the journal's part of it is kept, and the loss is recorded.
+    /// - Returns: whether there is a ledger.
     /// - Throws: if something else is in its place.
-    static func isFound(_ context: EngineContext) throws(LarderError) -> Bool {
+    static func findOrRemakeDirectory(_ context: EngineContext) throws(LarderError) -> Bool {
         let path = context.directory + "/" + DatabaseName.ledger
         let wasThere = context.sequences.formerDatabases.contains(DatabaseName.ledger)
         switch DatabaseDirectory(path) {
@@ -170,15 +171,15 @@ package struct Ledger: Sendable {
             }
             return true
         case .absent: return false
-        case .foreign where wasThere: throw LarderError(.io, isForeign(path), operation: "open larder")
+        case .foreign where wasThere: throw LarderError(.io, foreignMessage(path), operation: "open larder")
         case .foreign:
-            context.report(.error, "\(isForeign(path)); until then purges, functions and origins cannot be stored")
+            context.report(.error, "\(foreignMessage(path)); until then purges, functions and origins cannot be stored")
             return false
         }
     }
 
     /// The error if something else is in the ledger's place.
-    static func isForeign(_ path: String) -> String { "\(path) is not the ledger of this larder: move it away" }
+    static func foreignMessage(_ path: String) -> String { "\(path) is not the ledger of this larder: move it away" }
 
     /// Reads all facts, unless that was done, and passes the purges of their tags to the databases. Called before other
     /// threads know them.

@@ -62,7 +62,7 @@ package final class Engine: @unchecked Sendable {
         lockFile = try LarderLock(directory: path, socket: options.holderSocket)
         context = EngineContext(directory: path, options: options, time: time)
         try context.sequences.load()
-        let hasLedger = try Ledger.isFound(context)
+        let hasLedger = try Ledger.findOrRemakeDirectory(context)
         table = DatabaseTable()
         damage = DamageReports()
         journal = try CommitJournal(

@@ -14,17 +14,18 @@ extension Database {
     /// were last changed; then the call is cheap. An entry that cannot be read counts as fresh.
     package func entryNumbers() throws(LarderError) -> EntryNumbers {
         // An eviction ends all snapshots, including that of this count.
-        for _ in 0..<Self.countAttempts {
+        var attempts = 0
+        while true {
             do throws(LarderError) {
                 return try countOnce()
             } catch {
-                guard error.code == .invalidated else { throw error }
+                attempts += 1
+                guard error.code == .invalidated, attempts < Self.countAttemptsMax else { throw error }
             }
         }
-        return try countOnce()
     }
 
-    private static let countAttempts = 4
+    private static let countAttemptsMax = 5
 
     private func countOnce() throws(LarderError) -> EntryNumbers {
         var generation: UInt64 = 0
