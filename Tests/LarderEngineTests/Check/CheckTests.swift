@@ -7,14 +7,14 @@ import Testing
 
 /// A check finds what is wrong, changes nothing, and is silent about what is right.
 @Suite struct CheckTests {
-    // MARK: What is right
+    // MARK: Healthy larders
 
     @Test func aHealthyLarderHasNoFindings() throws {
         let larder = try Self.filled()
         try larder.expectHealthy()
         let report = try larder.check()
         #expect(report.databases == 2 && report.entries == 401)
-        // What is being used.
+        // A larder that is in use.
         let database = try larder.database()
         try database.put("later", "1", rule: .own(larder.time.wallMilliseconds() + 60_000))
         #expect(try larder.engine().check(copying: []).problems.isEmpty)
@@ -43,7 +43,7 @@ import Testing
         let segment = try copy.lastSegment()
         try Files.write(segment, try Files.read(segment) + [0xF7, 0x4C, 0x4A, 0x46, 1, 2, 3, 4, 0, 0])
         try copy.expectHealthy()
-        // The end of LevelDB's log, behind what was synced, was being written too.
+        // The end of LevelDB's log, after the synced part, was also being written.
         let epoch = try copy.epochDirectory()
         let log = epoch + "/" + (try #require(try Files.names(in: epoch, endingWith: ".log").last))
         try Files.write(log, try Files.read(log) + [1, 2, 3])
@@ -138,7 +138,7 @@ import Testing
         try Files.misleadCurrent(try misled.epochDirectory())
         try misled.expect("database 'books': MANIFEST-009999: manifest at 0, ", "", .damage)
         try misled.expectRepair()
-        // A failure of the machine may have cost that, and whoever opens it makes it anew.
+        // A power failure may have removed it, and opening the larder creates it again.
         let usual = try larder.crashCopy()
         try FileSystem.removeFile(try usual.epochDirectory() + "/CURRENT")
         try usual.expectHealthy()
@@ -193,12 +193,12 @@ import Testing
         #expect(larder.setAside.isEmpty)
     }
 
-    /// Former versions left such records behind.
+    /// Previous versions left such records.
     @Test func expiredRecordsWithoutTheirIndexKeysAreNotes() throws {
         let larder = try Self.filled()
         let database = try larder.database()
         try database.put("brief", "1", rule: .own(database.now() + 5000))
-        // What the journal has is left out.
+        // Entries in the journal are not included.
         try larder.engine().save()
         let store = try #require(try database.flushedStore())
         for key in try store.rawKeys() where key.first == 2 && Array(key.suffix(5)) == Array("brief".utf8) {
@@ -290,7 +290,7 @@ import Testing
         try FileSystem.removeTree(foreign.path + "/LEDGER")
         try Files.write(foreign.path + "/LEDGER", [1])
         try foreign.expect("the ledger: ", "is not the ledger of this larder: move it away", .manual)
-        // What a running larder has lost is seen in its image.
+        // Data that a running larder has lost is reported from its image.
         _ = try larder.engine()
         try FileSystem.rename(path, to: larder.path + "/../away")
         let live = try larder.engine().check(copying: [])
@@ -302,7 +302,7 @@ import Testing
         #expect(try larder.check("other").problems.map(\.place) == ["the ledger"], "it belongs to all")
         try larder.expect("the ledger: its files are missing from LEDGER/, and with them purges", "--repair", .damage)
         try larder.expect("database 'books': its tags were purged, but neither TAGS nor the ledger", "", .damage)
-        // Without the ledger's note only the database's own one is left.
+        // Without the ledger's note only the note of the database itself remains.
         try larder.forgetNamesOfDatabases()
         try larder.expect("database 'books': its tags were purged, but neither TAGS nor the ledger", "", .damage)
         try larder.expectRepair()
@@ -378,7 +378,7 @@ import Testing
         try gap.expectRepair()
     }
 
-    /// What was set aside is told once, although it was noted to be on the disk.
+    /// Damage that was set aside is reported once, although the segment was noted as synced.
     @Test func aGapInASyncedJournalIsReportedOnce() throws {
         let larder = try TestLarder {
             $0.durability = .always
@@ -457,7 +457,7 @@ import Testing
         #expect(engine.mend(report) == [])
         #expect(try engine.check(copying: []).problems.isEmpty)
         #expect(try FileSystem.list(larder.path).allSatisfy { !$0.hasPrefix(".image") })
-        // What cannot be copied is told too.
+        // Files that cannot be copied are reported too.
         _ = try larder.database("other")
         try FileSystem.removeFile(larder.directory(of: "other") + "/POINTER")
         let other = try engine.check(database: "other", copying: [])

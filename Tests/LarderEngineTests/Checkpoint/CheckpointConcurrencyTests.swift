@@ -4,13 +4,13 @@ import Testing
 
 @testable import LarderEngine
 
-/// Checkpoints all the time, beside everything else that goes on.
+/// Tests of continuous checkpoints while all other operations run.
 @Suite struct CheckpointConcurrencyTests {
     private static let rounds = 600
 
     private static func number(_ text: String?) -> Int { text.flatMap { Int($0.prefix { $0 != "x" }) } ?? 0 }
 
-    /// What one thread did with a database of its own, and with a part of a shared one.
+    /// The expected contents of one thread's own database and of its part of a shared one.
     private struct Worker {
         let index: Int
         let engine: Engine
@@ -18,7 +18,7 @@ import Testing
 
         func note(_ text: String) { errors.add("worker \(index): \(text)") }
 
-        /// Writes batches of growing numbers, and looks at them in every way there is.
+        /// Writes batches of increasing numbers, and reads them in every possible way.
         func run() {
             do {
                 let shared = try engine.openDatabase("shared", policy: .never)
@@ -64,7 +64,7 @@ import Testing
             }
         }
 
-        /// Purges, changes the policy of, deletes and makes again a database that nobody else uses.
+        /// Purges a database that no other thread uses, changes its policy, deletes it and creates it again.
         private func own(_ round: Int) throws {
             let name = "own\(index)"
             let own = try engine.openDatabase(name)
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    /// Writers wait where the journal is full, and go on.
+    /// Writers wait while the journal is full, and then continue.
     @Test(arguments: [false, true])
     func writersContinueAfterWaitingForACheckpoint(hasThreads: Bool) throws {
         let larder = try TestLarder {
@@ -129,11 +129,11 @@ import Testing
         }
         #expect(errors.all.isEmpty, "\(errors.all.prefix(3))")
         #expect(try database.count(includingExpired: true) == 160)
-        // What waits is never much more than what makes it full.
+        // The waiting writes never take much more than what fills the journal.
         #expect(try larder.engine().journalByteCount < 2 << 20)
     }
 
-    /// Loops do not write checkpoints: they are told when there is room.
+    /// Event loops do not run checkpoints: they are notified when there is room again.
     @Test func observersAreNotifiedWhenCongestionIsOver() throws {
         final class Ear: CommitObserver {
             let calls = Guarded(0)

@@ -4,11 +4,12 @@ import Testing
 
 @testable import LarderEngine
 
-/// What a checkpoint must not lose: it removes the journal, which until then is the only place of what was acknowledged.
+/// Tests that a checkpoint loses nothing: it removes journal segments, which until then are the only place of
+/// acknowledged writes.
 @Suite struct CheckpointTests {
     private typealias Fault = FailingCommitTests.Fault
 
-    /// The journal has entries of a database that nobody has opened since the start.
+    /// The journal has entries of a database that has not been opened since the start.
     @Test func closingRightAfterOpeningKeepsTheJournal() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
@@ -20,7 +21,7 @@ import Testing
         #expect(try crashCopy.database("other").contents() == ["b": "2"])
     }
 
-    /// As above, and the database cannot be opened for a while.
+    /// The same, and the database cannot be opened for a while.
     @Test func aDatabaseThatCannotBeOpenedKeepsItsPartOfTheJournal() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
@@ -35,8 +36,9 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1"])
     }
 
-    /// A database that takes nothing, and has more in the journal than that is to hold: each checkpoint used to write all of it
-    /// into the journal once more, which was due for another at once, and writers of all databases waited for ever.
+    /// Regression test: with a database that refuses writes and has more in the journal than the journal's limit, each
+    /// checkpoint wrote all of it into the journal again, which then needed another checkpoint at once, and writers of
+    /// all databases waited forever.
     @Test(arguments: [false, true]) func aDatabaseThatRefusesWritesDoesNotBlockOthers(_ hasThreads: Bool) throws {
         let larder = try TestLarder { $0.checkpointBytes = 64 << 20 }
         let value = String(repeating: "x", count: 100_000)
@@ -71,7 +73,7 @@ import Testing
         #expect(try crashCopy.engine().journalByteCount < 1 << 20)
     }
 
-    /// Epochs are told apart by numbers that come from the clock, which somebody may have set back.
+    /// Epochs are distinguished by numbers that come from the clock, which may have been set back.
     @Test func aRecreatedDatabaseNeverReusesAnEpoch() throws {
         let larder = try TestLarder()
         for _ in 0..<5 { _ = try larder.database().purge(counting: false) }
@@ -85,7 +87,7 @@ import Testing
         }
     }
 
-    /// POINTER says which of the journal's entries count. Not being able to read it must not make them go.
+    /// POINTER says which entries of the journal count. If it cannot be read, they must not be removed.
     @Test func aPointerThatCannotBeReadDoesNotEmptyTheJournal() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
@@ -100,7 +102,7 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1"])
     }
 
-    /// What was flushed was synced in the journal before: a shorter one has lost something, wherever it ends.
+    /// Flushed data was synced in the journal before: a shorter journal has lost something, wherever it ends.
     @Test func aDatabaseAheadOfTheJournalIsDamaged() throws {
         let larder = try TestLarder()
         try larder.database("other").put("b", "1")
@@ -109,7 +111,7 @@ import Testing
         let whole = try Files.read(larder.journalSegments[0]).count
         for count in JournalFormat.segmentHeaderBytes...whole {
             let crashCopy = try larder.crashCopy()
-            // Which would tell it too.
+            // This file would report it too.
             try FileSystem.removeFile(crashCopy.path + "/SYNCED")
             try Files.truncate(crashCopy.journalSegments[0], to: count)
             let code = errorCode { try #expect(crashCopy.database().value("a") == "2") }
@@ -117,7 +119,7 @@ import Testing
         }
     }
 
-    /// As above, and the larder was opened and closed in between without a look at the database.
+    /// The same, and the larder was opened and closed in between without using the database.
     @Test(arguments: [false, true])
     func aDatabaseAheadOfTheJournalIsFoundBeforeSegmentsAreRemoved(setsAside: Bool) throws {
         let larder = try TestLarder()
@@ -141,8 +143,8 @@ import Testing
         }
     }
 
-    /// As above, where a failure of the machine has left the last of several segments without a byte: found when the larder
-    /// is opened, not at the database's first use.
+    /// The same if a power failure has emptied the last of several segments: found when the larder is opened, not when
+    /// the database is first used.
     @Test func anEmptiedSegmentIsNoticedAtOnce() throws {
         let larder = try TestLarder { $0.journalSegmentBytes = 300 }
         for number in 0..<10 { try larder.database().put("a\(number)", "1") }
@@ -218,7 +220,7 @@ import Testing
         #expect(try larder.database().contents() == ["a": "1"])
     }
 
-    /// What a policy lets expire that is not on the disk yet may have to come back.
+    /// An entry that a policy makes expire, and whose expiry is not on the disk yet, may have to be restored.
     @Test func aPolicyThatFailsAfterACheckpointLetsNothingExpire() throws {
         for sweeps in [false, true] {
             let fault = Fault()
@@ -244,7 +246,7 @@ import Testing
         }
     }
 
-    /// Whoever is told of a deletion finds it durable, and a checkpoint right then finds nothing to do.
+    /// A deletion is durable when it is reported, and a checkpoint at that moment has nothing to do.
     @Test func aDeletionIsDurableWhenItIsReported() throws {
         final class AtDecision: CommitObserver {
             let body: @Sendable () -> Void
@@ -307,8 +309,8 @@ import Testing
         #expect(calls.all.contains(.fsync))
     }
 
-    /// After a failed fsync nobody knows what the disk has of a segment: a failure of the machine while LevelDB gets what stood
-    /// there would cost the database.
+    /// After a failed fsync it is unknown which part of a segment is on the disk: a power failure while its content is
+    /// written to LevelDB would damage the database.
     @Test func unsyncedSegmentsAreCopiedBeforeLevelDBIsWritten() throws {
         let isFailing = Guarded(false)
         let store = Guarded<EpochStore?>(nil)
@@ -338,7 +340,8 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1", "b": "3", "c": "4"])
     }
 
-    /// Where no checkpoint succeeds, writers hear so, instead of waiting for room for ever; what is there stays readable.
+    /// If no checkpoint succeeds, writers get an error instead of waiting for room forever; existing data stays
+    /// readable.
     @Test(arguments: [false, true])
     func writersAreRefusedWhileTheJournalIsFullAndCannotBeEmptied(hasThreads: Bool) throws {
         let isFailing = Guarded(true)
@@ -361,7 +364,7 @@ import Testing
         #expect(try database.value("k3") == value)
         #expect(try !larder.engine().pipeline.isCongested, "nobody makes room: loops have to hear the error too")
         isFailing.value = false
-        // With threads the next checkpoint may still have to come; without, the next writer writes it.
+        // With threads the next checkpoint may still be pending; without, the next writer runs it.
         while try larder.engine().pipeline.refusal("test") != nil, hasThreads { sched_yield() }
         for number in 0..<100 { try database.put("n\(number)", value) }
         larder.close()

@@ -4,9 +4,9 @@ import Testing
 
 @testable import LarderEngine
 
-/// What happens when a commit does not reach the disk.
+/// Tests of commits that do not reach the disk.
 @Suite struct FailingCommitTests {
-    /// Fails the commits that it is told to.
+    /// Makes selected commits fail.
     final class Fault: Sendable {
         let isOn = Guarded(false)
         let calls = Guarded(0)
@@ -78,8 +78,8 @@ import Testing
         }
     }
 
-    /// A journal that cannot be read for a while, when a failed commit is to be rolled back: what was acknowledged is lost
-    /// neither in memory nor by the next checkpoint, and what was refused does not get into LevelDB.
+    /// If the journal cannot be read for a while when a failed commit must be rolled back, acknowledged writes are lost
+    /// neither in memory nor by the next checkpoint, and refused writes do not get into LevelDB.
     @Test(arguments: [1, 2]) func aFailedCommitIsRolledBackOnceTheJournalIsReadable(pass: Int) throws {
         let failing = Guarded(false)
         let opens = Guarded<Int?>(nil)
@@ -108,7 +108,7 @@ import Testing
         #expect(errorCode { try database.flush() } == .io)
         #expect(errorCode { try larder.engine().save() } != nil)
         #expect(errorCode { try database.put("b", "refused") } == .io)
-        // Nobody is told what was refused, nor what LevelDB has of before, and nothing is decided by it.
+        // No reader sees a refused value or the older one in LevelDB, and nothing is decided based on them.
         #expect(errorCode { _ = try database.value("a") } == .io)
         #expect(errorCode { _ = try database.commit([Key("a")], loading: true) { $0.current(0)?.text } } == .io)
         // Where nothing was written, nothing was refused.
@@ -127,7 +127,7 @@ import Testing
         #expect(crashCopy.setAside.isEmpty)
     }
 
-    /// The files of a database that counts as failed until a commit is rolled back are open: they are not opened once more.
+    /// The files of a database that counts as failed until a commit is rolled back are open: they are not opened again.
     @Test(arguments: [false, true]) func rollingBackACommitDoesNotReopenOpenFiles(isPurged: Bool) throws {
         let fails = Guarded(false)
         let larder = try TestLarder {
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    /// The failure of one write is no business of a reader who comes later.
+    /// The failure of one write does not affect later readers.
     @Test func aFailureDoesNotMakeLaterSnapshotsAndCountsFail() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
@@ -170,8 +170,8 @@ import Testing
         #expect(try database.contents() == ["a": "1"])
     }
 
-    /// A purge that is on the disk stays, when a write behind it in the same group fails: the old epoch is no longer
-    /// the one that POINTER names.
+    /// A purge that is on the disk stays if a later write of the same group fails: POINTER no longer names the old
+    /// epoch.
     @Test func durableOperationsBeforeAFailureStayCommitted() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
@@ -180,7 +180,7 @@ import Testing
         try database.put("a", "1")
         try database.put("kept", "1", rule: .ownNever)
         let pipeline = try larder.engine().pipeline
-        // Another thread leads a commit and, inside it, this group gathers behind it.
+        // Another thread leads a commit while this group gathers.
         let gathered = Guarded<[CommitTicket]>([])
         fault.instead.with {
             $0 = {
@@ -210,7 +210,7 @@ import Testing
         let database = try larder.database()
         let other = try larder.database("other")
         try database.put("a", "1")
-        // The purge's unit is queued by another thread while a commit is under way, and a write that fails behind it.
+        // Another thread queues the purge during a commit, and then a write that fails.
         let purged = Guarded<LarderError.Code?>(nil)
         let thread = Guarded<WorkThread?>(nil)
         fault.instead.with {
@@ -230,7 +230,7 @@ import Testing
         try database.put("trigger", "0")
         thread.value?.join()
         #expect(purged.value == nil)
-        // What is queued while the failure is being dealt with fails too.
+        // Writes that are queued while the failure is handled fail too.
         try larder.engine().pipeline.drain()
         #expect(try other.value("c") == nil)
         try database.put("b", "2")
@@ -279,7 +279,7 @@ import Testing
         #expect(try database.read(Key("a"), now: database.now()).ticket == .none)
     }
 
-    /// A write that failed may still stand in LevelDB's log, and come to light when that is read again.
+    /// A failed write may still be in LevelDB's log, and appear when the log is read again.
     @Test func valuesFoundWhenReopeningAreNotHiddenByMemory() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database()

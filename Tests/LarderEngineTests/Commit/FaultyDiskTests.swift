@@ -4,10 +4,11 @@ import Testing
 
 @testable import LarderEngine
 
-/// A disk that fails, and is mended. The faults are real ones, in processes and file systems of their own.
+/// Tests of a disk that fails and recovers. The faults are real ones, in separate processes and file systems.
 @Suite struct FaultyDiskTests {
-    /// The file size limit cuts a frame of the journal in two, and then a record of LevelDB's log. What LevelDB would then
-    /// still accept never reaches the disk; so nothing is acknowledged until it was reopened. Nothing that was is lost.
+    /// The file size limit truncates a frame of the journal, and then a record of LevelDB's log. Data that LevelDB
+    /// would still accept never reaches the disk, so nothing is acknowledged until it was reopened. No acknowledged
+    /// write is lost.
     @Test func aWriteThatFailsLosesNothingThatWasAcknowledged() async throws {
         let larder = try TestLarder()
         let report = larder.parent + "/acknowledged"
@@ -29,7 +30,7 @@ import Testing
         for key in acknowledged.dropLast() { #expect(contents[key]?.count == 1000, "\(key)") }
     }
 
-    /// Runs in a process of its own, which is then killed. What it finds wrong it writes to the report.
+    /// Runs in its own process, which is then killed. Writes the problems that it finds to the report.
     private static func writeAcrossAFault(_ path: String, _ report: String) throws {
         var options = EngineOptions()
         options.backgroundMaintenance = false
@@ -164,7 +165,7 @@ import Testing
             try larder.database("books", policy: .high).put("a", "1")
             larder.close()
             let database = try larder.engine().database("books")
-            // Root may read everything, and therefore becomes nobody for a while.
+            // Root may read every file, so the test temporarily runs as another user.
             let isRoot = geteuid() == 0
             if isRoot { guard seteuid(65534) == 0 else { _exit(0) } } else { chmod(larder.directory(of: "books"), 0) }
             guard errorCode({ _ = try database.value("a") }) == .io else { _exit(2) }
@@ -222,7 +223,7 @@ import Testing
         return try Engine.open(disk.path + "/larder", options: options, time: ManualTimeSource())
     }
 
-    /// Who purges because the disk is full must not be told that there is no room for it.
+    /// A user who purges because the disk is full must not get the error that there is no space for it.
     @Test(.enabled(if: SmallDisk.isPossible)) func aPurgeFreesSpaceOnAFullDisk() throws {
         let disk = try SmallDisk(bytes: 48 << 20)
         let engine = try openEngine(disk)
@@ -237,7 +238,8 @@ import Testing
         #expect(try database.contents() == ["a": "1"])
     }
 
-    /// What was purged while the disk was full stays purged, whatever fails afterwards, and nobody else notices.
+    /// Entries that were purged while the disk was full stay purged, whatever fails afterwards, and other databases are
+    /// not affected.
     @Test(.enabled(if: SmallDisk.isPossible)) func entriesPurgedOnAFullDiskStayPurged() throws {
         let disk = try SmallDisk(bytes: 48 << 20)
         var engine = try openEngine(disk)

@@ -5,7 +5,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// Changes of a whole database: all of it or nothing, whatever fails, and nobody else notices.
+/// Tests of changes of a whole database: they are complete or have no effect, whatever fails, and do not affect other
+/// databases.
 @Suite struct ControlTests {
     /// Takes the place of a file with something that cannot be read or written as one.
     private func withDirectory<Result>(inPlaceOf path: String, _ body: () throws -> Result) throws -> Result {
@@ -87,8 +88,8 @@ import Testing
         #expect(try !FileSystem.list(crashCopy.directory(of: "books")).contains(".making-77"))
     }
 
-    /// What was purged never comes back: not when a commit elsewhere fails and is rolled back, nor by a checkpoint, nor by a
-    /// crash.
+    /// Purged entries never come back: not when a commit of another database fails and is rolled back, nor by a
+    /// checkpoint, nor by a crash.
     @Test(arguments: [false, true]) func purgedEntriesNeverComeBack(isFirstRefused: Bool) throws {
         let fault = FailingCommitTests.Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
@@ -178,7 +179,7 @@ import Testing
         #expect(try crashCopy.database().contents() == ["b": "2"])
     }
 
-    /// A directory that nobody can look into is not somebody else's.
+    /// A directory that cannot be listed is not taken for foreign.
     @Test func aDirectoryThatCannotBeListedKeepsItsJournal() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
@@ -186,7 +187,7 @@ import Testing
         let crashCopy = try larder.crashCopy()
         let directory = crashCopy.directory(of: "books")
         try FileSystem.rename(directory, to: crashCopy.path + "/.hidden")
-        // A link to itself can be read by nobody, not even by root.
+        // A link to itself cannot be read, not even by root.
         #expect(symlink(directory, directory) == 0)
         #expect(crashCopy.events.all.isEmpty)
         #expect(errorCode { _ = try crashCopy.database().value("a") } == .io)
@@ -216,7 +217,7 @@ import Testing
         #expect(try larder.database().contents() == ["a": "1"])
     }
 
-    /// Files that were built anew beside those in use take their place: what the journal has for the old ones counts.
+    /// Rebuilt files take the place of those in use: the journal's entries for the old files count.
     @Test func aRebuiltEpochUsesTheJournalOfTheOldOne() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
@@ -241,7 +242,7 @@ import Testing
         #expect(try contentsAfterACrash(larder) == ["c": "3"])
     }
 
-    /// A LevelDB that takes no writes keeps the journal's segments from nobody.
+    /// A LevelDB that accepts no writes does not keep journal segments from being removed.
     @Test func aStoreThatIsSuspendedDoesNotStopCheckpoints() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -277,7 +278,7 @@ import Testing
             try source.setPolicy(from)
             try source.put("k", "v")
             larder.time.advance(milliseconds: 60_000)
-            // What was stored a minute ago is behind the target's past, and none of it.
+            // Entries that were stored a minute ago are not part of the target's history.
             try target.setPolicy(to)
             #expect(target.rules.deadBefore >= stored)
             if isExchanged {

@@ -5,11 +5,11 @@ import Testing
 
 @testable import LarderEngine
 
-/// LevelDB's change from one manifest to the next, as a failure of the machine may leave it on a file system that orders no
-/// names: the removal of the former files is on the disk, and CURRENT's new name is not.
+/// Tests of LevelDB's change from one manifest to the next, as a power failure may leave it on a file system that does
+/// not order renames and removals: the removal of the previous files is on the disk, and the rename of CURRENT is not.
 @Suite struct CurrentFileTests {
     private let larder: TestLarder
-    /// Of the epoch before it was opened for the last time.
+    /// The files of the epoch before it was last opened.
     private let former: [String: [UInt8]]
     private let formerManifest: String
 
@@ -67,14 +67,15 @@ import Testing
         try check(crashCopy, "the former manifest is gone")
     }
 
-    /// The former manifest's removal was lost as well, and that of its log was not.
+    /// The removal of the previous manifest was lost as well, but not the removal of its log.
     @Test func aCurrentThatNamesAManifestWithoutItsLogIsRepaired() throws {
         let crashCopy = try larder.crashCopy()
         try restore(["CURRENT", formerManifest], in: crashCopy.epochDirectory())
         try check(crashCopy, "the former log is gone")
     }
 
-    /// A kill before CURRENT was renamed: LevelDB goes on from the former one, which says the same.
+    /// After a kill before CURRENT was renamed, LevelDB continues with the previous manifest, which has the same
+    /// content.
     @Test func aCompletePreviousManifestIsKept() throws {
         let crashCopy = try larder.crashCopy()
         let logs = former.keys.filter { $0.hasSuffix(".log") }
@@ -82,7 +83,7 @@ import Testing
         try check(crashCopy, "the former manifest has everything", isRenewed: false)
     }
 
-    /// What proves nothing is damage, as ever.
+    /// Files that prove nothing are damage, as before.
     @Test func ambiguousFilesAreNotRepaired() throws {
         let newest = try Files.manifest(larder.epochDirectory())
         let damages: [(String, (String) throws -> Void)] = [
@@ -129,7 +130,7 @@ import Testing
         }
     }
 
-    /// What the system refuses is tried again.
+    /// An operation that the system refuses is tried again.
     @Test func aFailedRepairIsRetried() throws {
         let crashCopy = try larder.crashCopy()
         let epoch = try crashCopy.epochDirectory()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// What is damage, what is not, and what becomes of it.
+/// Tests of what counts as damage, and of how it is handled.
 @Suite struct DamageTests {
     /// Ways to damage a database that is closed, by name.
     private static let damages: [(String, @Sendable (TestLarder) throws -> Void)] = [
@@ -91,7 +91,7 @@ import Testing
             let larder = try damaged(damage) { $0.onDamage = .salvage }
             larder.time.advance(milliseconds: 1000)
             let database = try larder.engine().database("books")
-            // Where nothing is left to be read, or nobody knows under which policy it was stored.
+            // Whether nothing readable remains, or the policy under which it was stored is unknown.
             let isLost = name.contains("epoch") || name.contains("POINTER")
             #expect(try database.value("a") == (isLost ? nil : "1"), "\(name)")
             try database.put("b", "2")
@@ -216,7 +216,7 @@ import Testing
         #expect(try database.value("last") == "1")
     }
 
-    /// What the system refuses is not damage.
+    /// A file that the system refuses to read is not damaged.
     @Test func aRefusalOfTheSystemIsNotDamage() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         try larder.database().put("a", "1")

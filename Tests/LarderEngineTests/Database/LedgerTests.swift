@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// The larder's own facts: durable like entries, visible to nobody, and lost only with a report.
+/// Tests of the larder's own facts: as durable as entries, not visible to users, and never lost without a report.
 @Suite struct LedgerTests {
     private func put(_ database: Database, _ key: String, tag: String?, grace: Int64? = nil) throws {
         let tags = try tag.map { try Tags(checking: [Array($0.utf8)]) }
@@ -71,13 +71,13 @@ import Testing
             copy.close()
             #expect(try copy.database().contents() == ["b": "1", "c": "1"])
         }
-        // What is stored later is served.
+        // Entries that are stored later are served.
         try put(try larder.database(), "a", tag: "x")
         larder.close()
         #expect(try larder.database().value("a") == "1")
     }
 
-    /// An earlier version does not note which databases exist; then POINTER says that there were purges.
+    /// An earlier version does not note which databases exist; then POINTER records that there were purges.
     @Test func withoutTheLedgerTaggedEntriesAreStaleAndThatIsReported() throws {
         let larder = try filled()
         larder.close()
@@ -104,7 +104,7 @@ import Testing
             try FileSystem.removeTree(copy.path + "/LEDGER")
             for isFirst in [true, false] {
                 let database = try copy.database()
-                // What the journal has of it stays.
+                // The part of it that is in the journal stays.
                 let isKept = copy === crashed
                 #expect(try database.contents() == ["c": "1"])
                 #expect(try database.freshness(of: "b") == .stale)
@@ -158,14 +158,14 @@ import Testing
         let foreign = #expect(throws: LarderError.self) { _ = try larder.engine() }
         #expect(foreign?.message == "\(path) is not the ledger of this larder: move it away")
         try FileSystem.removeFile(path)
-        // As without the right to read it, which the tests of a superuser have.
+        // Equivalent to a missing permission to read, which does not affect tests that run as root.
         #expect(symlink("LEDGER", path) == 0)
         let unreadable = #expect(throws: LarderError.self) { _ = try larder.engine() }
         #expect(unreadable?.code == .io && unreadable?.message.contains(path) == true, "\(unreadable?.message ?? "")")
         try FileSystem.removeFile(path)
         try FileSystem.rename(larder.path + "/../away", to: path)
         #expect(try larder.database().contents() == ["b": "1", "c": "1"])
-        // Where no ledger is expected, the larder goes on without one.
+        // If no ledger is expected, the larder continues without one.
         let other = try TestLarder()
         try other.database().put("k", "v")
         other.close()
@@ -174,7 +174,7 @@ import Testing
         #expect(other.events.contains("/LEDGER is not the ledger of this larder: move it away; until then"))
     }
 
-    /// The last fact of the journal is synced, and no later group says so.
+    /// The last fact of the journal is synced, and no later group notes it.
     @Test("damage before the last fact does not lose it silently") func damageInFrontOfTheLastFact() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database()
@@ -196,7 +196,7 @@ import Testing
         #expect(copy.events.contains("purges of tags, functions and origins may be lost"))
     }
 
-    /// A power failure that leaves holes in what was not synced, a purge among it that nobody was told of.
+    /// A power failure that leaves holes in the unsynced part, which contains a purge that was not acknowledged.
     @Test("an unsynced purge that is lost with the journal's first page makes nothing stale") func anUnsyncedFact()
         throws
     {
@@ -211,7 +211,7 @@ import Testing
         let journal = copy.path + "/JOURNAL/"
         let segment = journal + (try #require(try FileSystem.list(journal).max()))
         var bytes = try Files.read(segment)
-        // Its header, so that nothing of the segment tells what was there before.
+        // Damages the header, so that the segment does not tell what was there before.
         bytes.replaceSubrange(..<JournalFormat.segmentHeaderBytes, with: [UInt8](repeating: 0, count: 52))
         try Files.write(segment, bytes)
         #expect(try copy.database().contents() == ["b": "1", "c": "1"])

@@ -5,8 +5,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// What is wrong with LevelDB's own log is never passed over: it is damage, or a trouble of the system that passes, or it was
-/// never promised.
+/// Tests that problems of LevelDB's own log are never ignored: they are damage, a temporary failure of the system, or
+/// concern data that was never acknowledged.
 @Suite struct LevelDBLogTests {
     /// A larder as a kill leaves it: "old" and "gone" were written, then written over and removed, and only LevelDB's log
     /// has that.
@@ -38,8 +38,8 @@ import Testing
         #expect(try database.contents().count == 101)
     }
 
-    /// LevelDB begins a new manifest when it is reopened after a failed write, and removes the one that is being noted. A
-    /// note whose reopening is followed by the next failed write at once is refused, and says so.
+    /// LevelDB starts a new manifest when it is reopened after a failed write, and removes the one that is being noted.
+    /// A note that meets another failed write right after reopening is refused with an error.
     @Test func reopeningWaitsForTheSyncRecord() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -111,8 +111,8 @@ import Testing
         }
     }
 
-    /// EIO, EMFILE, a mode of 000: what the system refuses now it may grant later. A directory in the log's place is refused
-    /// whoever asks.
+    /// EIO, EMFILE, a mode of 000: the system may allow later what it refuses now. Reading a directory in the place of
+    /// the log fails for every user.
     @Test func aLogThatTheSystemRefusesToReadIsTriedAgain() throws {
         let larder = try killed()
         let crashCopy = try larder.crashCopy()
@@ -132,7 +132,7 @@ import Testing
         try check(crashCopy)
     }
 
-    /// What stands behind the synced length was being written when the machine stopped.
+    /// Data after the synced length was being written when the machine stopped.
     @Test func aTornTailAfterTheSyncedPartIsNotDamage() throws {
         let larder = try killed()
         let whole = try Files.read(log(larder))
@@ -163,7 +163,7 @@ import Testing
         #expect(store.knownDamage?.code == .damaged)
     }
 
-    /// Without a note nobody knows how much was synced: as in epochs of earlier versions.
+    /// Without a note the synced length is unknown, as in epochs of earlier versions.
     @Test func withoutASyncRecordAnyDefectIsDamage() throws {
         let larder = try killed()
         for isFlipped in [false, true] {
@@ -178,8 +178,8 @@ import Testing
         }
     }
 
-    /// LevelDB is opened once more when the files of a purged database are made: its new log has to be known before it is
-    /// written to, or what a power cut leaves at its end counts as damage.
+    /// LevelDB is opened again when the files of a purged database are created: its new log must be noted before it is
+    /// written to, or the damaged end that a power failure leaves counts as damage.
     @Test func theNewLogOfAPurgedDatabaseIsRecordedBeforeItsFirstWrite() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)

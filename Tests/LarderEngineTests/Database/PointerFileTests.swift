@@ -71,7 +71,7 @@ import Testing
                 var flipped = text
                 flipped[index] ^= 1 << UInt8(bit)
                 let result = Result { () throws(PointerFile.Defect) in try PointerFile(parsing: flipped) }
-                // A flipped digit of the version says "newer", which is refused as well.
+                // A flipped bit of the version makes it a newer version, which is refused as well.
                 if case .success = result { Issue.record("bit \(bit) of byte \(index) went unnoticed") }
             }
         }

@@ -23,7 +23,7 @@ import Testing
         #expect(try larder.database().policy == .middle)
     }
 
-    /// A full disk, say: LevelDB writes when it opens its files.
+    /// For example because the disk is full: LevelDB writes when it opens its files.
     @Test func aDatabaseThatCannotBeOpenedCanBePurged() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -42,8 +42,8 @@ import Testing
         #expect(try larder.database().contents() == ["b": "new"])
     }
 
-    /// The epoch that takes the place of a purged one is made by its first write: what stands in LevelDB's log behind what
-    /// was synced then was never promised, and the journal has it.
+    /// The epoch that replaces a purged one is created by its first write: data in LevelDB's log after the synced part
+    /// was never acknowledged from there, and the journal has it.
     @Test func aPowerFailureAfterAPurgeLosesOnlyUnsyncedData() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -56,7 +56,7 @@ import Testing
         let crashCopy = try larder.crashCopy()
         let epoch = try crashCopy.epochDirectory()
         let log = try #require(try Files.names(in: epoch, endingWith: ".log").first)
-        // Of the record that was not synced its length came to the disk, and a part of its bytes.
+        // The length and some of the bytes of the unsynced record are on the disk.
         try Files.flip(epoch + "/" + log, at: 12)
         #expect(try crashCopy.database().contents() == ["a": "new"])
         #expect(crashCopy.setAside.isEmpty)
@@ -104,7 +104,7 @@ import Testing
                     default: _ = try database.contents()
                     }
                 } catch {
-                    // A cursor may see the purge; nobody else.
+                    // Only a cursor may get the error that the database was purged.
                     if thread < 3 || error.code != .purged { problems.add("\(error)") }
                 }
             }
@@ -229,7 +229,8 @@ import Testing
         #expect(errorCode { _ = try database.value("b") } == .deleted)
     }
 
-    /// A deletion moves the files before it is decided. A reader that still has the store misses them, and that is no damage.
+    /// A deletion moves the files before it is decided. A reader that still has the store does not find them, which is
+    /// not damage.
     @Test(arguments: [false, true]) func filesMovedByADeletionAreNotDamage(isMade: Bool) throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -252,7 +253,7 @@ import Testing
         #expect(!larder.events.contains("damaged"))
     }
 
-    /// Deleting one database is no reason to refuse what others, or it itself, had been told before.
+    /// Deleting a database does not refuse writes, to it or to others, that were acknowledged before.
     @Test func deletingADatabaseDoesNotFailEarlierWrites() throws {
         let larder = try TestLarder()
         let engine = try larder.engine()

@@ -38,7 +38,8 @@ import Testing
         Issue.record("no table has \(number)")
     }
 
-    /// One flipped bit that few reads meet costs its block; what only the journal and memory have is all there.
+    /// One flipped bit in a table that few reads use loses its block; entries that are only in the journal and in
+    /// memory are complete.
     @Test func aFlippedBitInATableCostsItsBlock() throws {
         let larder = try filled(.salvage)
         try flipBlock(of: 2500, larder)
@@ -74,8 +75,9 @@ import Testing
         }
     }
 
-    /// After a kill right behind the switch the journal's operations, which name the old epoch, count.
-    /// A purged database has no files but POINTER: where that is lost, it is still ours, and the journal's part is there.
+    /// After a kill right after the switch, the journal's operations, which name the old epoch, count. A purged
+    /// database has no file except POINTER: if that is lost, the database still belongs to the larder, and its entries
+    /// in the journal are there.
     @Test func aPurgedDatabaseWithoutItsPointerKeepsJournalEntries() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database()
@@ -112,7 +114,7 @@ import Testing
         #expect(crashCopy.setAside.count == 1)
     }
 
-    /// Checkpoints that run meanwhile leave what is dirty in the journal, and their segments go.
+    /// Checkpoints during the salvage leave dirty entries in the journal, and their segments are removed.
     @Test func checkpointsDuringASalvageKeepDirtyEntries() throws {
         let larder = try filled(.salvage)
         let database = try larder.database()
@@ -133,8 +135,8 @@ import Testing
         #expect(try larder.engine().journalByteCount == 0)
     }
 
-    /// A salvage takes the checkpointer's turn: a checkpoint that is the first to open a damaged database hands it on, or
-    /// everybody would wait for good.
+    /// A salvage waits for the checkpointer's turn: a checkpoint that is the first to open a damaged database hands it
+    /// over, or all threads would wait forever.
     @Test func aCheckpointThatMeetsADamagedDatabaseDoesNotWaitForItself() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database(policy: .never)
@@ -154,7 +156,7 @@ import Testing
         #expect(try crashCopy.database().contents() == ["old": "1", "new": "2"])
     }
 
-    /// In the log's synced part: what was overwritten there does not come back as it was.
+    /// In the synced part of the log: overwritten values do not come back.
     @Test func aFlippedBitInTheLogNeverRevivesOlderValues() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database(policy: .never)
@@ -202,7 +204,7 @@ import Testing
         for number in 0..<1000 { #expect(try larder.database().value(key(number)) == Self.value(number)) }
     }
 
-    /// The daemon goes on where damage is of more than one kind; nothing old comes back.
+    /// The daemon continues if there are several kinds of damage; no older value comes back.
     @Test func manyKindsOfDamage() throws {
         let damages: [(String, (String) throws -> Void)] = [
             ("MANIFEST lost", { try Files.remove($0 + "/" + (try Files.manifest($0))) }),
@@ -274,7 +276,7 @@ import Testing
         #expect(try larder.engine().statistics.salvagesInDoubt.read() == 0)
     }
 
-    /// LevelDB has merged tables since SYNCED was written: whether a removal went with them nobody knows.
+    /// LevelDB has merged tables since SYNCED was written: it is unknown whether a removal was dropped then.
     @Test func aLostManifestRevivesNothing() throws {
         for isNoted in [true, false] {
             let original = try filled(.salvage)
@@ -297,7 +299,7 @@ import Testing
         }
     }
 
-    /// Nobody can tell then whether the log has lost its end: that is said.
+    /// Then it is unknown whether the log has lost its end, and this is reported.
     @Test func aDamagedSyncRecordIsReported() throws {
         for isLogDamaged in [false, true] {
             let larder = try TestLarder { $0.onDamage = .salvage }
@@ -325,7 +327,7 @@ import Testing
         }
     }
 
-    /// What is written is read again as it was.
+    /// The record is read back as it was written.
     @Test func theRecordOfTablesIsReadAsWritten() throws {
         let larder = try filled(.fail)
         let bytes = try Files.read(larder.epochDirectory() + "/SYNCED")
@@ -369,7 +371,7 @@ import Testing
         }
     }
 
-    /// The expiry index is made anew.
+    /// The expiry index is created again.
     @Test func salvagedEntriesExpireAndAreSwept() throws {
         let larder = try filled(.salvage, policy: .high)
         try flipBlock(of: 2500, larder)
@@ -383,7 +385,7 @@ import Testing
         #expect(try database.rawKeys().filter { $0[0] != KeyKind.metadata } == [])
     }
 
-    /// No read, no crash and no second damage brings anything back: bytes are flipped, cut and removed at random.
+    /// No read, no crash and no second damage brings anything back: bytes are flipped, truncated and removed at random.
     @Test func randomDamageNeverRevivesAnything() throws {
         let rounds = TestSetting.damageRounds.number() ?? 12
         var random = SeededGenerator(seed: testSeed())
@@ -418,7 +420,7 @@ import Testing
         let epoch = try crashCopy.epochDirectory()
         var done: [String] = []
         for _ in 0..<Int.random(in: 1...3, using: &random) {
-            // Beside a file whose synced length only SYNCED knows, that is not damaged too: nobody could tell.
+            // Except if a file whose synced length only SYNCED knows is damaged as well: this could not be noticed.
             let names = try FileSystem.list(epoch).filter {
                 $0 != "LOCK" && !$0.hasPrefix("LOG") && ($0 != SyncedFiles.name || done.isEmpty)
             }

@@ -4,9 +4,9 @@ import Testing
 
 @testable import LarderEngine
 
-/// What files take when a larder has come to rest.
+/// Tests of how much disk space the files of an idle larder take.
 @Suite struct AtRestTests {
-    /// After any history at most 1.3 times the bytes of what is left, and 64 MB, within minutes.
+    /// After any history, at most 1.3 times the bytes of the remaining entries plus 64 MB, within minutes.
     @Test func filesAreLittleLargerThanTheirEntries() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         var random = SeededGenerator(seed: testSeed())

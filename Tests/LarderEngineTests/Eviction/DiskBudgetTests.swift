@@ -7,7 +7,7 @@ import Testing
 /// A limit of the disk, with a clock that moves by hand and no threads: every checkpoint is one of a writer.
 @Suite struct DiskBudgetTests {
     private static let limit = 16 << 20
-    /// With what a checkpoint and a merge may take beyond the limit.
+    /// Including what a checkpoint and a merge may take above the limit.
     private static let most = DiskMarks(limit: limit, checkpointBytes: 64 << 20, hasJournal: true).peakBytes
 
     /// Hears of everything that is committed.
@@ -69,7 +69,7 @@ import Testing
         let statistics = try larder.engine().statistics
         #expect(statistics.evicted.read() > 1_500)
         #expect(statistics.evictedBytes.read() > statistics.evicted.read() * 4000)
-        // What was stored last is there.
+        // The last stored entry is there.
         #expect(try has(database, "key:5999"))
         let left = try count(database)
         #expect(left > 1_500 && left < 4_200)
@@ -92,7 +92,7 @@ import Testing
         for key in gone { #expect(try !has(database, key)) }
         let counted = database.counts
         #expect(counted.misses == gone.count)
-        // Of some keys it was forgotten, because others took their places.
+        // The eviction of some keys was forgotten, because others took their places.
         #expect((gone.count / 10 * 9...gone.count).contains(counted.missesEvicted))
         func misses(_ keys: [String]) throws -> Int {
             let before = database.counts.missesEvicted
@@ -100,7 +100,7 @@ import Testing
             return database.counts.missesEvicted - before
         }
         #expect(try misses(["never stored"]) == 0)
-        // What was removed since, or would have ended, is not missed because of the eviction.
+        // Misses of keys that were removed since, or would have expired, are not attributed to the eviction.
         for key in gone[..<100] { try database.remove(key) }
         #expect(try misses(Array(gone[..<100])) == 0)
         #expect(try misses(Array(gone[100..<200])) > 80)
@@ -123,7 +123,7 @@ import Testing
         try engine.withImage(adding: []) { _ in
             let within = disk.measure(nil, [store]).bytes
             #expect(within - before.bytes < 1 << 20, "\(within) of \(before.bytes)")
-            // Tables beside those of the image, which take the place of all others.
+            // Adds tables to those of the image, which replaces all others.
             try fill(database, 0..<100, seed: 2)
             _ = try database.flushedStore()
             try store.compactAll()
@@ -182,13 +182,13 @@ import Testing
     @Test func expiredEntriesAreEvictedFirst() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
-        // Not in the index, because they live longer than a day.
+        // They are not in the index, because they live longer than a day.
         let deadline = database.now() + 2 * 86_400_000
         try fill(database, 0..<1_400, prefix: "short", rule: .own(deadline))
         try fill(database, 0..<1_300, prefix: "long")
         larder.time.advance(milliseconds: 3 * 86_400_000)
         let statistics = try larder.engine().statistics
-        // When LevelDB merges decides when there is no room left.
+        // When LevelDB merges determines when there is no room left.
         for begin in stride(from: 0, to: 2_400, by: 100) where begin < 1_200 || statistics.expiredSwept.read() == 0 {
             try fill(database, begin..<begin + 100, prefix: "new", seed: UInt64(begin))
         }
@@ -280,7 +280,7 @@ import Testing
         #expect(try has(database, "large"))
     }
 
-    /// What belongs to nobody takes all of the room.
+    /// Foreign files take all of the space.
     @Test func foreignFilesThatUseUpTheLimitAreNamed() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
@@ -310,7 +310,8 @@ import Testing
         #expect(errorCode { _ = try snapshot.get(Key("key:1")) } == .invalidated)
     }
 
-    /// A power cut between the eviction and the next checkpoint must not bring back what was removed since.
+    /// A power failure between the eviction and the next checkpoint must not bring back entries that were removed
+    /// since.
     @Test func aRemovedEntryStaysRemoved() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)

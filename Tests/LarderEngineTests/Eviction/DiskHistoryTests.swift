@@ -4,11 +4,12 @@ import Testing
 
 @testable import LarderEngine
 
-/// A random history under a limit of the disk, with all threads at work. The sizes of the files are looked at all the time.
+/// Tests of a random history under a disk limit, with all threads running. The sizes of the files are sampled all the
+/// time.
 @Suite(.timeLimit(.minutes(20))) struct DiskHistoryTests {
     private static let largest = 2 << 20
 
-    /// What is promised, with the longest value once in the journal and once in LevelDB's memory.
+    /// The promised limit, plus the longest value once in the journal and once in LevelDB's memory.
     private static func bound(_ limit: Int) -> Int {
         DiskMarks(limit: limit, checkpointBytes: 64 << 20, hasJournal: true).peakBytes + 2 * largest
     }
@@ -16,7 +17,7 @@ import Testing
     private struct History {
         var random: SeededGenerator
         let purges: Bool
-        /// What the keys were last set to; nil for what was removed.
+        /// The last value of each key; nil for removed ones.
         var model: [String: Int?] = [:]
         var number = 0
 
@@ -72,7 +73,7 @@ import Testing
             model[key] = number
         }
 
-        /// What is there is what was stored last.
+        /// Checks that an entry, if present, has the value that was stored last.
         func check(_ database: Database, _ key: String) throws {
             guard let record = try database.get(Key(key)) else { return }
             let found = record.withPayload { BigEndian.read($0, at: 0) }.map { Int($0) }

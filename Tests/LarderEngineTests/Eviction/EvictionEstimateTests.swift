@@ -23,7 +23,7 @@ import Testing
         #expect(worths == worths.sorted(by: >))
         // One read outweighs all youth.
         #expect(worth(reads: 1, age: 99 * Self.hour) > worth(age: 0))
-        // A clock that was set back makes nothing worth more than what was stored just now.
+        // If the clock was set back, no entry is worth more than one that was stored just now.
         #expect(worth(age: -5 * Self.hour) == worth(age: 0))
     }
 
@@ -44,7 +44,7 @@ import Testing
         #expect(EvictionEstimate.threshold(sample.shuffled(), share: 0.4) == 40)
         #expect(EvictionEstimate.threshold(sample, share: 1) == 100)
         #expect(EvictionEstimate.threshold([], share: 0.5) == 0)
-        // By bytes, not by entries.
+        // The share is of bytes, not of entries.
         #expect(EvictionEstimate.threshold([(1, 900), (2, 100)], share: 0.4) == 1)
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Which databases are asked when there is too much on the disk.
+/// Tests of which databases evict entries when the disk limit is exceeded.
 @Suite struct EvictionRoundsTests {
     /// A snapshot keeps the large one from giving space back.
     @Test func aSmallDatabaseIsNotEvictedInVain() throws {

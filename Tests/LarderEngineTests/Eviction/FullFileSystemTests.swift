@@ -80,7 +80,7 @@ import Testing
         #expect(try larder.engine().statistics.evicted.read() > count / 3)
     }
 
-    /// Others fill the rest of the file system. Nothing of theirs is removed.
+    /// Other programs fill the file system. None of their files is removed.
     @Test func entriesAreEvictedWhenOtherProgramsFillTheDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -91,7 +91,7 @@ import Testing
         let all = try check(database, 0..<half)
         #expect(all > half / 2)
         let store = try #require(database.durableState.store)
-        // As after a merge that found no room.
+        // As after a merge that found no space.
         store.suspend(LarderError(.io, "no space left", operation: "test"))
         disk.fill(leaving: 0)
         try larder.maintain()
@@ -107,7 +107,7 @@ import Testing
         try again.durableState.store?.verify()
     }
 
-    /// What an administrator does when the disk is full.
+    /// The step that an administrator takes when the disk is full.
     @Test func aLowerLimitFreesSpace() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -127,7 +127,7 @@ import Testing
         for number in count..<2 * count { try put(database, number) }
     }
 
-    /// The journal does not take all: what is in LevelDB can be evicted.
+    /// The journal does not take all of it: entries in LevelDB can be evicted.
     @Test func settingALimitFreesSpaceOnAFullDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try TestLarder(below: disk.path) {
@@ -146,7 +146,7 @@ import Testing
         #expect(try larder.engine().statistics.evicted.read() > 0)
     }
 
-    /// A removed table takes nothing away from what was stored later, and brings nothing back from before.
+    /// The removal of a table loses no entry that was stored later, and brings no older one back.
     @Test func removedTablesAreReportedAndNewerValuesStay() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -177,7 +177,7 @@ import Testing
         #expect(try check(try larder.database(), 0..<1500) == left)
     }
 
-    /// What a merge had written when it failed, while no table can be taken away: LevelDB would remove it, but not without room.
+    /// Output of a failed merge, while no table can be removed: LevelDB would remove it, but not without space.
     @Test func tablesOutsideTheManifestAreRemoved() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)

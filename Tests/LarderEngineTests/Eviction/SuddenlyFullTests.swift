@@ -7,7 +7,8 @@ import Testing
 
 /// Others fill the file system from one moment to the next.
 extension FullFileSystemTests {
-    /// Writes, removals and checkpoints go on. Not for ever: after several times all that is left may be in level 0.
+    /// Writes, removals and checkpoints continue. Not forever: after several times, everything that remains may be in
+    /// level 0.
     @Test func noWriteFailsWhenOtherProgramsFillTheDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -31,7 +32,7 @@ extension FullFileSystemTests {
         #expect(try check(try larder.database(), 0..<next) > 0)
     }
 
-    /// What an event loop commits is left to a thread that may make room.
+    /// Writes that an event loop commits are left to a thread that may make room.
     @Test func anEventLoopLeavesEvictionToOtherThreads() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -47,7 +48,7 @@ extension FullFileSystemTests {
         let ticket = try #require(
             try database.run(request) { update in bytes.withUnsafeBytes { update.put(0, payload: $0) } })
         let pipeline = try larder.engine().pipeline
-        // As the loop at the end of a turn.
+        // As an event loop does at the end of a turn.
         pipeline.commitNow()
         try pipeline.wait(for: ticket)
         #expect(try database.get(Key("key:1000")) != nil)
@@ -64,7 +65,7 @@ extension FullFileSystemTests {
         let database = try larder.database("0")
         for number in 0..<4 { try put(database, number) }
         try larder.engine().save()
-        // What is newer in memory is not evicted.
+        // Entries that are newer in memory are not evicted.
         for number in 0..<4 { try put(database, number) }
         disk.fill(leaving: 0)
         let engine = try larder.engine()
@@ -78,7 +79,7 @@ extension FullFileSystemTests {
             steps += 1
         }
         #expect(steps < 500)
-        // Writes end, too, and reads go on.
+        // Writes fail at some point as well, and reads continue.
         for number in 4..<40 { _ = errorCode { try put(database, number) } }
         #expect(try check(outbox, 0..<700) == 700)
     }
@@ -138,7 +139,8 @@ extension FullFileSystemTests {
         #expect(try larder.engine().statistics.commitFailures.read() == 0)
     }
 
-    /// Where little is left the error says why, reads go on, and everything goes on when there is room again.
+    /// If little space is left, the error gives the reason, reads continue, and everything continues when there is
+    /// space again.
     @Test func theErrorReportsThatTheFileSystemIsFull() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -175,14 +177,14 @@ extension FullFileSystemTests {
         #expect(FileSystem.space(path) >= 1 << 20)
         #expect(engine.diskBytes > 1 << 20)
         let budget = engine.context.larder.disk
-        // Whoever may have its room gets it, and it is made again when there is some.
+        // The reserve is released when space is needed, and created again when there is some.
         disk.fill(leaving: 0)
         #expect(budget.relieve(4096, takesReserve: true))
         #expect(!FileSystem.exists(path))
         try Files.remove(disk.filler)
         try larder.maintain()
         #expect(FileSystem.exists(path))
-        // Without a limit nothing is held.
+        // Without a limit there is no reserve.
         engine.changeDiskLimit(to: nil)
         try larder.maintain()
         #expect(!FileSystem.exists(path))

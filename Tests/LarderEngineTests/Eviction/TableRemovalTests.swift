@@ -59,7 +59,7 @@ import Testing
         #expect(try larder.database().contents() == ["k0": "again"])
     }
 
-    /// A salvage writes the format record and entries one behind the other.
+    /// A salvage writes the format record and the entries one after the other.
     @Test func allTablesOfASalvagedDatabaseAreRemoved() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
@@ -75,7 +75,7 @@ import Testing
         #expect(try database.contents().isEmpty)
     }
 
-    /// What could not be written again is found in the entries.
+    /// Index keys that could not be written again are found from the entries.
     @Test func theSweepCompletesAnIncompleteIndex() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)

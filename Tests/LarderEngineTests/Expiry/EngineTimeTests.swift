@@ -41,7 +41,7 @@ import Testing
         #expect(time.offsetMilliseconds == 0)
     }
 
-    /// Within a millisecond one look at the monotonic clock is enough; one at the wall clock is always needed.
+    /// Within a millisecond one reading of the monotonic clock is enough; one of the wall clock is always needed.
     @Test func theMonotonicClockIsReadOncePerMillisecond() {
         let source = CountingTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
@@ -51,7 +51,7 @@ import Testing
         source.clock.advance(milliseconds: 1)
         #expect(time.now() == start + 1)
         #expect(source.asked == before + 1)
-        // A clock that was set back is looked at every time, and cannot hide behind the highest time it reached.
+        // A clock that was set back is noticed with every reading, even if it has not yet reached its previous maximum.
         source.clock.stepWall(milliseconds: -10)
         source.clock.advance(milliseconds: 3)
         for _ in 0..<3 { #expect(time.now() == start + 4) }
@@ -59,7 +59,7 @@ import Testing
         #expect(time.now() == start + 11)
     }
 
-    /// Nobody asks until the clock shows the very time again at which it was set back.
+    /// The time is not read until the clock shows exactly the time at which it was set back.
     @Test func aClockThatWasSetBackIsDetected() {
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
@@ -76,7 +76,7 @@ import Testing
         #expect(time.now() == 0)
         source.stepWall(milliseconds: EngineTime.latestMilliseconds + 100)
         #expect(time.now() == EngineTime.latestMilliseconds)
-        // Does not stand still there.
+        // The time does not stand still there.
         source.advance(milliseconds: 1000)
         #expect(time.now() == EngineTime.latestMilliseconds + 1000)
         time.goOn(from: .max)
@@ -132,7 +132,7 @@ import Testing
     }
 }
 
-/// Counts how often the monotonic clock is asked.
+/// Counts the readings of the monotonic clock.
 private final class CountingTimeSource: TimeSource {
     let clock: ManualTimeSource
     private let count = Guarded(0)

@@ -6,7 +6,7 @@ import Testing
 
 /// The numbers of entries by state, over all ways in which LevelDB and memory can share them.
 @Suite struct EntryNumbersTests {
-    /// What a plain look at all entries gives.
+    /// Returns the numbers that a plain scan of all entries gives.
     private func expected(_ database: Database) throws -> EntryNumbers {
         var numbers = EntryNumbers()
         guard let cursor = try database.cursor(EnumerationOptions(includeExpired: true)) else { return numbers }

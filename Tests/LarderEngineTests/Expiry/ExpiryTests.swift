@@ -3,9 +3,9 @@ import Testing
 
 @testable import LarderEngine
 
-/// An expired entry is never handed out, whichever way it is asked for.
+/// Tests that no kind of read returns an expired entry.
 @Suite struct ExpiryTests {
-    /// What each way of reading says of a key: whether it is there.
+    /// Returns, for each kind of read, whether it finds the key.
     private func waysThatShow(_ key: String, in database: Database, _ snapshot: Snapshot) throws -> [String] {
         var ways: [String] = []
         if try database.value(key) != nil { ways.append("get") }

@@ -30,7 +30,7 @@ import Testing
         #expect(FreshnessRules(policy: one).freshness(governed, now: stored + 1) == .gone)
     }
 
-    /// What is stamped later than the present is judged as all else: nothing that was acknowledged is hidden.
+    /// An entry with a timestamp in the future is judged like all others: no acknowledged entry is hidden.
     @Test func aTimestampInTheFutureHidesNothing() {
         let rules = FreshnessRules(policy: .highest)
         for ahead in [1, 60_001, 315_360_000_000 as Int64] {
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// Whatever the policy is changed to, however often: what was once expired is never fresh again.
+    /// However often the policy changes, an entry that was once expired is never fresh again.
     @Test func aChangeOfPolicyNeverRevives() throws {
         var random = SeededGenerator(seed: testSeed())
         let short = try #require(UpdatePolicy.every(milliseconds: 3))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Grace: for how long an entry is kept, stale, behind its deadline.
+/// Tests of grace: how long an entry is kept, stale, after its deadline.
 @Suite struct GraceTests {
     private let stored: Int64 = 1_700_000_000_000
 
@@ -21,13 +21,13 @@ import Testing
             #expect(rules.freshness(header, now: end) == .gone)
         }
         #expect(rules.freshness(RecordHeader(storedAt: stored, rule: .ownNever), now: .max) == .fresh)
-        // No sum overflows, whatever a disk says.
+        // No sum overflows, whatever values are on the disk.
         rules.grace = UpdatePolicy.longestMilliseconds
         let far = RecordHeader(storedAt: stored, rule: .own(.max - 1), grace: UpdatePolicy.longestMilliseconds)
         #expect(rules.freshness(far, now: .max - 1) == .stale)
     }
 
-    /// Whatever was gone stays gone under any later policy with the same grace.
+    /// An expired entry stays expired under any later policy with the same grace.
     @Test func aPolicyChangeNeverRevivesExpiredEntries() {
         var random = SeededGenerator(seed: testSeed())
         let policies: [UpdatePolicy] = [.highest, .high, .middle, .never]
@@ -118,7 +118,7 @@ import Testing
         #expect(deadlines.allSatisfy { (now + 3_240_000...now + 3_600_000).contains($0) })
         #expect(Set(deadlines).count > 900)
         #expect((deadlines.max() ?? 0) - (deadlines.min() ?? 0) > 300_000)
-        // Whoever names a deadline gets that deadline.
+        // An entry with its own deadline gets exactly that deadline.
         try database.put("own", "v", rule: .own(now + 5000))
         #expect(try database.get(Key("own"))?.header.rule == .own(now + 5000))
     }

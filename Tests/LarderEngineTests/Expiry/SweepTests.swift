@@ -38,7 +38,7 @@ import Testing
         larder.time.advance(milliseconds: 61_024)
         for step in 1...3 {
             #expect(engine.maintain())
-            // One step along the index, and one of the scan for what is not indexed.
+            // One step of the index, and one of the scan for entries that are not indexed.
             let swept = engine.statistics.expiredSwept.read()
             #expect(swept > 0 && swept <= 2 * step * Sweeper.recordsPerStep)
             #expect(try database.count(includingExpired: true) == count - swept)
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func staleIndexKeysAreDroppedAndFreshEntriesStay() throws {
-        // Without memory nobody knows which index keys there are, so that those of before stay behind.
+        // Without memory it is unknown which index keys exist, so that the previous ones remain.
         let larder = try TestLarder { $0.memoryBytes = 0 }
         let database = try larder.database(policy: .high)
         let now = larder.time.wallMilliseconds()
@@ -92,7 +92,7 @@ import Testing
         #expect(most <= 2 * 130)
     }
 
-    /// Where memory knows which index key there is, it goes with what it belonged to.
+    /// If memory knows which index key exists, it is removed with its entry.
     @Test func knownOverwritesAndRemovalsRemoveTheirIndexKeys() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .middle)
@@ -148,7 +148,7 @@ import Testing
         #expect(try store.rawKeys().allSatisfy { $0.first == KeyKind.metadata })
     }
 
-    /// Under "never" nothing would ever come by to drop an index key, so that none is made.
+    /// Under "never", index keys would never be removed, so none is created.
     @Test func keysUnderNeverLeaveNoIndexAndAreFoundWhenThePolicyChanges() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
@@ -204,7 +204,7 @@ import Testing
 
     /// One record that cannot be read does not stop the sweep of the others.
     @Test func anUnreadableRecordDoesNotStopTheSweep() throws {
-        // Without the memory tier, which would not notice what is done to the files.
+        // Without the memory tier, which would not notice changes of the files.
         let larder = try TestLarder { $0.memoryBytes = 0 }
         let database = try larder.database(policy: .high)
         for name in ["a", "b", "c"] { try database.put(name, "v") }
@@ -236,7 +236,7 @@ import Testing
         #expect(try database.rawKeys().count == 1)
     }
 
-    /// What expires before a checkpoint has written it never reaches LevelDB, and nothing older comes back.
+    /// An entry that expires before a checkpoint has written it never reaches LevelDB, and no older one comes back.
     @Test func entriesThatExpireInMemoryAreNotWrittenToLevelDB() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
@@ -252,7 +252,7 @@ import Testing
         #expect(try larder.database().contents() == [:])
     }
 
-    /// What lives for a day or longer has no index key, and is found all the same.
+    /// Entries that live for a day or longer have no index key, and are found anyway.
     @Test func longLivedEntriesAreSweptWithoutAnIndex() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .lowest)
@@ -306,7 +306,7 @@ import Testing
     }
 }
 
-/// What the sweep deletes the disk gets back.
+/// Tests that the disk space of swept entries is reclaimed.
 @Suite struct CompactionTests {
     private func filled(_ configure: (inout EngineOptions) -> Void) throws -> TestLarder {
         let larder = try TestLarder {
@@ -349,7 +349,7 @@ import Testing
         #expect(try database.count(includingExpired: true) == 1500)
     }
 
-    /// The same for what was deleted, at rest and after a restart.
+    /// The same for removed entries, when idle and after a restart.
     @Test(arguments: [false, true], [false, true])
     func deletedSpaceIsReturnedToTheDisk(byPrefix: Bool, restarts: Bool) throws {
         let larder = try TestLarder {
@@ -378,7 +378,7 @@ import Testing
         #expect(try larder.engine().statistics.compactions.read() == compactions)
     }
 
-    /// After a restart nobody may use some of the databases.
+    /// After a restart some databases may never be used.
     @Test func spaceOfUnopenedDatabasesIsReturnedToTheDisk() throws {
         let larder = try TestLarder {
             $0.compression = false

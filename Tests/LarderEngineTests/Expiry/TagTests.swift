@@ -58,7 +58,8 @@ import Testing
         }
     }
 
-    /// A reader may have looked at the clock before a later purge, which must not make fresh what an earlier one has ended.
+    /// A reader may have read the clock before a later purge, which must not make an entry fresh that an earlier purge
+    /// has ended.
     @Test func softPurgedEntriesAreNeverFresh() throws {
         let hash = Array("x".utf8).withUnsafeBytes { TagPurges.hash($0) }
         let purges = TagPurges().adding([hash], 50, softAt: 2_000).adding([hash], 60, softAt: 3_000)
@@ -152,8 +153,8 @@ import Testing
         }
     }
 
-    /// The mark of the larder's time is up to a second old when the power fails, and the clock may be set back then. The
-    /// journal's record of the purge says how late it was.
+    /// The recorded mark of the larder's time is up to a second old when the power fails, and the clock may be set back
+    /// then. The purge's record in the journal has its time.
     @Test func aSoftPurgeHoldsAfterTheClockWasSetBack() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -235,7 +236,7 @@ import Testing
         String(Array(tag.utf8).withUnsafeBytes { TagPurges.hash($0) }, radix: 16)
     }
 
-    /// A bit flip is noticed, or has every line all the same. A cut is noticed, or leaves the lines before it.
+    /// A flipped bit is noticed, or changes no line. A truncation is noticed, or leaves the lines before it.
     @Test func noLineOfADamagedTagsFileIsMissedOrMadeUp() throws {
         let all: [TagsFile.Line] = [
             .hard(tag: 0xAF63_DC4C_8601_EC8C, sequence: 42), .soft(tag: 7, sequence: 43, at: 1_700_000_000_000),

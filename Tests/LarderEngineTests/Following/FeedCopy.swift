@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// A copy of a database that knows only what it was told.
+/// A copy of a database that is built only from the feed of changes.
 struct FeedCopy {
     struct Entry: Equatable {
         var value: String
@@ -23,7 +23,7 @@ struct FeedCopy {
         options.prefix = prefix
         (options.count, options.bytes) = (count, bytes)
         let step = try database.changes(since: position, options)
-        // It is what a client gives back.
+        // The form in which a client returns it.
         let text = step.position.description
         position = try #require(FeedPosition(text))
         #expect(position == step.position, "\(text)")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// A feed goes on over the end of a process, and begins with a full pass where that cannot be right.
+/// Tests that a feed continues after a restart, and begins with a full pass where it cannot continue.
 @Suite struct FeedRestartTests {
     /// - Returns: how many full passes that took.
     @discardableResult
@@ -40,7 +40,7 @@ import Testing
         try larder.database().remove("b")
         larder.close()
         #expect(try follow(&copy, larder) == 0)
-        // What changes before anybody reads is told as well.
+        // Changes before the first read are reported as well.
         try larder.database().put("d", "3")
         larder.close()
         try larder.database().put("e", "4")
@@ -89,7 +89,7 @@ import Testing
                     copies[index].fresh(database.now()) == expected, "seed \(seed), number \(number), copy \(index)")
             }
         }
-        // Deleted databases, and what an exchange or a lost window takes, begin with one.
+        // The feeds of deleted databases, and after an exchange or a lost window, begin with a full pass.
         if round % 2 == 0 { #expect(copies[0].passes < kills, "\(copies[0].passes) passes, \(kills) kills") }
     }
 
@@ -104,12 +104,12 @@ import Testing
         // Closed before, nothing can be lost.
         larder.close { $0.machineStart = "two" }
         #expect(try follow(&copy, larder) == 0)
-        // Of a machine that does not say nothing is believed.
+        // If the time of the machine's start is unknown, the position is not trusted.
         let unknown = try larder.crashCopy { $0.machineStart = nil }
         #expect(try follow(&copy, unknown) == 1)
     }
 
-    /// A change that a follower was told, and that the source has lost: the journal lacks its end.
+    /// A change that was reported to a follower and then lost by the source: the end of the journal is missing.
     @Test func aFollowerNoticesLostChanges() throws {
         let (larder, first) = try followed()
         var copy = first
@@ -140,7 +140,7 @@ import Testing
             #expect(try follow(&copy, larder) == 1)
         }
         larder.close()
-        // Nor of a feed that this one goes on from.
+        // Nor the position of a feed from which this one continues.
         var copy = first
         copy.position = FeedPosition(feed: feed, ChangePlace(place.sequence, place.step + 1))
         #expect(try follow(&copy, larder) == 1)
@@ -188,8 +188,8 @@ import Testing
             bytes[offset] ^= 0x10
             try FileSystem.writeFile(path, bytes)
             var other = copy
-            // A damaged end is taken for one that a killed process has not finished: then there is no pass, and the copy
-            // must be right only where nothing is missing.
+            // A damaged end looks like one that a killed process has not finished: then there is no full pass, and the
+            // copy must be right only if nothing is missing.
             let database = try damaged.database(policy: .high)
             while try !other.step(database) {}
             passes.insert(other.passes - copy.passes)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Who applies the steps of a database's changes has what the database has.
+/// Tests that a follower that applies all changes of a database has the same contents.
 @Suite struct FeedTests {
     @Test(arguments: 0..<12) func aFollowersCopyIsEqual(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
@@ -38,7 +38,7 @@ import Testing
             }
         }
         #expect(copies.allSatisfy { $0.passes > 0 })
-        // Only what was forgotten, or began anew, is read again.
+        // Only forgotten changes, or those of a new start, need a full pass.
         if round % 3 == 2 { #expect(copies[0].passes < 60, "\(copies[0].passes)") }
     }
 
@@ -109,7 +109,7 @@ import Testing
         database.stopWaiting(waiter)
         try database.put("a", "v")
         #expect(woken.all == [1])
-        // A purge is everybody's.
+        // A purge concerns all followers.
         #expect(log.wait(waiter, in: database, feed: feed, behind: try #require(log.end(of: database)).end))
         _ = try database.purge()
         #expect(woken.all == [1, 1])

@@ -15,7 +15,7 @@ import Testing
         #expect(CRC32C.checksum([]) == 0)
     }
 
-    /// The processor's instruction, the table, and the bytes in pieces agree, whatever the length and the alignment.
+    /// The processor's instruction, the table, and the computation in pieces agree, for all lengths and alignments.
     @Test func allWaysAgree() {
         var random = SeededGenerator(seed: testSeed())
         let bytes = random.bytes(count: 5000)
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    /// Of two parts, whatever their lengths.
+    /// Two parts of any length.
     @Test func checksumsOfPartsCombine() {
         var random = SeededGenerator(seed: testSeed())
         let bytes = random.bytes(count: 70_000)

@@ -5,14 +5,14 @@ import Testing
 
 @testable import LarderEngine
 
-/// Databases that earlier versions wrote stay readable. A directory in `Golden` is never made anew: a change of the
-/// format gets a new one, and this file a new test.
+/// Tests that databases of earlier versions stay readable. A directory in `Golden` is never generated again: a change
+/// of the format gets a new directory, and this file a new test.
 @Suite struct GoldenTests {
     private static let start: Int64 = 1_700_000_000_000
 
     static let directory = PackageRoot.path + "/Tests/LarderEngineTests/Golden"
 
-    /// What stands in `Golden/format-1/books`, whose policy is "low".
+    /// The content of `Golden/format-1/books`, whose policy is "low".
     private static let books: [(key: [UInt8], payload: [UInt8], header: RecordHeader)] = [
         ([], Array("the empty key".utf8), RecordHeader(storedAt: start)),
         ([0, 0xFF, 0x0A], [0, 1, 2, 0xFF], RecordHeader(storedAt: start)),
@@ -78,7 +78,7 @@ import Testing
         #expect(try larder.database("0").contents() == ["a": "1"])
     }
 
-    /// What the daemon of 0.1.0 left at a SIGKILL: purges of tags in a file TAGS, and a journal.
+    /// The files that the daemon of 0.1.0 left after a SIGKILL: purges of tags in a file TAGS, and a journal.
     @Test func tagPurgesOf010AreMigrated() throws {
         let larder = try TestLarder()
         try Files.copy(Self.directory + "/release-0.1.0", to: larder.path)
@@ -134,7 +134,7 @@ import Testing
         try other.put("b", "2")
         try other.setPolicy(try #require(.every(milliseconds: 90_500)))
         larder.close()
-        // What LevelDB writes for people, and locks, are no part of the format.
+        // LevelDB's text log and lock files are not part of the format.
         func copy(_ from: String, _ to: String) throws {
             try FileSystem.makeDirectories(to)
             for name in try FileSystem.list(from) where !["LOCK", "LOG", "LOG.old"].contains(name) {

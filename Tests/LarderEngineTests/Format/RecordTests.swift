@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// The record header: what is written is read back, and nothing that stands on a disk makes it trap.
+/// Tests of the record header: it is read back as it was written, and no bytes on a disk make reading trap.
 @Suite struct RecordTests {
     private func parse(_ bytes: [UInt8]) -> Result<RecordHeader, RecordHeader.Defect> {
         bytes.withUnsafeBytes { bytes in
@@ -104,7 +104,7 @@ import Testing
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<20_000 {
             var bytes = random.bytes(count: Int.random(in: 0...40, using: &random))
-            // Mostly with a head that lets the rest be read.
+            // Mostly with a valid beginning, so that the remaining bytes are read.
             if bytes.count > 3, !random.oneIn(4) {
                 bytes.replaceSubrange(0..<4, with: [1 + bytes[0] % 2, bytes[1] % 8, bytes[2], 0])
             }

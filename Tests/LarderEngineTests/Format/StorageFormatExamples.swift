@@ -1,7 +1,7 @@
 @testable import LarderEngine
 
-/// The worked examples of docs/StorageFormat.md: what stands there, and what the engine makes. One test compares the
-/// two with each other, another the page with this file.
+/// The worked examples of docs/StorageFormat.md, with the bytes that the engine writes. One test compares the two,
+/// another compares the page with this file.
 enum StorageFormatExamples {
     struct Example {
         /// The name in the page: ` ```hex name `.

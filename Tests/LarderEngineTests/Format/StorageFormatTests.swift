@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// docs/StorageFormat.md says what the engine does.
+/// Tests that docs/StorageFormat.md describes what the engine writes.
 @Suite struct StorageFormatTests {
     @Test func theEngineWritesTheDocumentedExamples() throws {
         for example in StorageFormatExamples.all {
@@ -21,7 +21,7 @@ import Testing
     @Test func thePageShowsTheExamples() throws {
         let blocks = try Self.blocks(ofKind: "hex")
         for example in StorageFormatExamples.all {
-            // What follows a semicolon explains.
+            // The text after a semicolon is an explanation.
             let hex = try #require(blocks[example.name], "\(example.name) is not in the page")
                 .map { $0.prefix { $0 != ";" } }.joined(separator: "\n")
             #expect(StorageFormatExamples.bytes(hex) == example.made, "\(example.name)")
@@ -73,7 +73,7 @@ import Testing
         #expect(EpochMetadata.formatVersion == 1)
     }
 
-    /// What really stands in a database is of the kinds that the page lists, and of no other.
+    /// The keys in a database are of the kinds that the page lists, and of no other.
     @Test func aDatabaseHasOnlyTheDocumentedKeys() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .middle)
@@ -89,7 +89,7 @@ import Testing
         #expect(try Files.read(larder.path + "/LOCK").starts(with: "pid ".utf8))
     }
 
-    /// What lives a day or longer has no index key, whatever gives it its deadline.
+    /// An entry that lives for a day or longer has no index key, whatever sets its deadline.
     @Test func longLivedEntriesHaveNoIndexKey() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .low)
@@ -102,8 +102,8 @@ import Testing
         #expect(entries.last?.key.last == UInt8(ascii: "c"))
     }
 
-    /// The larder's own directory has what the page lists: the journal while something is only there, nothing in it
-    /// after a clean end.
+    /// The larder's own directory has the files that the page lists: a journal while data is only there, and an empty
+    /// one after a clean shutdown.
     @Test func theJournalIsEmptyAfterACleanEnd() throws {
         let larder = try TestLarder()
         try larder.database(policy: .middle).put("a", "1")

@@ -4,10 +4,10 @@ import LarderTestSupport
 @testable import LarderEngine
 
 extension TestLarder {
-    /// A larder with the files as they stand: what the next process finds when this one gets SIGKILL now.
+    /// Returns a larder with a copy of the current files: what the next process finds if this one gets SIGKILL now.
     ///
-    /// Nothing may be written meanwhile; LevelDB may still merge and remove files in the background, and then the files
-    /// are copied again. Goes with this one's directory.
+    /// No writes may run meanwhile; LevelDB may still merge and remove files in the background, and then the files are
+    /// copied again. The copy is removed with this larder's directory.
     func crashCopy(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
         let parent = self.parent + "/crash-\(try FileSystem.list(self.parent).count)"
         while true {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// What a crash at any point leaves behind: the states of the directory are made by hand.
+/// Tests of what a crash at any point leaves: the tests create these states of the directory.
 @Suite struct CrashTests {
     private func larder() throws -> TestLarder {
         let larder = try TestLarder()
@@ -79,7 +79,7 @@ import Testing
             Set(names) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "Photos", "README", "books", "notes.txt"])
     }
 
-    /// What was committed without sync is in the operating system: the files as they stand hold it.
+    /// Data that was committed without sync is in the operating system: the current files contain it.
     @Test func acknowledgedWritesAreInTheFiles() throws {
         let larder = try TestLarder()
         let database = try larder.database()

@@ -1,6 +1,6 @@
 @testable import LarderEngine
 
-/// What a database should hold, in the simplest form that can be right.
+/// The expected contents of a database, in the simplest form.
 struct Model {
     struct Entry: Equatable {
         var value: String
@@ -11,7 +11,7 @@ struct Model {
         var mayBeSwept = false
     }
 
-    /// What a read may say of a key.
+    /// The possible results of reading a key.
     enum Expectation: Equatable {
         case absent
         case present(String)
@@ -22,10 +22,10 @@ struct Model {
     var policy: UpdatePolicy
     var deadBefore: Int64 = 0
     var entries: [String: Entry] = [:]
-    /// Keys whose entry went with a purge of a tag: until the sweep it is stored, and nobody sees it.
+    /// Keys whose entry was ended by a purge of a tag: it is stored until the sweep, but is not visible.
     var purged: Set<String> = []
 
-    /// The semantics once more, from DESIGN and not from the engine.
+    /// The semantics as the design describes them, independent of the engine's code.
     func isExpired(_ entry: Entry, _ now: Int64) -> Bool {
         if isFromTheFuture(entry, now) { return false }
         switch entry.rule {

@@ -31,7 +31,7 @@ extension ModelRun {
     func compare(_ name: String) throws {
         let database = try database(name)
         note("compare \(name)")
-        // What has expired in memory goes when it is to be written for an enumeration.
+        // An entry that has expired in memory is removed when it is to be written for an enumeration.
         noteSweep()
         guard let model = models[name] else { return }
         let now = try now()
@@ -73,7 +73,8 @@ extension ModelRun {
         guard names == models.keys.sorted() else { throw fail("databases \(names), not \(models.keys.sorted())") }
     }
 
-    /// Every record in LevelDB that can expire has its index key, where the database does not say otherwise.
+    /// Checks that each record in LevelDB that can expire has its index key, unless the database is configured
+    /// otherwise.
     func checkIndex() throws {
         note("check the index")
         for name in models.keys.sorted() {
@@ -110,7 +111,7 @@ extension ModelRun {
         guard problems.isEmpty else { throw fail("the check \(when) says \(problems.map(\.text))") }
     }
 
-    /// Long after the end of every life the sweep has left nothing but what never expires.
+    /// Checks that the sweep has left only entries that never expire, long after all deadlines.
     func checkThatNothingIsLeft() throws {
         for name in models.keys.sorted() { try database(name).setPolicy(.highest) }
         for _ in 0..<2 {
@@ -130,7 +131,7 @@ extension ModelRun {
             guard Set(records).isSuperset(of: least), Set(records).isSubset(of: Set(left.keys)) else {
                 throw fail("the sweep left \(records) in \(name), not \(left.keys.sorted())")
             }
-            // An index key of a time that has come is gone, whoever made it stale.
+            // An index key whose time has come is removed, whatever made it stale.
             let now = try now()
             let index = raw.filter { [KeyKind.ownDeadline, KeyKind.governed].contains($0[0]) }
             let due = index.filter { key in key.withUnsafeBytes { ExpiryIndex.parse($0)?.bucket ?? 0 } <= now }

@@ -4,7 +4,7 @@ import LarderTestSupport
 
 /// One random history, played to the engine and to the model.
 final class ModelRun {
-    /// What did not agree.
+    /// A difference between the model and the engine.
     struct Mismatch: Error, CustomStringConvertible {
         let description: String
     }
@@ -27,9 +27,9 @@ final class ModelRun {
     var models: [String: Model] = [:]
     private var views: [View] = []
     private var counter = 0
-    /// What nobody has waited for yet.
+    /// Commits that have not been waited for yet.
     private var unsettled: [CommitTicket] = []
-    /// What was done, for the report of a mismatch.
+    /// The operations so far, for the report of a mismatch.
     private(set) var trail: [String] = []
 
     init(seed: UInt64) throws {
@@ -39,7 +39,7 @@ final class ModelRun {
             options.writeBufferBytes = random.oneIn(2) ? 64 << 10 : 4 << 20
             options.bloomBitsPerKey = random.oneIn(2) ? 0 : 10
             options.compression = random.oneIn(2)
-            // Without a memory tier, with one that evicts all the time, with an ample one.
+            // Without a memory tier, with one that evicts all the time, or with a large one.
             options.memoryBytes = [0, 20_000, 16 << 20].randomElement(using: &random) ?? 0
             options.durability = Durability.allCases.randomElement(using: &random) ?? .os
             // Checkpoints and new segments of the journal now and then, or all the time.
@@ -106,7 +106,7 @@ final class ModelRun {
     private func value() -> String {
         counter += 1
         var length = random.oneIn(20) ? 5000 : Int.random(in: 0..<200, using: &random)
-        // From 4 MiB on values are written ahead and settled otherwise.
+        // Values of 4 MiB or more are written ahead and committed in another way.
         if random.oneIn(1500) { length = 4 << 20 }
         return "\(counter)" + String(repeating: "x", count: length)
     }
@@ -173,10 +173,10 @@ final class ModelRun {
         let (source, target) = (try database(name), try database(name == "a" ? "b" : "a"))
         let (key, now) = (key(), try now())
         guard let entry = models[name]?.entries[key], let rules = models[target.name] else { return }
-        // Where either is unsure, what the copy does is unsure too.
+        // If either is unknown, the result of the copy is unknown too.
         if entry.mayBeSwept || rules.isFromTheFuture(entry, now) { return }
         note("copy \(name) \(key) at \(now)")
-        // Without an entry there is nothing to wait for, and the last unit may be one that was told to fail.
+        // Without an entry there is no commit to wait for, and the last unit may be one that was made to fail.
         var isCopied = false
         let ticket = try larder.engine().change(key, in: source, and: target) { update, other in
             guard let record = update.current(0) else { return }
@@ -208,7 +208,7 @@ final class ModelRun {
         for index in views.indices where views[index].name == name { views[index].model.purge(tags: Set(tags)) }
     }
 
-    /// Several writes that nobody waits for, with reads between.
+    /// Makes several writes without waiting for them, with reads between.
     private func putUnsettled(_ name: String) throws {
         let database = try database(name)
         let now = try now()
@@ -272,7 +272,7 @@ final class ModelRun {
         }
         for (index, key) in keys.enumerated() {
             try check(first[index], expected[index], "batch on \(key) in \(name)")
-            // What was unsure is known now, by the first look that the batch had.
+            // The first read of the batch has decided whether an uncertain entry exists.
             if case .unsure = expected[index], !keys[..<index].contains(key) {
                 if first[index] == nil { model.entries[key] = nil } else { model.entries[key]?.mayBeSwept = false }
             }
@@ -302,7 +302,7 @@ final class ModelRun {
         if other != database.policy, errorCode({ try database.setPolicy(other) }) != .commitFailed {
             throw fail("a failing change of policy did not fail")
         }
-        // What is purged already has nothing that could fail.
+        // A database that is already purged has nothing that could fail.
         let expected: LarderError.Code? = database.ticketIfEmpty == nil ? .commitFailed : nil
         guard errorCode({ _ = try database.purge(counting: false) }) == expected else {
             throw fail("a failing purge did not fail")
@@ -313,7 +313,7 @@ final class ModelRun {
     /// As after a write that LevelDB refused.
     private func suspendAndRecover(_ name: String) throws {
         let database = try database(name)
-        // What has no files cannot have refused a write.
+        // A store without files cannot have refused a write.
         if let store = database.durableState.store, !store.isMade { return }
         note("suspend \(name)")
         try settle()
@@ -363,7 +363,8 @@ final class ModelRun {
         guard (sure...matching.count + unseen).contains(removed) else {
             throw fail("purge of prefix \(prefix) removed \(removed) of \(matching.count)")
         }
-        // What a sweep may have taken before may come back from the journal, expired as it is, as at ``purgeExpired(_:)``.
+        // An entry that a sweep may have removed may come back from the journal, still expired, as in
+        // ``purgeExpired(_:)``.
         for (key, entry) in matching where !entry.mayBeSwept { models[name]?.entries[key] = nil }
     }
 
@@ -372,8 +373,8 @@ final class ModelRun {
         note("purge \(name) expired")
         noteSweep()
         _ = try database.purgeExpired()
-        // What expired before it was in LevelDB may come back from the journal, expired as it is: it counts, and nothing
-        // else shows it.
+        // An entry that expired before it was in LevelDB may come back from the journal, still expired: it counts, and
+        // is not visible otherwise.
     }
 
     private func delete(_ name: String) throws {
@@ -433,8 +434,8 @@ final class ModelRun {
     private func passTime() throws {
         if random.oneIn(5) {
             let step = random.oneIn(2) ? span() : -span()
-            // Time that passed is noticed before: set back by just as much, the wall clock would show the very millisecond
-            // that was handed out last, and stand there, as no real one does.
+            // The engine must notice the elapsed time first: set back by exactly as much, the wall clock would show the
+            // millisecond that was returned last, and stand still there, as no real clock does.
             _ = try now()
             note("wall clock \(step)")
             larder.time.stepWall(milliseconds: step)

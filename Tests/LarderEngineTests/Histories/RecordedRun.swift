@@ -2,18 +2,18 @@ import LarderTestSupport
 
 @testable import LarderEngine
 
-/// A random run of an engine, one acknowledged commit unit after the other, with all states it went through.
+/// A random run of an engine, one acknowledged commit unit after the other, with all states in between.
 ///
-/// What the journal has after a crash must be one of those states: the same for all databases, except for what has reached
-/// the disk by another way. A database cannot fall back behind its last change as a whole (a purge, a policy, its
-/// creation).
+/// The contents of the journal after a crash must be one of those states: the same for all databases, except for data
+/// that has reached the disk in another way. A database cannot go back to before its last change as a whole (a purge, a
+/// policy, its creation).
 final class RecordedRun {
     typealias Entries = [String: Model.Entry]
 
     static let names = ["a", "b", "c"]
     let larder: TestLarder
     var random: SeededGenerator
-    /// After how many commit units the recorded run stands.
+    /// The number of commit units so far.
     private(set) var unit = 0
     /// The entries of all databases after each unit; the first is that of the empty larder.
     private(set) var states: [[String: Entries]] = [[:]]
@@ -141,7 +141,7 @@ final class RecordedRun {
         wholeChanges[name] = unit
     }
 
-    // MARK: What there has to be
+    // MARK: Expected contents
 
     private func visible(_ entries: Entries?, _ name: String, _ now: Int64) -> [String: String] {
         guard let entries, let model = models[name] else { return [:] }
@@ -161,16 +161,16 @@ final class RecordedRun {
         ModelRun.Mismatch(description: "\(what): found \(found), expected \(expected)")
     }
 
-    /// What is wrong with a larder that was left by a crash at the end; nil when it is as acknowledged.
+    /// Returns what is wrong with a larder after a crash at the end of the run; nil if all acknowledged data is there.
     func defectOfEnd(_ crashCopy: TestLarder) throws -> String? {
         try defect(crashCopy, from: unit)
     }
 
-    /// What is wrong with a larder whose journal was cut or damaged; nil when all databases are in the state after one and the
-    /// same unit, those that were salvaged as far as they have any of it.
+    /// Returns what is wrong with a larder whose journal was truncated or damaged; nil if all databases are in the
+    /// state after one and the same unit. Salvaged databases may have only a part of that state.
     /// - Parameters:
-    ///   - first: no earlier one.
-    ///   - together: false when each database may be in the state after a unit of its own.
+    ///   - first: the earliest possible unit.
+    ///   - together: false if each database may be in the state after a different unit.
     func defect(_ crashCopy: TestLarder, from first: Int = 0, together: Bool = true) throws -> String? {
         let engine = try crashCopy.engine()
         let now = engine.now()
@@ -178,7 +178,7 @@ final class RecordedRun {
         for name in Self.names where models[name] != nil {
             found[name] = try engine.database(name).contents()
         }
-        // Of what was salvaged only what the journal has is there.
+        // Of salvaged databases, only what the journal has is there.
         let salvaged = Set(found.keys.filter { name in crashCopy.setAside.contains { $0.hasSuffix("-" + name) } })
         func isState(_ number: Int, _ name: String, _ contents: [String: String]) -> Bool {
             let state = visible(states[max(number, wholeChanges[name] ?? 0)][name], name, now)

@@ -30,7 +30,7 @@ import Testing
             for stop in 0..<12 {
                 try run.run(steps: 15)
                 let crashCopy = try run.larder.crashCopy()
-                // Sometimes nobody looks before the larder is closed again, or checkpoints.
+                // Sometimes the larder is not read before it is closed again, or before a checkpoint.
                 if stop % 3 == 0 { _ = try crashCopy.engine() }
                 if stop % 3 == 0 { crashCopy.close() }
                 if stop % 3 == 1 { _ = try crashCopy.engine().maintain() }
@@ -69,11 +69,12 @@ import Testing
                 case 0: try Files.truncate(segment, to: offset)
                 case 1: try Files.flip(segment, at: offset)
                 default:
-                    // As a machine that failed leaves it: the end of the last segment is missing.
+                    // As after a power failure: the end of the last segment is missing.
                     let last = crashCopy.journalSegments[segments.count - 1]
                     try Files.truncate(last, to: Int.random(in: 0...(try Files.read(last).count), using: &random))
                 }
-                // With the header of its only segment the journal loses how far it went, and what was flushed cannot be compared.
+                // Without the header of its only segment the journal does not know its end, and flushed data cannot be
+                // compared with it.
                 let isHeadless =
                     try segments.count == 1
                     && Files.read(crashCopy.journalSegments[0]).count < JournalFormat.segmentHeaderBytes
@@ -91,7 +92,7 @@ import Testing
                     do {
                         defect = try run.defect(crashCopy, together: !isHeadless)
                     } catch let error as LarderError where error.code == .damaged && !setsAside {
-                        // Only who uses the database hears it where nothing of the journal itself is wrong.
+                        // If the journal itself is not damaged, only a user of the database gets the error.
                         refused += 1
                         continue attempts
                     }
@@ -125,7 +126,7 @@ import Testing
                 if defect != nil { return }
             }
             refused += run.refused
-            // The disk is well again: everything goes on, and nothing more is refused.
+            // The disk works again: everything continues, and nothing more is refused.
             faults.stop()
             _ = try run.larder.engine().maintain()
             _ = try run.larder.engine().maintain()
@@ -154,7 +155,7 @@ import Testing
                     guard state.chances > 0, state.random.oneIn(state.chances) else { return nil }
                     switch call {
                     case .write(let count): return state.random.oneIn(2) ? .fail(ENOSPC) : .shorten(count / 2)
-                    // What was written, could not be synced, and cannot be rolled back may be there after a crash.
+                    // Data that was written, could not be synced, and cannot be rolled back may be there after a crash.
                     case .ftruncate: return nil
                     // Until it can be read, reads are refused too: FailingCommitTests.
                     case .open: return nil

@@ -21,7 +21,7 @@ import Testing
         #expect(batch.byteCount == marked + 11 + 15)
         batch.clear()
         #expect(batch.isEmpty && batch.firstSequence == 0 && batch.lastSequence == 0)
-        // Every frame says which database it begins with.
+        // Every frame names the database that it begins with.
         batch.select(database: "books", number: 2, epoch: 2)
         #expect(batch.byteCount == marked)
     }
@@ -42,7 +42,7 @@ import Testing
         #expect(batch.defect == 0 && !batch.isEmpty)
     }
 
-    /// What cannot be written makes the whole batch refused, instead of being left out.
+    /// A batch with an invalid part is refused as a whole, rather than written without that part.
     @Test func aDefectiveBatchIsRefused() throws {
         let history = try JournalHistory()
         let journal = try history.open()

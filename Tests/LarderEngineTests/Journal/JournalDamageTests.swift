@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// What is found in damaged files is a beginning of what was appended, and a report says what is missing.
+/// Tests that damaged files yield the beginning of what was appended, and a report of what is missing.
 @Suite struct JournalDamageTests {
     /// Where the frames of a segment begin, and where the last one ends.
     private func frames(_ path: String) throws -> [Int] {
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    /// After a cut the journal goes on, and what is appended then follows what counted before.
+    /// After a truncation the journal continues, and new groups follow the ones that counted before.
     @Test func aJournalContinuesAfterATruncationAnywhere() throws {
         let history = try JournalHistory.threeSegments()
         let last = try history.segments()[2]
@@ -119,12 +119,12 @@ import Testing
             let (found, report) = try history.open().groups()
             switch missing {
             case 0:
-                // As after a checkpoint: the report says what must be elsewhere.
+                // As after a checkpoint: the report says which groups must be stored elsewhere.
                 #expect(found.map(\.last) == history.groups[4...].map(\.last))
                 #expect(report.damage == nil && report.precedingSequence == history.groups[3].last)
                 let known = history.groups[3].last
                 #expect(try history.open().groups(known: known).groups.count == 8)
-                // Who knows that it is not elsewhere is told.
+                // If it is known that they are not stored elsewhere, the loss is reported.
                 let (none, told) = try history.open().groups(known: known - 1)
                 #expect(none.isEmpty && told.damage?.laterFrames == 8)
             case 1:
@@ -149,7 +149,7 @@ import Testing
         #expect(try FileSystem.list(history.directory.path + "/aside").count == 2)
     }
 
-    /// What was synced is told from what a failure of the machine may take.
+    /// Damage of the synced part is distinguished from data that a power failure may lose.
     @Test func damageOfTheSyncedPartIsReported() throws {
         let history = try JournalHistory()
         let journal = try history.open()
@@ -218,7 +218,7 @@ import Testing
         }
     }
 
-    /// A value that contains a frame is no frame: a frame counts only at its place.
+    /// A value that contains a frame is not taken for one: a frame counts only at its own position.
     @Test func aFrameInsideAValueIsNotMistakenForOne() throws {
         let history = try JournalHistory.threeSegments()
         let frame = Array(try Files.read(try history.segments()[2])[52...])
@@ -304,17 +304,17 @@ import Testing
             let journal = try history.open()
             let (count, report) = try history.prefix(journal)
             #expect(count == segment * 4 + frame)
-            // Nothing is appended before somebody decided.
+            // Nothing is appended before the damage is handled.
             let group = history.makeGroup()
             #expect(throws: FileError.self) { try journal.append(group) }
             #expect(try history.segments().map { try Files.read($0) } == damaged)
             try journal.setAside(report, to: place)
-            // What was moved out is as it was found.
+            // The files that were set aside are unchanged.
             let aside = try FileSystem.list(place).map { try Files.read(place + "/" + $0) }
             #expect(aside == Array(damaged[segment...]))
             let (left, after) = try history.prefix(try history.open())
             #expect(left == count && after.damage == nil && after.cut == nil)
-            // And the journal goes on, with a segment of a new number.
+            // The journal continues with a segment of a new number.
             history.groups.removeSubrange((segment * 4 + frame)...)
             try journal.append(group)
             history.groups.append(group)
@@ -343,7 +343,7 @@ import Testing
         #expect(try history.prefix(try history.open()).count == 8)
     }
 
-    /// A removed segment that is back after a failure of the machine, before one that says there was none.
+    /// A removed segment that reappears after a power failure, before one that says that there was none.
     @Test func aReturnedSegmentIsIgnoredAndRemoved() throws {
         let history = try JournalHistory()
         let journal = try history.open()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Calls that fail: what was acknowledged is there, and nothing else.
+/// Tests of system calls that fail: exactly the acknowledged groups are there.
 @Suite struct JournalFaultTests {
     /// Counts the calls, and lets some fail.
     private final class Script: Sendable {
@@ -29,8 +29,8 @@ import Testing
         }
     }
 
-    /// Appends, syncs, rotates, removes; whatever fails. Checks after each failure that exactly what was acknowledged
-    /// is there, for the journal itself and for a process that comes after it.
+    /// Appends, syncs, rotates and removes, with failing calls. Checks after each failure that exactly the acknowledged
+    /// groups are there, for the journal itself and for a later process.
     private func run(_ script: Script, _ what: Comment) throws {
         let history = try JournalHistory()
         let journal = try history.open(segmentBytes: 700, faults: script.hook)
@@ -62,7 +62,8 @@ import Testing
                 }
             }
             if step % 8 == 7, let number = journal.rotate() {
-                // As after a checkpoint: what is in these segments is elsewhere, whether or not they can be removed.
+                // As after a checkpoint: the groups of these segments are stored elsewhere, whether or not the segments
+                // can be removed.
                 do throws(FileError) {
                     try journal.removeSegments(upTo: number)
                     history.groups = []
@@ -93,14 +94,14 @@ import Testing
             for number in [EIO, ENOSPC, EINTR] {
                 try run(Script([index: .fail(number)]), "call \(index), \(calls[index]), errno \(number)")
             }
-            // And the call that comes after it, which is often the one that was to mend it.
+            // The following call fails as well, which is often the one that would repair the first failure.
             try run(Script([index: .fail(EIO), index + 1: .fail(EIO)]), "calls \(index) and next, \(calls[index])")
             guard case .write(let count) = calls[index] else { continue }
             for shorter in [1, 5, count / 2, count - 1] {
                 try run(Script([index: .shorten(shorter)]), "call \(index) writes \(shorter)")
                 let torn: [Int: JournalFault] = [index: .shorten(shorter), index + 1: .fail(ENOSPC)]
                 try run(Script(torn), "call \(index) writes \(shorter), then fails")
-                // The rest of the frame stays in the file: the segment is given up.
+                // The remainder of the frame stays in the file: the segment is abandoned.
                 var stuck = torn
                 stuck[index + 2] = .fail(EIO)
                 try run(Script(stuck), "call \(index) writes \(shorter), then fails, and ftruncate too")
@@ -142,7 +143,8 @@ import Testing
         #expect(script.calls.suffix(2).last == .fsync)
     }
 
-    /// What could not be synced is copied, if the system has it still: pages that it could not write it may have let go of.
+    /// Data that could not be synced is copied, if the system still has it: it may have dropped pages that it could not
+    /// write.
     @Test(arguments: [false, true]) func anUnsyncedSegmentIsCopied(isLost: Bool) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let isFailing = Guarded(true)
@@ -159,7 +161,7 @@ import Testing
         for sequence: UInt64 in 1...3 { try journal.append(group(sequence)) }
         #expect(throws: FileError.self) { try journal.sync() }
         isFailing.value = false
-        // Whatever later calls say.
+        // Whatever later calls return.
         #expect(throws: FileError.self) { try journal.sync() }
         let segment = path + "/" + JournalFormat.fileName(1)
         if isLost { try Files.flip(segment, at: JournalFormat.segmentHeaderBytes + 40) }
@@ -177,7 +179,7 @@ import Testing
         #expect(report.lastSequence == (isLost ? 0 : 4))
     }
 
-    /// What earlier processes left unsynced is synced before anything later counts as on the disk.
+    /// Data that earlier processes left unsynced is synced before later data counts as durable.
     @Test func existingSegmentsAreSyncedToo() throws {
         let history = try JournalHistory.threeSegments()
         let script = Script()
@@ -187,7 +189,7 @@ import Testing
         #expect(script.calls.filter { $0 == .fsync }.count == 4)
     }
 
-    /// A failed fsync stays a failure until the segment is gone: later frames stand on the earlier ones.
+    /// A failed fsync remains a failure until the segment is removed: later frames depend on the earlier ones.
     @Test func afterAFailedSyncNothingIsPromised() throws {
         let script = Script([4: .fail(EIO)])
         let history = try JournalHistory()
@@ -204,8 +206,8 @@ import Testing
         #expect(try history.prefix(try history.open()).count == 1)
     }
 
-    /// What a process left unsynced used to be synced by the next one's first write, however long that took to come: until
-    /// then a failure of the machine took what readers had seen.
+    /// Regression test: data that a process left unsynced was synced only by the first write of the next process; until
+    /// then a power failure lost data that readers had seen.
     @Test(arguments: Durability.allCases) func segmentsOfAPreviousProcessAreSynced(_ durability: Durability) throws {
         let larder = try TestLarder { $0.durability = durability }
         try larder.database(policy: .never).put("a", "1", durability: .os)
@@ -228,15 +230,15 @@ import Testing
         }
     }
 
-    /// How much of what takes a refused write back fails.
+    /// How many of the calls that roll back a refused write fail.
     enum Obstacle: Int, CaseIterable {
         case none, cutting, overwriting, beginningAnother
 
-        /// After what the write may count all the same, as long as every fsync fails.
+        /// The event after which the write may count after all, as long as every fsync fails.
         var doubt: String { self == .beginningAnother ? "this process terminates" : "the machine fails" }
     }
 
-    /// What was rolled back is synced once more, and who is refused is told nothing of doubts then.
+    /// The rolled-back state is synced again, and then the error mentions no doubt.
     @Test func aSyncThatFailsOnceIsRecovered() throws {
         let failures = Guarded(0)
         let synced = Guarded(0)
@@ -278,7 +280,7 @@ import Testing
                     case .fsync: true
                     case .ftruncate: obstacle.rawValue >= Obstacle.cutting.rawValue
                     case .write(JournalFormat.frameHeaderBytes): obstacle.rawValue >= Obstacle.overwriting.rawValue
-                    // What is written ahead makes a file too.
+                    // A value that is written ahead creates a file too.
                     case .rename: obstacle == .beginningAnother && !path.contains("ahead-")
                     default: false
                     }

@@ -32,7 +32,7 @@ struct JournalGroup: Hashable {
 }
 
 extension JournalBatch {
-    /// Takes the place of what was in the batch.
+    /// Replaces the content of the batch.
     func fill(_ group: JournalGroup) {
         clear()
         for (index, entry) in group.entries.enumerated() {
@@ -57,7 +57,7 @@ extension Journal {
         try append(batch)
     }
 
-    /// The groups that count, told apart by their last sequence.
+    /// Returns the groups that count, identified by their last sequence.
     func groups(known: UInt64 = .max) throws -> (
         groups: [(last: UInt64, entries: [JournalEntry])], report: JournalReport
     ) {
@@ -90,7 +90,7 @@ extension Journal {
     }
 }
 
-/// A journal's directory in memory, and what was appended to it.
+/// A journal's directory in memory, and the groups that were appended to it.
 final class JournalHistory {
     let directory: TemporaryDirectory
     var groups: [JournalGroup] = []
@@ -141,8 +141,8 @@ final class JournalHistory {
     /// The paths of the segments, the oldest first.
     func segments() throws -> [String] { try Files.names(in: path, endingWith: ".log").map { path + "/" + $0 } }
 
-    /// How many groups, counted from the first, a new journal over these files finds.
-    /// - Returns: nil when it finds anything else than a beginning of what was appended.
+    /// Returns how many groups, counted from the first, a new journal finds in these files.
+    /// - Returns: nil if it finds anything other than a beginning of what was appended.
     func prefix(_ journal: Journal) throws -> (count: Int?, report: JournalReport) {
         let (found, report) = try journal.groups()
         let isPrefix =

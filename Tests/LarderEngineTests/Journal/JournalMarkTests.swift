@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// `SYNCED` tells which part of the journal must be there.
+/// Tests of `SYNCED`, which records the part of the journal that must be there.
 @Suite struct JournalMarkTests {
     /// Three segments, synced: in LevelDB `a` is old, in the first `a` is new, in the others there are `b` and `c`.
     private func threeSegments() throws -> TestLarder {
@@ -53,13 +53,13 @@ import Testing
         let reports = copy.events.all.filter { $0.message.contains("the journal is damaged") }
         #expect(reports.map(\.level) == [.error], "\(name): \(copy.events.all)")
         #expect(try copy.engine().statistics.journalDamages.read() == 1, "\(name)")
-        // It is reported once, and what is written now stays.
+        // The loss is reported once, and new writes stay.
         try copy.database().put("d", "1")
         let again = try copy.crashCopy { $0.onDamage = .fail }
         #expect(try again.database().contents() == values.merging(["d": "1"]) { $1 }, "\(name)")
     }
 
-    /// The library refuses the larder each time, until it is told to go on.
+    /// The library refuses to open the larder each time, until it is told to salvage.
     @Test(arguments: harms.indices) func aProgramThatDoesNotSalvageGetsAnErrorEachTime(_ index: Int) throws {
         let (name, values, harm) = Self.harms[index]
         let larder = try threeSegments()
@@ -71,7 +71,7 @@ import Testing
         #expect(try copy.database().contents() == values, "\(name)")
     }
 
-    /// What was not synced may be lost in a failure of the machine.
+    /// Unsynced data may be lost in a power failure.
     @Test(arguments: [harms.startIndex, 1, 2, 3]) func aLostUnsyncedTailIsNotDamage(_ index: Int) throws {
         let larder = try threeSegments()
         try larder.database().put("d", "1", durability: .os)
@@ -81,7 +81,8 @@ import Testing
         #expect(try copy.engine().statistics.journalDamages.read() == 0)
     }
 
-    /// Segments that Larder has removed are not missed, also by a process that is killed right behind it.
+    /// Segments that Larder has removed are not reported missing, also if the process is killed right after the
+    /// removal.
     @Test func removedSegmentsAreNotReportedMissing() throws {
         let larder = try threeSegments()
         for round in 0..<4 {
@@ -97,7 +98,7 @@ import Testing
         _ = try larder.database().contents()
     }
 
-    /// A version that does not know the file leaves it behind, and removes segments of which it tells.
+    /// A version that does not know the file leaves it in place, and removes segments that it mentions.
     @Test func aMarkLeftByAnOlderVersionIsIgnored() throws {
         let larder = try threeSegments()
         let mark = try Files.read(larder.path + "/SYNCED")
@@ -108,7 +109,7 @@ import Testing
         #expect(try copy.database().contents() == ["a": "new", "b": "1", "c": "1"])
     }
 
-    /// Without a readable file the journal counts as before, and that is reported.
+    /// Without a readable file the journal counts as before, and this is reported.
     @Test(arguments: ["", "nonsense"]) func aDamagedMarkIsReported(_ text: String) throws {
         let larder = try threeSegments()
         defer { withExtendedLifetime(larder) {} }

@@ -4,9 +4,9 @@ import Testing
 
 @testable import LarderEngine
 
-/// Failures of the machine: what was not synced may be there, in part, or not.
+/// Tests of power failures: unsynced data may be there completely, in part, or not at all.
 @Suite struct JournalPowerTests {
-    /// What is certainly on the disk, told by the calls.
+    /// The data that is certainly on the disk, derived from the calls.
     private final class Disk: Sendable {
         struct State {
             /// The bytes of each file that are on the disk, by name.
@@ -70,7 +70,8 @@ import Testing
 
     @Test func syncedGroupsSurviveAMachineFailure() throws { try survive(knowsWhatIsElsewhere: true) }
 
-    /// A segment whose name was not synced was lost from the beginning, and what stood behind it counted: nobody missed it.
+    /// Regression test: a leading segment whose name was not synced was lost, the following ones counted, and the loss
+    /// was not noticed.
     @Test func noLeadingSegmentIsLostWithoutARemovalRecord() throws {
         try survive(knowsWhatIsElsewhere: false)
     }
@@ -109,14 +110,14 @@ import Testing
                 let after = try Journal(directory: image, segmentBytes: 900)
                 let known = removed == 0 ? 0 : history.groups[removed - 1].last
                 let (found, report) = try after.groups(known: knowsWhatIsElsewhere ? known : .max)
-                // What was removed may be back; what counts is one stretch of the history without a gap.
+                // Removed segments may be back; the groups that count are one stretch of the history without a gap.
                 let start = history.groups.firstIndex { $0.last == found.first?.last } ?? removed
                 let stretch = history.groups[start...].prefix(found.count)
                 #expect(start <= removed, "round \(round)")
                 #expect(stretch.map(\.last) == found.map(\.last), "round \(round)")
                 #expect(stretch.map(\.entries) == found.map(\.entries), "round \(round)")
                 #expect(start + found.count >= synced, "round \(round)")
-                // Where the first header is lost, only who knows what is elsewhere can tell.
+                // If the first header is lost, the loss can be noticed only if it is known what is stored elsewhere.
                 let isTold = report.damage?.concernsSynced == true && (knowsWhatIsElsewhere || !found.isEmpty)
                 #expect(!isTold, "round \(round): \(String(describing: report.damage))")
             }

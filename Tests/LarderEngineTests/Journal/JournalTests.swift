@@ -76,7 +76,7 @@ import Testing
         let (count, report) = try history.prefix(try history.open())
         #expect(count == 5)
         #expect(report.precedingSequence < history.groups[0].first && report.precedingSequence > 0)
-        // The segment that is being written stays whatever is asked for.
+        // The segment that is being written is never removed.
         try journal.removeSegments(upTo: .max)
         #expect(try history.segments().count == 1)
         #expect(journal.rotate() == 2)
@@ -155,7 +155,7 @@ import Testing
         var bytes = try Files.read(last)
         bytes[11] = 2
         withUnsafeBytes(of: CRC32C.checksum(bytes[0..<12]).bigEndian) { bytes.replaceSubrange(12..<16, with: $0) }
-        // Whatever else a newer version says.
+        // Whatever else a newer version writes.
         for index in 16..<bytes.count { bytes[index] ^= 0x5A }
         try Files.write(last, bytes)
         let journal = try history.open()
@@ -182,7 +182,7 @@ import Testing
         #expect(throws: FileError.self) { try journal.sync() }
     }
 
-    /// Whoever syncs, rotates and removes beside the one who appends disturbs nothing.
+    /// Concurrent syncs, rotations and removals do not disturb appends.
     @Test func syncingAndRemovingDuringAppends() throws {
         let history = try JournalHistory()
         let journal = try history.open(segmentBytes: 2000)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// A journal so long that threads apply it.
+/// Tests of a journal that is long enough to be applied by several threads.
 @Suite struct ReplayTests {
     @Test func aLongJournalIsReplayedInOrder() throws {
         let larder = try TestLarder { $0.checkpointBytes = 1 << 30 }
@@ -22,7 +22,7 @@ import Testing
                 expected[name]?[key] = "\(number)" + filler
             }
             if number == 4000 {
-                // What stands before it in the journal counts no more.
+                // Earlier groups of the journal no longer count.
                 _ = try database.purge(counting: false)
                 expected[name] = [:]
             }

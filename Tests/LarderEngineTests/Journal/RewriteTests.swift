@@ -78,7 +78,7 @@ import Testing
         #expect(engine.statistics.checkpoints.read() == 1)
     }
 
-    /// What is only in memory and in the journal for long comes into LevelDB all the same.
+    /// Entries that have been only in memory and in the journal for long are written to LevelDB as well.
     @Test func entriesReachLevelDBAfterTheCheckpointInterval() throws {
         let larder = try makeLarder()
         let database = try larder.database()
@@ -147,7 +147,7 @@ import Testing
         try expectSurvivor(larder) { try $0.value("k3") == "1" }
     }
 
-    /// What LevelDB has is older than what was rewritten: without the journal it must not be taken for the newest.
+    /// LevelDB has older data than the rewritten journal: without the journal it must not count as the newest.
     @Test func aRewrittenJournalThatIsCutIsDamage() throws {
         let larder = try makeLarder()
         let database = try larder.database()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Many threads at once. What each sees must fit into one order of everything.
+/// Tests of many threads at once, whose results must be consistent with one order of all operations.
 @Suite struct ConcurrencyTests {
     /// How often the loops go round; less under sanitizers would do, but they are fast enough.
     private static let steps = 400
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// Every batch writes one number under all keys: who sees two different ones has seen half a batch.
+    /// Every batch writes one number under all keys: a reader of two different numbers has seen half a batch.
     @Test func batchesAreVisibleCompletelyOrNotAtAll() throws {
         let larder = try larder()
         let database = try larder.database()
@@ -81,7 +81,7 @@ import Testing
         #expect(halves.value == 0)
     }
 
-    /// Who wrote reads what it wrote, and who reads never sees a key go back.
+    /// A writer reads its own writes, and no reader sees a key go back to an older value.
     @Test func readsSeeEarlierWritesAndNeverGoBack() throws {
         let larder = try larder { $0.memoryBytes = 200_000 }
         let database = try larder.database()
@@ -112,7 +112,7 @@ import Testing
         #expect(problems.all == [])
     }
 
-    /// Money moves between accounts of two shards and more; its sum never changes, in whichever way it is looked at.
+    /// Transfers between accounts of two or more shards never change the sum, however it is read.
     @Test func transfersKeepTheSum() throws {
         let larder = try larder { $0.memoryBytes = 0 }
         let database = try larder.database()
@@ -147,7 +147,7 @@ import Testing
         #expect(sum == 1000)
     }
 
-    /// What is committed together is committed in groups, in the order in which it was applied.
+    /// Concurrent writes are committed in groups, in the order in which they were applied.
     @Test func commitsAreGroupedAndOrdered() throws {
         let order = Recorder<UInt64>()
         final class Observer: CommitObserver {
@@ -218,7 +218,7 @@ import Testing
         }
     }
 
-    /// A disk that fails and comes back while everybody works.
+    /// A disk that fails and recovers while all threads work.
     @Test func suspensionsUnderLoadLoseNothingThatWasAcknowledged() throws {
         let larder = try larder { $0.memoryBytes = 50_000 }
         let database = try larder.database()
@@ -256,7 +256,7 @@ import Testing
         larder.close()
         let contents = try larder.database().contents()
         for (key, step) in acknowledged.value {
-            // One that was refused afterwards may have come to be there all the same.
+            // A write that was refused afterwards may exist anyway.
             #expect((contents[key].flatMap { Int($0) } ?? 0) >= step, "\(key)")
         }
     }

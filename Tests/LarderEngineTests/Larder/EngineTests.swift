@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    /// The last reference goes on one thread while another opens: it waits for the end of the first.
+    /// One thread releases the last reference while another opens the larder: opening waits until the first has ended.
     @Test func openingWhileItShutsDown() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
@@ -205,7 +205,7 @@ import Testing
         #expect(pipeline.everythingApplied == ticket)
     }
 
-    /// For callers who do not wait the pipeline's own thread commits, and tells the observers.
+    /// For callers that do not wait, the pipeline's own thread commits and notifies the observers.
     @Test func observersAreNotifiedOfCommitsWithoutAWaiter() throws {
         final class Observer: CommitObserver {
             let lock = Lock()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// A directory that somebody took for a larder, with things of their own in it.
+/// Tests of a directory that was taken for a larder by mistake and has other files in it.
 @Suite struct ForeignFilesTests {
     private func file(_ path: String) throws {
         _ = try FileSystem.replace(path, with: Array("precious".utf8))
@@ -51,7 +51,7 @@ import Testing
         try expectUntouched(larder)
     }
 
-    /// A directory named as a year is no epoch, whatever it is asked for.
+    /// A directory whose name is a year is never taken for an epoch.
     @Test func aDirectoryOfYearsIsNotOurs() throws {
         let larder = try make()
         let photo = larder.path + "/photos/2023/beach.jpg"
@@ -78,7 +78,7 @@ import Testing
         #expect(try FileSystem.read(larder.path + "/projects/src/main.c") == Array("precious".utf8))
     }
 
-    /// Names without files cost nothing once nobody uses them.
+    /// Names without files use no resources once they are not in use.
     @Test func unusedDatabaseNamesAreForgotten() throws {
         let larder = try TestLarder()
         let books = try larder.database("books")

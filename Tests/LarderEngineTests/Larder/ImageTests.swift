@@ -50,7 +50,7 @@ import Testing
         #expect(try FileSystem.list(larder.path).allSatisfy { !$0.hasPrefix(".image-") })
     }
 
-    /// What was purged by a tag does not come back.
+    /// Entries that a purge of a tag has ended do not come back.
     @Test func anImageHasThePurgesOfTags() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -160,7 +160,7 @@ import Testing
         try EpochInspection.inspect(image.place)
         #expect(try Self.keys(image.place, scratch.path + "/first") == (try store.rawKeys()))
 
-        // What an earlier round has copied goes when a later one counts.
+        // The copies of an earlier round are removed when a later one counts.
         let second = try #require(try image.round())
         try image.removeOthers(than: second)
         #expect(try !counted().contains(log))
@@ -194,7 +194,7 @@ import Testing
         #expect(error?.message.contains("salvage the database or set it aside") == true)
     }
 
-    /// What a process that was killed has left is removed at the next start.
+    /// Files that a killed process has left are removed at the next start.
     @Test func anUnfinishedImageIsRemoved() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")

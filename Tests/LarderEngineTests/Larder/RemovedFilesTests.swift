@@ -48,7 +48,7 @@ import Testing
         try larder.maintain()
         #expect(refusal { try larder.database().put("lost", "v") }?.code == .writesSuspended)
         try FileSystem.removeTree(larder.path)
-        // Back in its place it goes on, and nothing is missing.
+        // Back in its place, the larder continues, and nothing is missing.
         try FileSystem.rename(away, to: larder.path)
         try larder.maintain()
         try larder.database().put("l", "w")
@@ -87,7 +87,7 @@ import Testing
         try larder.engine().save()
         let away = larder.path + "-away"
         try FileSystem.rename(larder.path, to: away)
-        // As a backup that was restored: the same names and numbers.
+        // Like a restored backup: the same names and numbers.
         let copied = try ChildProcess.run("cp", ["-a", away, larder.path])
         #expect(copied.end == .exited(0))
         if isNoticed { try larder.maintain() }

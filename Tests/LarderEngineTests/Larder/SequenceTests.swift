@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Numbers that are given out once, whatever the clock shows at the next start.
+/// Tests that a number is assigned only once, whatever the clock shows at the next start.
 @Suite struct SequenceTests {
     private var file: String { SequencesFile.name }
 
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// As above: a journal that a checkpoint has emptied, and nothing written since.
+    /// The same with a journal that a checkpoint has emptied, and no writes since.
     @Test func aClockSetBackOverARestartDamagesNothingInAnIdleLarder() throws {
         let larder = try TestLarder()
         try larder.database(policy: .never).put("a", "1")
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    /// What databases note of a process of an older version, which took its sequences from a clock that was ahead.
+    /// Notes in databases by a process of an older version, which took its sequences from a clock that was ahead.
     @Test func recordsOfAnOlderVersionAreNotTakenForLoss() throws {
         let larder = try TestLarder()
         try larder.database(policy: .never).put("a", "1")
@@ -95,7 +95,7 @@ import Testing
 
     enum Loss: CaseIterable { case removed, flipped, empty, directory }
 
-    /// The file is lost or damaged: the larder says so and goes on.
+    /// If the file is lost or damaged, the larder reports it and continues.
     @Test(arguments: Loss.allCases) func aLostSequencesFileIsReportedAndHarmless(_ loss: Loss) throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         try larder.database(policy: .never).put("a", "1")
@@ -154,7 +154,7 @@ import Testing
         #expect(errorCode { _ = try larder.engine() } == .newerFormat)
     }
 
-    /// Without room for the file reads go on, and writes are refused with the reason until there is.
+    /// If there is no space for the file, reads continue, and writes are refused with the reason until there is.
     @Test func sequencesThatCannotBeReservedAreNotUsed() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
@@ -214,14 +214,14 @@ import Testing
         #expect(sequences.refusal(of: reserved + 1) == nil)
         let refused = sequences.reserved.commitUnits + 1
         #expect(sequences.refusal(of: refused) != nil)
-        // What was refused counts as given out.
+        // Numbers of refused writes count as assigned.
         sequences.extendIfNeeded(last: reserved)
         #expect(sequences.reserved.commitUnits == refused + Sequences.unitsStep)
         let text = try #require(try FileSystem.read(directory.path + "/" + file))
         #expect(try SequencesFile(parsing: text) == sequences.reserved)
     }
 
-    /// Numbers at the end of their range, from a file that somebody made up, trap nowhere.
+    /// Numbers at the end of their range, from a manipulated file, never trap.
     @Test func numbersAtTheEndOfTheirRange() throws {
         for units in [UInt64.max, Sequences.end, Sequences.end - 1] {
             let directory = try TemporaryDirectory(inMemory: true)
@@ -235,7 +235,7 @@ import Testing
         }
     }
 
-    /// Epochs, and what is named like them, get numbers that only rise, whatever the clock shows.
+    /// Epochs, and directories with similar names, get increasing numbers, whatever the clock shows.
     @Test func epochsIncreaseWithAnyClock() throws {
         let larder = try TestLarder()
         var last: UInt64 = 0
@@ -259,8 +259,8 @@ import Testing
         }
     }
 
-    /// `PURGE` and whoever else flushes: what is appended while the journal is synced may be lost with the machine, and
-    /// must not be in LevelDB, nor be noted there as needed.
+    /// `PURGE` and other operations that flush: data that is appended while the journal is synced may be lost in a
+    /// power failure, and must not be in LevelDB, nor be noted there as needed.
     @Test func aFlushWritesOnlySyncedGroupsToLevelDB() throws {
         let state = Guarded<(database: LarderEngine.Database?, synced: Int?)>((nil, nil))
         let larder = try TestLarder {
@@ -279,14 +279,14 @@ import Testing
         state.with { $0.database = database }
         try database.checkpointer.flush(database)
         let crashCopy = try larder.crashCopy { $0.onDamage = .salvage }
-        // The machine fails: what the sync did not cover is gone.
+        // The machine fails: data that the sync did not cover is lost.
         try Files.truncate(crashCopy.journalSegments[0], to: try #require(state.value.synced))
         #expect(try crashCopy.database().contents() == ["a": "1"])
         #expect(try crashCopy.engine().statistics.setAside.read() == 0)
         #expect(try crashCopy.engine().statistics.salvages.read() == 0)
     }
 
-    /// LevelDB never syncs the name of a new log: the larder does, before the journal lets go of what is in it.
+    /// LevelDB never syncs the name of a new log: the larder does, before the journal removes the data in it.
     @Test func databaseNamesAreSyncedBeforeSegmentsAreRemoved() throws {
         let calls = Recorder<(JournalCall, String)>()
         let isFailing = Guarded(false)
@@ -309,15 +309,15 @@ import Testing
         let removed = try #require(all.firstIndex { $0.0 == .unlink })
         #expect(synced < removed)
         #expect(larder.journalSegments.isEmpty)
-        // A flush makes entries clean, and no checkpoint looks at them again.
+        // A flush makes entries clean, so that no checkpoint writes them again.
         try larder.database().put("b", "2")
         calls.removeAll()
         try larder.database().checkpointer.flush(larder.database())
         #expect(calls.all.contains { $0.0 == .fsyncDirectory && $0.1 == epoch })
     }
 
-    /// Nothing of the journal could be named on the disk, and LevelDB got what stood there: a power cut then cost the whole
-    /// database, which needed what was lost.
+    /// Regression test: the names of the journal's files could not be synced, but its content was written to LevelDB: a
+    /// power failure then lost the whole database, which needed the lost files.
     @Test func levelDBIsNotWrittenWhileJournalNamesCannotBeSynced() throws {
         let isFailing = Guarded(false)
         let larder = try TestLarder {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// What the larder's time does when somebody sets the clock: the table in docs/Architecture.md, cell by cell.
+/// Tests of the larder's time when the clock is set: each cell of the table in docs/Architecture.md.
 @Suite struct TimeTests {
     /// When the clock is set.
     enum Moment: CaseIterable { case running, cleanRestart, kill, powerLoss }
@@ -11,7 +11,7 @@ import Testing
     private static let steps: [Int64] = [
         2, 50, 1000, 30_000, 61_000, 3_600_000, 86_400_000, 8 * 86_400_000, 315_360_000_000,
     ].flatMap { [$0, -$0] }
-    /// To 1970, and to 2106.
+    /// In 1970 and in 2106.
     private static let instants: [Int64] = [0, 4_294_967_296_000]
     private static let start: Int64 = 1_700_000_000_000
     private static let life: Int64 = 60_000
@@ -80,18 +80,18 @@ import Testing
         #expect(now == max(larder.time.wallMilliseconds(), now))
         let offset = try larder.engine().clockOffsetMilliseconds
         #expect(offset == (now - larder.time.wallMilliseconds() > 1 ? now - larder.time.wallMilliseconds() : 0))
-        // Nothing revives; what is fresh stays so, unless the clock says that its time has come.
+        // No entry revives; fresh entries stay fresh unless the clock reaches their deadlines.
         #expect(try governed.value("gone") == nil)
         let isFresh = passed < Self.life - 10
         #expect(try governed.value("fresh") == (isFresh ? "1" : nil))
         #expect(try forever.contents() == (isFresh ? ["px": "1", "kept": "1"] : ["kept": "1"]))
         try checkNew(larder)
-        // The step is said, if it is one that somebody may notice.
+        // The step is logged if it is large enough to matter.
         _ = try larder.engine().maintain()
         let isSaid = larder.events.contains("the clock")
         if step <= -1010 { #expect(isSaid) }
         if abs(step) < 900 { #expect(!larder.events.all.contains { $0.level >= .warning }) }
-        // Set right again, and killed: what was written meanwhile is there.
+        // Set right again, and killed: the entries that were written meanwhile are there.
         larder.time.stepWall(milliseconds: -step)
         _ = try larder.engine().maintain()
         let crashCopy = try larder.crashCopy()
@@ -100,7 +100,7 @@ import Testing
         try checkNew(crashCopy)
     }
 
-    /// What is written from now on: there, in every way of looking, and for as long as was said.
+    /// Checks that new entries are visible to every kind of read, and live as long as requested.
     private func checkNew(_ larder: TestLarder) throws {
         let forever = try larder.database("forever")
         let now = forever.now()
@@ -115,7 +115,8 @@ import Testing
         #expect(try forever.value("after") == "1")
     }
 
-    /// 20 to 61 s back over kill -9 used to revive what was seen as expired, one entry for good by a policy.
+    /// Regression test: a clock that was set back by 20 to 61 s over kill -9 revived entries that had been seen as
+    /// expired, one of them for good because of a policy.
     @Test(arguments: [20_000, 45_000, 61_000] as [Int64])
     func expiredEntriesStayExpiredAfterTheClockWasSetBack(_ step: Int64) throws {
         let larder = try TestLarder()
@@ -136,7 +137,7 @@ import Testing
         #expect(!crashCopy.events.contains("are expired"))
     }
 
-    /// While nobody asks for the time, no mark of it is written: the first that asks gets one written before its answer.
+    /// While the time is not read, no mark of it is written: the first reader gets a mark written before its answer.
     @Test("a kill after an idle time loses a quarter of a second at most", arguments: [251, 1000, 10_000] as [Int64])
     func aKillAfterAnIdleTime(_ idle: Int64) throws {
         let larder = try TestLarder()
@@ -190,7 +191,7 @@ import Testing
         #expect(try larder.engine().clockOffsetMilliseconds == 5000)
     }
 
-    /// A torn mark leaves the one before it, and what is no mark at all is said and hurts nobody.
+    /// A torn mark leaves the previous one; an invalid mark is reported and does no harm.
     @Test func aTornMarkLeavesTheOneBefore() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
@@ -231,7 +232,7 @@ import Testing
         #expect(errorCode { _ = try larder.engine() } == .newerFormat)
     }
 
-    /// Nobody asks for the time: nothing is written, whatever the background does.
+    /// The time is not read: nothing is written, whatever runs in the background.
     @Test func anIdleLarderWritesNoMarks() throws {
         let larder = try TestLarder()
         try larder.database(policy: .high).put("a", "1")

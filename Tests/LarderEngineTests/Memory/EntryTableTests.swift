@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// The table of entries by itself: what it keeps, what it lets go, and how well it guesses.
+/// Tests of the table of entries alone: which entries it keeps and evicts, and how good its estimates are.
 @Suite struct EntryTableTests {
     /// Stored bytes of a record with a payload of `bytes` bytes.
     private static func record(_ bytes: Int) -> [UInt8] {
@@ -18,7 +18,7 @@ import Testing
         #expect(
             bytes >= 1 + 16 + 10 + EntryPointer.overheadBytes && bytes < 16 + 1 + 16 + 10 + EntryPointer.overheadBytes)
         #expect(table.payloadCount("a") == 10)
-        // What LevelDB has never takes the place of what is known.
+        // An entry from LevelDB never replaces one that is already known.
         table.keep("a", Self.record(20))
         #expect(table.payloadCount("a") == 10)
         table.put("a", Self.record(2000), sequence: 1)
@@ -83,7 +83,7 @@ import Testing
         final class Model {}
         let table = TestTable()
         weak var attached: Model?
-        /// What an entry has let go waits to be released, and is no longer counted.
+        /// A model that an entry has dropped waits to be released, and is no longer counted.
         var model: Model? {
             table.released.release()
             #expect((table.table.attachedByteCount >= 1000) == (attached != nil))
@@ -280,7 +280,7 @@ import Testing
         for key in 0..<300 { #expect(table.payloadCount("\(key)") == model[key]?.size ?? nil) }
     }
 
-    /// Keys whose hashes are the same, or nearly, are told apart and found after others were taken out.
+    /// Keys with equal or similar hashes are distinguished, and found after others were removed.
     @Test func collidingHashes() {
         let table = EntryTable()
         func bytes(_ number: Int) -> [UInt8] { Array("k\(number)".utf8) }

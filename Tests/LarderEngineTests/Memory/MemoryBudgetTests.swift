@@ -24,12 +24,12 @@ import Testing
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
         let first = try engine.openDatabase("first")
         for index in 0..<5000 { try Self.put(first, "\(index)", [UInt8](repeating: 1, count: 500)) }
-        // Until a checkpoint has written it, what was put cannot be let go.
+        // New entries cannot be evicted until a checkpoint has written them.
         #expect(engine.memory.usedBytes > 2_500_000)
         engine.maintain()
         #expect(engine.memory.usedBytes <= 1 << 20)
         #expect(engine.memory.usedBytes > 900_000)
-        // A second database gets its part of what the first has taken.
+        // A second database gets its part of the memory that the first has taken.
         let second = try engine.openDatabase("second")
         for index in 0..<5000 { try Self.put(second, "\(index)", [UInt8](repeating: 2, count: 500)) }
         engine.maintain()
@@ -42,7 +42,7 @@ import Testing
         engine.shutdown()
     }
 
-    /// What waits for a checkpoint is counted once, and not any more when LevelDB has it.
+    /// Entries that wait for a checkpoint are counted once, and no longer when LevelDB has them.
     @Test func checkpointsFreeMemoryForWrites() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
@@ -93,7 +93,7 @@ import Testing
         let database = try engine.openDatabase("db")
         try Self.put(database, "a", [1, 2, 3])
         engine.maintain()
-        // With the store closed under it, LevelDB could not answer.
+        // With its store closed, LevelDB could not answer.
         database.durableState.store?.close()
         #expect(try database.get(Key("a")).map { Array($0.payload) } == [1, 2, 3])
         #expect(throws: LarderError.self) { try database.get(Key("b")) }

@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    /// What a read brings from the disk must not take the place of what was written while it was under way.
+    /// A value that is read from the disk must not replace one that was written during the read.
     @Test func aColdReadNeverHidesAWrite() {
         let shard = Shard(budget: MemoryBudget(limitBytes: 1 << 20))
         let key = Key("k")
@@ -39,7 +39,7 @@ import Testing
             }
             end(first, old)
             #expect(stored() == new.stored)
-            // Not even when the write was let go meanwhile.
+            // Not even if the written entry was evicted meanwhile.
             let second = shard.beginRead(key.hash)
             key.withBytes { shard.remove($0, key.hash, sequence: 10) }
             shard.clear()
@@ -52,7 +52,7 @@ import Testing
                 end(third, old)
                 #expect(stored() == nil)
             }
-            // A read that began after it is kept; what happens to another key is none of its matter.
+            // A read that began after it is kept; changes of another key do not matter.
             let other = Key("other")
             let fourth = shard.beginRead(other.hash)
             let fifth = shard.beginRead(key.hash)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    /// Of several readers of one key none keeps what it read before a write, however the reads overlap.
+    /// Of several readers of one key none keeps a value that it read before a write, however the reads overlap.
     @Test func overlappingColdReads() {
         var reads = InFlightReads()
         func isKept(_ number: Int) -> Bool { reads.end(number) }
@@ -73,7 +73,7 @@ import Testing
         #expect(Set([first, second, other]).count == 3)
         reads.swept(7)
         #expect(!isKept(first))
-        // The place is used again, and what happened before does not count against who came later.
+        // The slot is used again, and earlier writes do not count against later readers.
         let third = reads.begin(7)
         #expect(isKept(third))
         #expect(!isKept(second))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Keys that were never stored, asked for where nobody may wait for the disk.
+/// Tests of keys that were never stored, requested by threads that may not wait for the disk.
 @Suite struct AbsenceTests {
     private func look(_ database: Database, _ key: String) throws -> MemoryRead {
         var ticket = CommitTicket.none
@@ -97,7 +97,7 @@ import Testing
         #expect(try look(database, "long") == .miss)
     }
 
-    /// Long histories with a memory that forgets nearly everything: what is known without the disk is right.
+    /// Long histories with a memory tier that evicts nearly everything: answers without the disk are right.
     @Test(arguments: [0, 30_000]) func noEntryIsEverTakenForAbsent(memoryBytes: Int) throws {
         var generator = SeededGenerator(seed: UInt64(memoryBytes) + 5)
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }

@@ -63,7 +63,7 @@ import Testing
         #expect(try target.value("k") == nil)
     }
 
-    /// What is moved to and fro by two threads is always in exactly one of the two.
+    /// An entry that two threads move back and forth is always in exactly one of the two databases.
     @Test func oppositeMovesAreIsolated() throws {
         let larder = try TestLarder()
         let (left, right) = (try larder.database("left"), try larder.database("right"))

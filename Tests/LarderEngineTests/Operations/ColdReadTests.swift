@@ -19,7 +19,7 @@ import Testing
         return text
     }
 
-    /// What is found, what is not, and what has expired, with and without a memory tier, from the disk and again.
+    /// Existing, missing and expired entries, with and without a memory tier, from the disk and again.
     @Test(arguments: [0, 1 << 20]) func eachColdReadIsCountedOnce(memoryBytes: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }
         try larder.database(policy: .every(3_600_000)).put("there", "value")
@@ -42,7 +42,7 @@ import Testing
         #expect(now.misses.read() - misses == 6)
     }
 
-    /// The disk is asked only for what is not in memory, and only then is the larder held.
+    /// The disk is read only for entries that are not in memory, and only then is the larder held.
     @Test func memoryIsReadWithoutHoldingTheLarder() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         try larder.database().put("k", "value")
@@ -66,7 +66,7 @@ import Testing
         #expect(held == 1)
     }
 
-    /// Who cannot hold the larder does not read it, and leaves no placeholder behind.
+    /// A thread that cannot hold the larder does not read it, and leaves no placeholder.
     @Test func aRefusedColdReadLeavesNothingBehind() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         try larder.database().put("k", "value")
@@ -89,8 +89,8 @@ import Testing
         #expect(shard.lock.withLock { shard.find(Key("k")) != nil })
     }
 
-    /// Entries that memory lets go of all the time, read while they are written: nobody sees less than was acknowledged
-    /// before the question.
+    /// Entries that memory evicts all the time, read while they are written: a reader sees everything that was
+    /// acknowledged before its read.
     @Test(arguments: [0, 20_000, 1 << 20]) func readersNeverSeeLessThanWasAcknowledged(memoryBytes: Int) throws {
         let larder = try TestLarder {
             $0.memoryBytes = memoryBytes
@@ -132,7 +132,7 @@ import Testing
         #expect(late.value == 0)
     }
 
-    /// Long ones are not copied, and stay as they were whatever becomes of their keys; in memory and from the disk.
+    /// Long values are not copied, and stay unchanged whatever happens to their keys; from memory and from the disk.
     @Test(arguments: [0, 64 << 20]) func manyEntriesAreHeldAsTheyWereAtOneInstant(_ memoryBytes: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }
         let database = try larder.database()

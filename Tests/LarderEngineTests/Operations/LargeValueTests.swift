@@ -18,7 +18,7 @@ extension Database {
 @Suite struct LargeValueTests {
     private static func value(_ byte: Character, _ count: Int) -> String { String(repeating: byte, count: count) }
 
-    /// The files in the journal's directory that are no segments.
+    /// Returns the files in the journal's directory that are not segments.
     private func leftovers(_ larder: TestLarder) throws -> [String] {
         try FileSystem.list(larder.path + "/JOURNAL").filter { JournalFormat.number(ofFile: $0) == nil }
     }
@@ -42,7 +42,7 @@ extension Database {
         #expect(try database.value("long") == nil)
     }
 
-    /// The segment that it is committed in ends with it; the journal goes on as it would.
+    /// The segment in which the value is committed ends with it; the journal continues as usual.
     @Test func longValuesFollowEachOther() throws {
         let larder = try TestLarder { $0.journalSegmentBytes = 500 }
         let database = try larder.database()
@@ -141,7 +141,7 @@ extension Database {
         #expect(try again.database().contents() == ["k": "3"])
     }
 
-    /// The disk has no room for it: those whose writes are queued meanwhile do not hear of that.
+    /// The disk has no space for the value: writes that are queued meanwhile are not affected.
     @Test func aFullDiskRefusesTheLongValueOnly() throws {
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, path in
@@ -186,7 +186,7 @@ extension Database {
         #expect(try crashCopy.database().contents() == database.contents())
     }
 
-    /// A journal that is full because of one long value has nobody wait, but for the next long value.
+    /// A journal that is full because of one long value makes only the next long value wait.
     @Test func aLongValueDoesNotMakeOtherWritersWait() throws {
         let larder = try TestLarder {
             $0.checkpointBytes = 1 << 20
@@ -212,7 +212,7 @@ extension Database {
         #expect(try again.value("long")?.first == "y")
     }
 
-    /// What waits for LevelDB only for a while, and is not kept then, costs no other entry its place.
+    /// A long value that only waits for LevelDB, and is not kept afterwards, evicts no other entry.
     @Test func aLongValueEvictsNothing() throws {
         let larder = try TestLarder { $0.memoryBytes = 2 << 20 }
         let database = try larder.database()
@@ -235,7 +235,7 @@ extension Database {
 
     // MARK: Pins
 
-    /// Who has an entry pinned reads what was there, whatever happens to the key.
+    /// A reader with a pinned entry sees its value, whatever happens to the key.
     @Test func pinnedEntriesStayReadable() throws {
         let table = TestTable()
         func text(_ record: UnsafeRawBufferPointer) -> String { String(decoding: record.dropFirst(16), as: UTF8.self) }
@@ -254,7 +254,7 @@ extension Database {
             let record = try #require(entry.record)
             #expect(entry.pin() && entry.pin())
             change(key)
-            // Memory that was given back would be used for these.
+            // These entries would use memory that was released.
             for other in 0..<50 { table.put("other\(other)", stored("other text."), sequence: 3) }
             #expect(text(record) == "pinned text")
             entry.unpin()

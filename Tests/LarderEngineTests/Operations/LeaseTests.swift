@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// What many leases, rests and waiters do to each other.
+/// Tests of how many leases, pauses and waiters affect each other.
 @Suite struct LeaseTests {
     private func fetch(_ database: Database, _ key: Key, _ holder: LeaseHolder) throws -> FetchAnswer.State? {
         let request = FetchRequest(key: key, holder: holder, askedAt: database.now())
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// Against a plain list, in which everybody who leaves is looked for.
+    /// Compares with a plain list that is searched for each waiter that leaves.
     @Test func waitersKeepTheirOrderWhenOthersLeave() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<50 {

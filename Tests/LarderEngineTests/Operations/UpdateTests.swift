@@ -4,7 +4,7 @@ import Testing
 @testable import LarderEngine
 
 @Suite struct UpdateTests {
-    /// With a memory tier that is full all the time: what is removed stays removed, from LevelDB too.
+    /// With a memory tier that is always full: removed entries stay removed, in LevelDB too.
     @Test func massRemovalsStayRemoved() throws {
         var random = SeededGenerator(seed: testSeed())
         let larder = try TestLarder { $0.memoryBytes = 60_000 }

@@ -4,7 +4,7 @@ import LarderTestSupport
 @testable import LarderEngine
 
 extension Files {
-    /// Has CURRENT name a manifest that never was: nothing says what counts.
+    /// Makes CURRENT name a manifest that never existed, so that it is unknown which files count.
     static func misleadCurrent(_ epoch: String) throws {
         try write(epoch + "/CURRENT", Array("MANIFEST-009999\n".utf8))
     }
@@ -29,7 +29,7 @@ extension TestLarder {
 }
 
 extension Checkpointing {
-    /// What databases do not ask for, and tests do.
+    /// Queries that databases do not need, but tests do.
     @discardableResult
     func checkpointIfDue() -> Bool { (self as? Checkpointer)?.checkpointIfDue() ?? false }
 

@@ -5,10 +5,10 @@ import Synchronization
 
 /// Looks at the files of a directory all the time, on a thread of its own, until ``stop()``.
 final class DiskSampler: Sendable {
-    /// What files took at one instant. A value.
+    /// The disk space of the files at one point in time. A value.
     struct Sample: Sendable {
         var bytes = 0
-        /// Of these, what the manifests beside them do not name: tables that LevelDB is writing, or has merged.
+        /// The part of it that the manifests do not name: tables that LevelDB is writing, or has merged.
         var unlistedBytes = 0
     }
 
@@ -44,7 +44,7 @@ final class DiskSampler: Sendable {
         return result.with { $0 }
     }
 
-    /// - Returns: nil if files came or went meanwhile: then the sum was true at no instant.
+    /// - Returns: nil if files appeared or were removed meanwhile: then the sum was never true.
     private static func sample(_ directory: String) -> Sample? {
         let before = files(directory)
         let after = files(directory)

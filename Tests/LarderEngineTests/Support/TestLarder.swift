@@ -4,7 +4,7 @@ import Synchronization
 
 @testable import LarderEngine
 
-/// A larder for one test: its own directory, a clock that moves by hand, no threads of its own unless asked for.
+/// A larder for one test: its own directory, a clock that the test moves, and no threads unless requested.
 final class TestLarder {
     /// The directory that has the larder's, and copies of it.
     let parent: String
@@ -16,8 +16,8 @@ final class TestLarder {
     private var opened: Engine?
 
     /// - Parameters:
-    ///   - parent: a directory that somebody else removes, for processes that end without clearing up.
-    ///   - inMemory: false for tests that need a disk: in memory nobody waits for an fsync.
+    ///   - parent: a directory that the caller removes, for processes that end without cleaning up.
+    ///   - inMemory: true for tests that sync often and need no disk, if a file system in memory exists.
     init(
         below parent: String? = nil, inMemory: Bool = true,
         _ configure: (inout EngineOptions) -> Void = { _ in }
@@ -110,8 +110,8 @@ extension Database {
         }
     }
 
-    /// As ``put(_:_:rule:durability:)``, written ahead as a long value is, whatever its length.
-    /// - Returns: what was there before, if it was to be loaded.
+    /// As ``put(_:_:rule:durability:)``, written ahead like a long value, whatever its length.
+    /// - Returns: the previous entry, if it was to be loaded.
     @discardableResult
     func putAhead(
         _ key: String, _ value: String, rule: DeadlineRule = .governed, durability: Durability? = nil,
@@ -129,7 +129,7 @@ extension Database {
         }
     }
 
-    /// As ``put(_:_:rule:durability:)``, applied and not waited for.
+    /// As ``put(_:_:rule:durability:)``, but applies the write without waiting for its commit.
     func putLater(_ key: String, _ value: String) throws(LarderError) -> CommitTicket {
         try update([Key(key)], loading: false, now: now()) { update in
             Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0) }
@@ -160,8 +160,8 @@ extension Database {
         return durableState.store
     }
 
-    /// Every key in LevelDB, of all kinds, after what is in memory was written; without what says how far the journal is
-    /// needed.
+    /// Returns every key in LevelDB, of all kinds, after entries in memory were written; without the records of how far
+    /// the journal is needed.
     func rawKeys() throws(LarderError) -> [[UInt8]] {
         guard let store = try flushedStore() else { return [] }
         return try store.rawKeys().filter { $0 != EpochMetadata.journalKey }
