@@ -8,12 +8,12 @@ import Testing
 enum ClientProgram {
     static let directory = PackageRoot.path + "/Tests/LarderSystemTests/Clients/Programs"
 
-    /// The end of a script's output that says it came to its end.
+    /// The last line of a script's output if it completed.
     private static let success = "all is well\n"
 
-    /// Runs a script to its end, which must be a good one.
+    /// Runs a script to its end, and expects success.
     /// - Parameters:
-    ///   - interpreter: what runs it; where nil the file is a program itself.
+    ///   - interpreter: the program that runs it; if nil, the file itself is a program.
     ///   - file: a path, or a name in `Clients/Programs`.
     static func run(
         _ interpreter: String?, _ file: String, _ arguments: [String], environment: [String] = [],
@@ -51,7 +51,7 @@ enum ClientProgram {
     static func runPython(
         _ file: String, _ arguments: [String], sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-        // Nothing is written beside the scripts; warnings of packages are none of ours.
+        // No files are written to the scripts' directory; warnings of packages are ignored.
         try run(
             try python(), file, arguments, environment: ["PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore"],
             sourceLocation: sourceLocation)

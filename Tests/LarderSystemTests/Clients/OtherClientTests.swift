@@ -17,7 +17,7 @@ import Testing
     @Test(arguments: LiveServer.allCases, ["node_redis.js", "node_scripts.js"])
     func nodeRedis(_ server: LiveServer, _ program: String) throws {
         try ClientProgram.require("node", package: "nodejs")
-        // Where Debian's package node-redis is, which a node from elsewhere does not look at.
+        // The location of Debian's package node-redis, which a node from another source does not search.
         try server.run {
             try ClientProgram.run("node", program, [$0], environment: ["NODE_PATH=/usr/share/nodejs"])
         }

@@ -11,7 +11,7 @@ import Testing
         return output
     }
 
-    /// At a terminal redis-cli asks for COMMAND DOCS, which its hints and its help come from.
+    /// On a terminal redis-cli requests COMMAND DOCS, from which it takes its hints and its help.
     @Test(arguments: LiveServer.allCases) func atATerminal(_ server: LiveServer) throws {
         try ClientProgram.require("redis-cli", package: "redis-tools")
         // Python's own library is all it needs.
@@ -89,7 +89,7 @@ import Testing
             #expect(try redisCLI(path, ["-2", "PING"]) == "PONG\n")
             #expect(
                 try redisCLI(path, [], input: "MULTI\nSET t 1\nINCR t\nEXEC\n") == "OK\nQUEUED\nQUEUED\nOK\n2\n")
-            // An error is one for the shell too where it is asked for.
+            // With -e, an error reply also sets the exit code.
             let (end, output, _) = try ChildProcess.run("redis-cli", ["-s", path, "-e", "INCR", "k"])
             #expect(end == .exited(1) && output.isEmpty)
         }
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    /// Not at a terminal: least, greatest and mean in milliseconds, and how many PINGs were answered in a second.
+    /// Not on a terminal: minimum, maximum and mean in milliseconds, and the number of PINGs answered in a second.
     @Test(arguments: LiveServer.allCases) func latency(_ server: LiveServer) throws {
         try server.run { path in
             let words = try redisCLI(path, ["--latency", "-i", "1"]).split(whereSeparator: \.isWhitespace)
@@ -150,7 +150,7 @@ import Testing
             let (end, output, errors) = try ChildProcess.run(
                 "redis-benchmark", ["-s", path, "-n", "1000", "-r", "10", "--csv", "APPEND", "list:__rand_int__", "x"])
             #expect(end == .exited(0) && output.contains("APPEND list:__rand_int__ x"), "\(output) \(errors)")
-            // Its answers were counted, not only sent: every key has what was appended to it.
+            // The writes were executed, not only sent: every key has the appended values.
             let keys = try redisCLI(path, ["--scan", "--pattern", "list:*"]).split(separator: "\n")
             let lengths = try keys.map { key in
                 Int(try redisCLI(path, ["STRLEN", String(key)]).dropLast()) ?? 0

@@ -37,12 +37,12 @@ import Testing
         try run("redis_py_notifications.py", server, version)
     }
 
-    /// redis-py's client-side cache asks for RESP3.
+    /// The client-side cache of redis-py requests RESP3.
     @Test(arguments: LiveServer.allCases) func clientSideCaching(_ server: LiveServer) throws {
         try run("redis_py_tracking.py", server, 3)
     }
 
-    /// What only larderd has.
+    /// Commands that only larderd has.
     @Test(arguments: [2, 3], [1, 2]) func ownCommands(_ version: Int, _ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         try ClientProgram.runPython("redis_py_larder.py", [daemon.socketPath, "\(version)"])

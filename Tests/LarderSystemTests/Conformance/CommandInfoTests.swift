@@ -3,7 +3,8 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// What COMMAND and COMMAND DOCS say of each command and subcommand that both servers know, compared field by field.
+/// Tests that COMMAND and COMMAND DOCS describe each command and subcommand that both servers have in the same way,
+/// field by field.
 @Suite struct CommandInfoTests {
     /// One entry of COMMAND: ten fields, of which the last are the entries of subcommands.
     private static let fields = [
@@ -38,7 +39,7 @@ import Testing
         return entries
     }
 
-    /// Sets have no order. The notes of a key specification are said by each in its own words.
+    /// Sets have no order. The notes of a key specification are worded differently by each server.
     private static func normal(_ value: RESPValue, isNotes: Bool = false) -> RESPValue {
         switch value {
         case .set(let elements): .set(elements.map { normal($0) }.sorted { "\($0)" < "\($1)" })
@@ -90,7 +91,7 @@ import Testing
         return documents
     }
 
-    /// Summaries and complexities are in our words; who was first in which version is not.
+    /// Summaries and complexities are our own words; the version that introduced a command is the same.
     @Test func documentation() throws {
         let (redis, larder) = try Self.both("COMMAND DOCS")
         let (expected, found) = (try Self.documents(redis), try Self.documents(larder))

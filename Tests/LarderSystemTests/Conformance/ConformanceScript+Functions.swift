@@ -1,5 +1,5 @@
 extension ConformanceScript {
-    /// Functions: loading, what a library and a function may do, listing, dumps.
+    /// Functions: loading, the limits of libraries and functions, listing, dumps.
     static let functions = #"""
         FUNCTION FLUSH
         FUNCTION LIST

@@ -1,5 +1,5 @@
 extension ConformanceScript {
-    /// For servers whose password is `sesame`.
+    /// Steps for servers whose password is `sesame`.
     static let passwords: [ConformanceStep] = #"""
         PING
         GET a

@@ -1,5 +1,5 @@
 extension ConformanceScript {
-    /// Scripts: values and errors both ways, what is allowed and what is not, the library.
+    /// Scripts: conversion of values and errors, allowed and forbidden commands, the Lua library.
     static let scripting = #"""
         FLUSHALL
         SCRIPT FLUSH

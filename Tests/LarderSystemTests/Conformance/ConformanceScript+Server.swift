@@ -1,5 +1,5 @@
 extension ConformanceScript {
-    /// RESET makes the connection one of RESP2 again: this stands last.
+    /// RESET switches the connection back to RESP2, so these steps come last.
     static let administration = #"""
         CONFIG RESETSTAT
         CONFIG SET maxmemory abc

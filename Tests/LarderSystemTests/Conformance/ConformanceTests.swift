@@ -21,7 +21,7 @@ import Testing
         for step in ConformanceScript.steps { pair.expectSame(try pair.call(step), step) }
     }
 
-    /// Of each command for values that are not strings, ``ConformanceScript/absentTypes`` has a call.
+    /// ``ConformanceScript/absentTypes`` has a call of each command for values that are not strings.
     @Test func everyReadOfATypeThatIsNotStoredIsCompared() {
         let compared = Set(
             ConformanceScript.steps.compactMap { $0.words.first.map { String(decoding: $0, as: UTF8.self) } })
@@ -41,7 +41,7 @@ import Testing
 
     // MARK: Passwords
 
-    /// What a connection may do before it has given the password, and after it was refused.
+    /// The commands that a connection may run before it has given the password, and after the password was refused.
     @Test func passwords() throws {
         let directory = try TemporaryDirectory()
         let file = directory.path + "/password"
@@ -65,7 +65,7 @@ import Testing
 
     // MARK: Requests as bytes
 
-    /// What is sent; both servers then see the end of the stream, and close.
+    /// The bytes that are sent; both servers then see the end of the stream, and close.
     private static let streams: [String] = [
         "", "\r\n", "\n\n\nPING\n", "PING\r\nPING\r\n", "  PING  \r\n", "PING \"a b\"\r\n", "PING 'a\\'b'\r\n",
         "SET k \"\\x41\\n\"\r\nGET k\r\n", "PING \"a\r\n", "PING \"a\"b\r\n", "set \"\"\"test-key\"\"\" test-value\r\n",
@@ -100,7 +100,7 @@ import Testing
 
     // MARK: Differences
 
-    /// Each difference is there, and is what the list says.
+    /// Checks that each difference exists as the list describes it.
     @Test(arguments: deliberateDifferences) func difference(_ difference: DeliberateDifference) throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(["--policy", "never"])

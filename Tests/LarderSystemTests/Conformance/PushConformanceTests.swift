@@ -1,7 +1,8 @@
 import LarderTestSupport
 import Testing
 
-/// One line of a script for several connections: who sends what, and how many replies and messages each then gets.
+/// One line of a script for several connections: the sender, its command, and how many replies and messages each
+/// connection then gets.
 ///
 /// `a SUBSCRIBE x y | a2` sends from the connection `a`, which then receives two. Without `|` the sender receives one.
 /// `b PUBLISH x 1 | a1 b1`: both receive one.
@@ -54,7 +55,7 @@ struct PushStep: CustomStringConvertible, Sendable {
         /// A reply with the names of connections in the place of their numbers.
         func named(_ reply: [UInt8]) -> [UInt8] {
             var text = String(decoding: reply, as: UTF8.self)
-            // A line of MONITOR: behind the time stand the database, the socket and the words.
+            // A line of MONITOR: the time is followed by the database, the socket and the words.
             if text.hasPrefix("+1"), let bracket = text.firstIndex(of: "["), let end = text.firstRange(of: "] \"") {
                 return Array((text[bracket...].prefix { $0 != " " } + text[end.lowerBound...]).utf8)
             }
@@ -102,7 +103,7 @@ struct PushStep: CustomStringConvertible, Sendable {
                     expected = expected.map { one.named($0) }
                     found = found.map { other.named($0) }
                 }
-                // HELLO tells numbers of connections and versions, which differ.
+                // The reply to HELLO has numbers of connections and versions, which differ.
                 if step.line.contains("HELLO"), name == step.sender { (expected, found) = ([], []) }
                 #expect(found == expected, "\(step) at \(name): redis \(shown(expected)), larder \(shown(found))")
             }
@@ -123,7 +124,7 @@ struct PushStep: CustomStringConvertible, Sendable {
         try run(PushScript.replyModes, ["--threads", threads])
     }
 
-    /// With one loop: what several do shows up in their order.
+    /// With one event loop: the order of the commands of several connections is visible.
     @Test func monitor() throws { try run(PushScript.monitor, []) }
 
     @Test(arguments: ["1", "4"]) func flushes(_ threads: String) throws {

@@ -1,5 +1,5 @@
 extension PushScript {
-    /// What CLIENT REPLY lets through, and what HELLO and MULTI make of what subscribes.
+    /// The replies that CLIENT REPLY lets through, and the effects of HELLO and MULTI on subscriptions.
     static let replyModes = #"""
         a CLIENT REPLY SKIP | a0
         a SET k 1 | a0
@@ -144,7 +144,7 @@ extension PushScript {
         m RESET
         """#
 
-    /// How often everything is told to have changed: `a` reads, `b` broadcasts.
+    /// How often all keys are reported as changed: `a` reads, `b` broadcasts.
     static let flushes = #"""
         a HELLO 3
         a CLIENT TRACKING on

@@ -165,7 +165,7 @@ extension PushScript {
         b CLIENT TRACKINGINFO
         """#
 
-    /// What each command that changes entries is called; `k` hears everything.
+    /// The event of each command that changes entries; `k` receives all of them.
     static let events = #"""
         k HELLO 3
         k PSUBSCRIBE __key*
@@ -208,7 +208,7 @@ extension PushScript {
         w CONFIG GET notify-keyspace-events
         """#
 
-    /// `k` hears everything, in RESP3; `l` in RESP2.
+    /// `k` receives all notifications in RESP3, `l` in RESP2.
     static let notifications = #"""
         k HELLO 3
         k PSUBSCRIBE __key*

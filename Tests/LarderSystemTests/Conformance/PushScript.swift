@@ -1,4 +1,5 @@
-/// What several connections send, as ``PushStep`` reads it. Both servers begin empty. `q` is one that is closed in the end.
+/// Commands of several connections, in the format of ``PushStep``. Both servers begin empty. `q` is a connection that
+/// is closed in the end.
 enum PushScript {
     static let pubsub = #"""
         a SUBSCRIBE

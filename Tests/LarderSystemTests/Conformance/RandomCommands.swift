@@ -47,7 +47,7 @@ struct RandomCommands {
         return ConformanceStep(words.map { $0.isEmpty ? "\"\"" : $0 }.joined(separator: " "))
     }
 
-    /// Of Redis' databases, which have numbers: here every word may be a database's name.
+    /// Uses the numbers of Redis' databases: in Larder every word may be a database's name.
     private mutating func betweenDatabases() -> String {
         let (key, other, number) = (pick(Self.words[2]), pick(Self.words[2]), pick(["0", "1", "2", "15", "16", "-1"]))
         let copy = "COPY \(key) \(other) DB \(number)"

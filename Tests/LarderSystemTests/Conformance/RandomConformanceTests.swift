@@ -9,8 +9,9 @@ import Testing
         return (redis, daemon, ConformancePair(redis: try redis.connect(), larder: try daemon.connect()))
     }
 
-    /// Without DBSIZE, which the script compares: among random deadlines it counts what is expired and not yet removed,
-    /// and the two servers remove at moments of their own (Redis also keeps, for a while, what SET gave a past deadline).
+    /// Without DBSIZE, which the script compares: with random deadlines it counts expired entries that are not yet
+    /// removed, and the two servers remove them at different times. Redis also keeps, for a while, an entry that SET
+    /// gave a past deadline.
     @Test func commands() throws {
         var generator = RandomCommands(seed: testSeed())
         let servers = try start()
@@ -78,7 +79,7 @@ import Testing
         let servers = try start()
         let pair = servers.pair
         let bytes = Array("aab]-^[\\*?".utf8) + [0x00, 0xFF]
-        // Not the empty key: see the differences.
+        // Except for the empty key: see the differences.
         func text(_ longest: Int) -> [UInt8] {
             (0..<Int.random(in: 1...longest, using: &generator)).map { _ in
                 bytes[Int.random(in: 0..<bytes.count, using: &generator)]

@@ -1,12 +1,12 @@
 import LarderTestSupport
 
-/// Random requests of every group of commands, most of them well-formed, whose replies depend on no clock: deadlines are
-/// instants far ahead, or over when they are set. So transactions of them can be compared as they are, and so can what
-/// others are told of them.
+/// Random requests of every group of commands, most of them well-formed, whose replies do not depend on a clock:
+/// deadlines are far in the future, or have passed when they are set. So transactions of them can be compared directly,
+/// and so can the messages that other clients get about them.
 struct RandomRequests {
     private var generator: SeededGenerator
-    /// Whether the requests are for a connection whose writes are watched by others: without what tells them otherwise than
-    /// in Redis, and what would end the transaction or select another database unseen.
+    /// Whether other connections observe the writes: then the requests contain nothing that Redis reports differently,
+    /// and nothing that ends the transaction or selects another database unnoticed.
     private let areObserved: Bool
 
     init(seed: UInt64, areObserved: Bool = false) {
@@ -69,7 +69,7 @@ struct RandomRequests {
         case 0: " GET \(field()) \(bits())"
         case 1: " SET \(field()) \(bits()) \(integer())"
         case 2: " INCRBY \(field()) \(bits()) \(integer())"
-        // With FAIL Redis is silent about a value that it makes longer.
+        // With FAIL Redis sends no event for a value that it makes longer.
         default: " OVERFLOW \(pick("WRAP", "SAT", areObserved ? "SAT" : "FAIL", "BAD"))"
         }
     }

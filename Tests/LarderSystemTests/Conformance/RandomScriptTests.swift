@@ -3,7 +3,8 @@ import Testing
 
 /// Random commands, called by scripts of redis-server and of larderd: the same replies, the seed printed.
 @Suite struct RandomScriptTests {
-    /// Calls the commands that its arguments say: a number of words, then the words. `call` raises, `pcall` does not.
+    /// Returns a script that calls the commands in its arguments: a number of words, then the words. `call` raises
+    /// errors, `pcall` does not.
     private static func script(_ function: String) -> String {
         """
         local out, i = {}, 1
@@ -42,7 +43,7 @@ import Testing
             try pair.send(encodeRequest(words))
             let shown = arguments.map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
             pair.expectSame(try pair.replies(), ConformanceStep(shown))
-            // What the script has left.
+            // The values that the script has stored.
             pair.expectSame(try pair.call(ConformanceStep("MGET a b c")), ConformanceStep("MGET a b c"))
         }
     }

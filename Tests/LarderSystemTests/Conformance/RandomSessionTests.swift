@@ -20,7 +20,7 @@ import Testing
             for (index, step) in steps.enumerated() {
                 let replies = try pair.replies()
                 guard replies.redis != replies.larder else { continue }
-                // A long reply from where it differs; what follows would differ too.
+                // Shows a long reply from the first difference on; everything after it would differ too.
                 let same = zip(replies.redis, replies.larder).prefix { $0 == $1 }.count
                 let shown = [replies.redis, replies.larder].map {
                     ConformancePair.shown(Array($0.dropFirst(max(0, same - 40))))
@@ -33,9 +33,10 @@ import Testing
         }
     }
 
-    // MARK: What others are told
+    // MARK: Messages to others
 
-    /// One server with a connection that writes, one that hears all events, and one that tracks what it reads.
+    /// One server with a connection that writes, one that receives all events, and one that tracks the keys that it
+    /// reads.
     private struct Side {
         let writer: SocketClient
         let listener: SocketClient
@@ -63,7 +64,7 @@ import Testing
             }
         }
 
-        /// The messages that came for what was written, which is committed.
+        /// Returns the messages about the writes, which are committed.
         func told() throws -> (events: [[UInt8]], invalidations: [[UInt8]]) {
             try writer.send(["PUBLISH", "end", "all"])
             _ = try writer.receive()
@@ -92,7 +93,7 @@ import Testing
             }
             for _ in 0..<40 {
                 let reads = (0..<3).map { _ in "GET \(generator.key())" }
-                // What is left of a transaction ends with the batch.
+                // An open transaction ends with the batch.
                 let batch = (0..<8).map { _ in generator.next() } + ["EXEC", "UNWATCH"]
                 let results = try sides.map { side in
                     _ = try side.call(side.reader, reads)
@@ -102,7 +103,7 @@ import Testing
                 try #require(shown(results[0].replies) == shown(results[1].replies), "replies, \(what)")
                 try #require(
                     shown(results[0].told.events) == shown(results[1].told.events), "events, \(what)")
-                // Redis tells those who broadcast at the end of its turn, larderd with each commit.
+                // Redis notifies broadcasting clients at the end of its turn, larderd with each commit.
                 let keys = results.map {
                     mode.contains("BCAST") ? told($0.told.invalidations) : shown($0.told.invalidations)
                 }

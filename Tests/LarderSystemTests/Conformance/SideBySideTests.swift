@@ -2,7 +2,7 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// As ``ConformanceTests``, where several connections take part: `2:` before a line means the second connection, and so on.
+/// Like ``ConformanceTests``, with several connections: `2:` before a line means the second connection, and so on.
 @Suite struct SideBySideTests {
     /// A connection to each of the servers.
     private struct Pair {

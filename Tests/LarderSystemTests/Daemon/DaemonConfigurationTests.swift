@@ -57,7 +57,7 @@ import Testing
         #expect(try !check().errors.contains("\u{1b}"))
     }
 
-    /// First the command line, then the file, whatever kinds of mistakes there are.
+    /// First those of the command line, then those of the file, whatever kinds of errors there are.
     @Test func errorsOfCommandLineAndFileAreReportedTogether() throws {
         try write("memori 1\nthreads = 99\ndir = \"/x\npolicy = often")
         for action in [[], ["--check-config"]] {
@@ -111,7 +111,7 @@ import Testing
         #expect(try !daemon.connect().call("CONFIG GET memory").contains("5242880"))
     }
 
-    // MARK: What is no configuration file
+    // MARK: Invalid files
 
     @Test func specialFilesAreRefusedAtOnce() throws {
         mkdir(place.path + "/directory", 0o755)
@@ -130,7 +130,7 @@ import Testing
             let (end, _, errors) = try DaemonProcess.run(["--config", place.path + "/" + name, "--check-config"])
             #expect(end == .exited(2) && errors == "larderd: \(problem)\n", "\(errors)")
         }
-        // Its length is 0, whatever is read from it.
+        // Its length is 0, although it can be read.
         let (end, _, errors) = try DaemonProcess.run(["--config", "/proc/kallsyms", "--check-config"])
         #expect(end == .exited(2), "\(errors.prefix(300))")
     }
@@ -145,14 +145,14 @@ import Testing
         #expect(try check().errors.split(separator: "\n").count == 21)
     }
 
-    /// What a start would refuse, whatever is on the disk.
+    /// Errors that a start would report, independent of the files on the disk.
     @Test func checkConfigReportsALongSocketPath() throws {
         try write("socket = /\(String(repeating: "s", count: 200))")
         let (end, _, errors) = try check()
         #expect(end == .exited(2) && errors.contains("the socket's path is 201 bytes long"), "\(errors)")
     }
 
-    /// What stands in a file must not change the order in which a terminal shows an error.
+    /// Characters in a file must not change how a terminal shows an error.
     @Test func controlCharactersAreEscaped() throws {
         try write("memo\u{202E}ry = 1M\nmem\u{9B}ory = 1M")
         let errors = try check().errors
@@ -160,7 +160,7 @@ import Testing
         #expect(!errors.unicodeScalars.contains { $0 == "\u{202E}" || $0 == "\u{9B}" })
     }
 
-    /// Who can write it decides what the daemon does.
+    /// A user who can write the file controls the daemon.
     @Test(.enabled(if: geteuid() == 0)) func aFileOfAnotherUserIsRefused() throws {
         try write("memory = 64M", mode: 0o666)
         #expect(try check().errors == "larderd: \(file): all users can write to it: chmod go-w\n")
@@ -205,7 +205,7 @@ import Testing
         #expect(try config("slowlog-max-len") == "3")
         #expect(try config("timeout") == "11", "the file says nothing new of it")
         #expect(try config("log-level") == "debug")
-        // What needs a new start is said each time.
+        // Changes that need a restart are reported each time.
         daemon.process.send(signal: SIGHUP)
         _ = try daemon.process.waitForErrorLine(containing: "threads = 2 takes effect when larderd is restarted")
         _ = try daemon.process.waitForErrorLine(containing: "changed: 0")

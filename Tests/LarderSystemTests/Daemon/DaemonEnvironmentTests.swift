@@ -4,13 +4,13 @@ import Testing
 
 /// The daemon where its process is not as one expects it to be.
 @Suite(.serialized) struct DaemonEnvironmentTests {
-    /// Runs a shell's script with `$larderd` and what is needed to start one on a larder in `place`.
+    /// Runs a shell script with `$larderd` and everything that it needs to start one on a larder in `place`.
     private func start(_ script: String, in place: TemporaryDirectory) throws -> ChildProcess {
         let command = "'\(try DaemonProcess.program())' --dir '\(place.path)/larder' --socket '\(place.path)/socket'"
         return try ChildProcess("sh", ["-c", script.replacing("$larderd", with: command)])
     }
 
-    /// Connects as soon as somebody listens.
+    /// Connects as soon as the daemon listens.
     private func connect(_ place: TemporaryDirectory, _ child: ChildProcess) throws -> SocketClient {
         while true {
             if let client = try? SocketClient(place.path + "/socket") { return client }
@@ -39,7 +39,7 @@ import Testing
         let (end, _, _) = try ChildProcess.run("sh", ["-c", "\(tool) set k v 0<&- 2>&- >/dev/null"])
         #expect(end == .exited(0))
         #expect(try daemon.connect().call("GET k") == "$1\r\nv\r\n")
-        // A result that nobody gets is no success.
+        // If the result cannot be written, the call fails.
         for command in ["get k", "set k v", "keys", "--help"] {
             let (end, _, errors) = try ChildProcess.run("sh", ["-c", "\(tool) \(command) 1>&-"])
             #expect(end == .exited(5) && !errors.isEmpty, "\(command): \(end), \(errors)")
@@ -58,7 +58,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// In `/tmp` somebody else may have made the place first.
+    /// In `/tmp` another user may have created the directory first.
     @Test func withoutAHomeThereIsNoDefaultDirectory() throws {
         guard geteuid() == 0 else { return }
         let place = try TemporaryDirectory()

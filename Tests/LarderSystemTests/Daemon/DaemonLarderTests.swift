@@ -28,7 +28,7 @@ import Testing
         while try client.call("GET soon") != "$-1\r\n" { nap() }
     }
 
-    /// Sets running and stopped side by side: both go the same ways, and say the same.
+    /// Tests a running and a stopped daemon: both give the same results and messages.
     @Test(arguments: [true, false]) func purging(_ running: Bool) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place)
@@ -49,7 +49,7 @@ import Testing
         }
 
         #expect(try purge("--purge=nosuch") == (.exited(4), [], "larderd: there is no database 'nosuch'\n"))
-        // What was expired when the daemon stopped did not get as far as to LevelDB.
+        // Entries that had expired when the daemon stopped were not written to LevelDB.
         #expect(try purge("--purge-expired") == (.exited(0), [said("0", 0), said("books", running ? 1 : 0)], ""))
         #expect(try purge("--purge=0") == (.exited(0), [said("0", 3)], ""))
         #expect(try purge("--purge") == (.exited(0), [said("0", 0), said("books", 1)], ""))
@@ -76,7 +76,7 @@ import Testing
         #expect((end2, output2, errors2) == (.exited(0), "the larder has no databases: nothing to purge\n", ""))
     }
 
-    /// Somebody names a directory that is no larder, such as their home.
+    /// A user names a directory that is not a larder, such as the home directory.
     @Test func purgingLeavesForeignDirectoriesAlone() throws {
         let place = try TemporaryDirectory()
         mkdir(place.path + "/projects", 0o700)
@@ -92,7 +92,7 @@ import Testing
         #expect(access(place.path + "/projects/src", F_OK) == 0)
     }
 
-    /// LOCK may name a socket on which meanwhile the daemon of another larder answers.
+    /// LOCK may name a socket on which the daemon of another larder answers meanwhile.
     @Test func aPurgeNeverAffectsAnotherLarder() throws {
         let held = try DaemonProcess()
         let other = try DaemonProcess()

@@ -3,9 +3,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The forms of the log, and what never stands in it.
+/// Tests of the log's formats, and of the data that it never contains.
 @Suite struct DaemonLogTests {
-    /// Runs a daemon whose standard error is a pipe, which `JOURNAL_STREAM` names if `journal` says so.
+    /// Runs a daemon whose standard error is a pipe, which `JOURNAL_STREAM` names if `journal` requests it.
     private func log(_ options: [String], journal: String = "") throws -> [Substring] {
         let place = try TemporaryDirectory(inMemory: true)
         let script = journal + "exec \"$0\" \"$@\""
@@ -58,7 +58,7 @@ import Testing
         #expect(!daemon.process.errors.contains("\u{1b}") && !daemon.process.errors.contains("\u{9b}"))
     }
 
-    /// Whatever goes wrong: no value, no password, at any level.
+    /// Whatever fails, no line contains a value or a password, at any level.
     @Test(arguments: ["text", "json"]) func theLogContainsNoValuesOrPasswords(_ format: String) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let secret = place.path + "/secret"
@@ -101,7 +101,8 @@ import Testing
         #expect(daemon.process.errors.contains("No space left on device"), "something went wrong, and it was said")
     }
 
-    /// Nobody reads standard error, and it is full before the daemon begins: it serves, whatever it has to log, and ends.
+    /// Standard error is not read, and is full before the daemon starts: the daemon serves, whatever it has to log, and
+    /// ends.
     @Test func anUnreadLogDoesNotBlockTheDaemon() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let pipe = place.path + "/log"

@@ -4,7 +4,7 @@ import LarderVocabulary
 import Testing
 
 @Suite struct DaemonOptionTests {
-    /// What people see first: changed on purpose only.
+    /// The text that users see first: it must only change on purpose.
     private static let help = """
         larderd \(Version.text): serves a larder, a cache that this machine's processes share, over a Unix-domain socket.
 
@@ -268,14 +268,14 @@ import Testing
         #expect(errors == "larderd: \(message)\nTry: larderd --help\n")
     }
 
-    /// One run says all that is wrong, each where it stands, and nothing that only follows from it.
+    /// One run reports all errors, each with its place, and none that merely follows from another.
     @Test func allOptionErrorsAreReportedTogether() throws {
         let words = [
             "--threads", "99", "--memroy", "5M", "serve", "--bad=1", "--help=no", "--check=A/B", "--repair", "--policy",
             "often",
             "--dir=", "--config",
         ]
-        // Without HOME there is no default directory: --dir says one, wrongly.
+        // Without HOME there is no default directory: --dir names one, with an error.
         let (end, output, errors) = try DaemonProcess.run(words)
         #expect(end == .exited(2) && output == "")
         let beginnings = [
@@ -342,7 +342,7 @@ import Testing
         #expect(daemon.process.output == "")
     }
 
-    /// Who starts a daemon may have blocked the signals that stop it.
+    /// The process that starts a daemon may have blocked the signals that stop it.
     @Test func signalsThatWereBlockedStopToo() throws {
         let daemon = try DaemonProcess(wrapper: ["env", "--block-signal=TERM"])
         #expect(try daemon.stop() == .exited(0))

@@ -1,12 +1,12 @@
 import LarderTestSupport
 import Testing
 
-/// What the daemon says of itself, to its log and to clients.
+/// Tests of what the daemon reports about itself, in its log and to clients.
 @Suite struct DaemonReportTests {
-    /// The log and INFO name the same allocator, which MEMORY PURGE asks.
+    /// The log and INFO name the same allocator, which MEMORY PURGE uses.
     @Test func theAllocator() throws {
         let daemon = try DaemonProcess(["--log-level", "debug"])
-        // Written before the line that says that it serves.
+        // Written before the line that reports that it serves.
         let line = try #require(
             daemon.process.errors.split(separator: "\n").first { $0.contains("allocator: ") })
         let client = try daemon.connect()

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Rights of users and groups, as the system tells who connects.
+/// Tests of the rights of users and groups, whose identity the system reports.
 @Suite struct DaemonRightsTests {
     private let place: TemporaryDirectory
     private let file: String
@@ -39,7 +39,7 @@ import Testing
         { #expect(line.hasPrefix("larderd: \(file)\(text)"), "\(line)") }
     }
 
-    /// Lines add to each other; what the command line says of an option stands instead of them.
+    /// Lines of the file add up; an option on the command line replaces them.
     @Test func linesAddUpAndTheCommandLineWins() throws {
         try write("rights = user:7=read\nrights = group:8=write@shop # more\nallow-uid = 9=read, 10=read\n")
         let daemon = try DaemonProcess(
@@ -66,7 +66,7 @@ import Testing
         daemon.process.send(signal: SIGHUP)
         _ = try daemon.process.waitForErrorLine(containing: "did you mean read?")
         #expect(try rights())
-        // A file that is gone does not let everybody in.
+        // A missing file does not give rights to everyone.
         try Files.remove(file)
         daemon.process.send(signal: SIGHUP)
         _ = try daemon.process.waitForErrorLine(containing: "the file is missing; the current rules stay")
@@ -116,14 +116,14 @@ import Testing
             #expect(try run(4322, "", "get k").errors.contains("NOPERM User 4322"))
             #expect(try run(4322, "", "acl whoami").output == "4322\n")
             #expect(try run(4322, "", "ping").output == "PONG\n")
-            // By a supplementary group, among many.
+            // By one of many supplementary groups.
             let many = (5000..<5100).map(String.init).joined(separator: ",")
             #expect(try run(4323, many + ",4400", "--database shop set k w").end == .exited(0))
             #expect(try run(4323, many, "--database shop set k w").errors.contains("NOPERM"))
             #expect(try run(4323, "4400", "get k").errors.contains("NOPERM"))
             #expect(try run(4400, "", "--database shop get k").output == "w", "its own group")
             #expect(try run(4324, "4401", "config get threads").end == .exited(0))
-            // What is not everything does not call itself so.
+            // An incomplete export is not named complete.
             let (own, all) = (try run(4400, "", "export"), try run(4321, "", "export"))
             #expect(own.output.contains(#""databases":["shop"],"all":false"#), "\(own)")
             #expect(own.errors == "larderctl: this user may read 1 of 2 databases: the others are not exported\n")

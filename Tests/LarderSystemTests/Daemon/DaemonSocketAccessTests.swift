@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Who may use the socket, and what happens when somebody removes it.
+/// Tests of the permissions of the socket, and of its removal by another program.
 @Suite struct DaemonSocketAccessTests {
     private let place: TemporaryDirectory
 
@@ -73,7 +73,7 @@ import Testing
         try end(other)
     }
 
-    /// nginx's worker got "permission denied", and nobody said why.
+    /// Regression test: nginx's worker got "permission denied", and the reason was not reported.
     @Test func aDirectoryThatExcludesTheGroupIsReported() throws {
         mkdir(place.path + "/closed", 0o700)
         let child = try start(place.path + "/closed/socket", ["--socket-mode", "660"])
@@ -159,7 +159,7 @@ import Testing
         #expect(!FileSystem.exists(socket) && !FileSystem.exists(socket + ".lock"))
     }
 
-    /// Nothing of somebody else's is replaced or removed.
+    /// Files of others are neither replaced nor removed.
     @Test func aFileInPlaceOfTheSocketIsLeftAlone() throws {
         let socket = place.path + "/run/larder.sock"
         let child = try start(socket)
@@ -168,7 +168,7 @@ import Testing
         _ = try child.waitForErrorLine(containing: "another file has replaced the socket \(socket)")
         try Files.remove(socket)
         _ = try child.waitForErrorLine(containing: "it was created again")
-        // Where it cannot be made, that is said once, and tried until it can.
+        // If the socket cannot be created, this is reported once, and tried until it succeeds.
         try Files.remove(place.path + "/run")
         try Files.write(place.path + "/run", Array("mine".utf8))
         _ = try child.waitForErrorLine(

@@ -65,7 +65,7 @@ import Testing
         #expect(try daemon.connect().call("PING") == "+PONG\r\n")
     }
 
-    /// Anything that answers is left alone, whatever it is.
+    /// A socket on which any program answers is left alone.
     @Test func aLiveSocketOfAnotherProgramIsNotTaken() throws {
         let place = try TemporaryDirectory()
         let path = place.path + "/socket"
@@ -128,7 +128,7 @@ import Testing
         #expect(errors2.contains("error open larder: mkdir \(place.path)/file: File exists"))
     }
 
-    /// As another user, since nothing is forbidden to root.
+    /// As another user, since permissions do not restrict root.
     @Test(.enabled(if: geteuid() == 0)) func aDirectoryWithoutWritePermission() throws {
         let place = try TemporaryDirectory()
         chmod(place.path, 0o755)

@@ -7,7 +7,7 @@ import Testing
     private static let directory = PackageRoot.path + "/docs/diagrams"
     private static let isUpdating = TestSetting.updateDocs.isSet
 
-    /// Which module uses which, but for what follows from the rest, as text of Graphviz.
+    /// Returns the dependencies between modules, without those that follow from others, as text of Graphviz.
     private static func modules() throws -> String {
         let package = try String(contentsOfFile: PackageRoot.path + "/Package.swift", encoding: .utf8)
         let target = #/\.(?:executableTarget|target|systemLibrary)\(\s*name: "(\w+)"(?<rest>[^\n]*(?:\n {12}[^\n]*)*)/#
@@ -49,12 +49,12 @@ import Testing
         #expect(try String(contentsOfFile: path, encoding: .utf8) == text, "run: make docs")
     }
 
-    /// What a picture says, whatever the version of Graphviz that has drawn it.
+    /// Returns the words in a picture, whatever version of Graphviz has drawn it.
     private static func words(_ svg: String) -> [String] {
         svg.replacing("&#45;", with: "-").matches(of: #/<text[^>]*>([^<]*)</text>/#).map { String($0.1) }.sorted()
     }
 
-    /// Graphviz draws each source, and what it says is what the picture beside it says.
+    /// Graphviz draws each source, and the result has the same words as the stored picture.
     @Test func everyPictureIsThatOfItsSource() async throws {
         if Self.isUpdating { try theModulesAreThePackages() }
         let page = try ["Architecture", "Freshness"].map { name in
@@ -110,7 +110,7 @@ import Testing
         #expect(count > 30)
     }
 
-    /// What the sources declare, and what their files, rooms and modules are called; read once for all pages.
+    /// The declarations in the sources, and the names of their files, rooms and modules; read once for all pages.
     private static let sources = Result {
         let files = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path)
             .filter { ($0.hasPrefix("Sources/") || $0.hasPrefix("Tests/")) && $0.hasSuffix(".swift") }

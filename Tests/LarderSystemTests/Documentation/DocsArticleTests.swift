@@ -32,7 +32,7 @@ import Testing
         for page in pages { try DocsReadmeTests.expectSwift(of: page, in: sources) }
     }
 
-    /// As `make html` does. The script fails if a page is missing in the sidebar or a link leads nowhere.
+    /// As `make html` does. The script fails if a page is missing in the sidebar or a link does not work.
     @Test func theSiteHasAllPagesAndWorkingLinks() throws {
         let output = try TemporaryDirectory()
         let (end, text, errors) = try ChildProcess.run(

@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// Expects a page's code to stand in sources that are compiled.
+    /// Expects that a page's code also occurs in sources that are compiled.
     static func expectSwift(of page: String, in sources: [String]) throws {
         let blocks = blocks("swift", in: try DocsTests.read(page))
         let sources = sources.map(squeezed)
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    /// Without indentation and blank lines, which differ where code stands inside a function.
+    /// Without indentation and blank lines, which differ if the code is inside a function.
     private static func squeezed(_ text: String) -> String {
         text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
     }

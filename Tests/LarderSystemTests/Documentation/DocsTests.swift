@@ -9,9 +9,9 @@ import Testing
     import Foundation
 #endif
 
-/// The documentation says what the code says.
+/// Tests that the documentation agrees with the code.
 @Suite struct DocsTests {
-    /// Where the built programs are: the test bundle stands beside them.
+    /// The directory of the built programs, which also has the test bundle.
     static let products: String = {
         let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments[0]
         return bundle.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
@@ -67,7 +67,7 @@ import Testing
         #expect(try Self.read(path) == text, "run: make docs")
     }
 
-    /// What programs say of themselves.
+    /// The programs' own descriptions.
     @Test(arguments: [
         ("Sources/packaging/man/larderctl.1", ["larderctl", "help", "--man"]),
         ("Sources/packaging/completions/larderctl.bash", ["larderctl", "completion", "bash"]),
@@ -87,8 +87,8 @@ import Testing
         #expect(try Self.read(path) == text, "run: make docs")
     }
 
-    /// Whoever runs the tests finds what they listen to, and what the package listens to when it is built; and what is in
-    /// the table is listened to.
+    /// The documentation lists every variable that the tests and the build of the package read; and each listed
+    /// variable is read.
     @Test func everyVariableOfTheTestsIsDocumented() throws {
         let page = try Self.read("docs/Testing.md")
         let documented = Set(page.matches(of: /\n\| `(LARDER_\w+)` \|/).map { String($0.output.1) })
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    /// A name that no test has would leave the proof out: of `make test`, and of `make proofs` too.
+    /// A wrong name of a test would leave the proof out of `make test`, and out of `make proofs` too.
     @Test func everyProofThatMakeRunsExists() throws {
         let tests = try SourceModule.paths(below: "Tests").map(Self.read).joined()
         var count = 0
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    /// What is known of a command stands on its row. Texts of commands are for sending them.
+    /// All properties of a command are in its row. Texts of commands are only for sending them.
     @Test func nothingElseIsKeyedByNamesOfCommands() throws {
         #expect(Self.namedCommands(in: "if word == \"SELECT\" {}\ncase \"MULTI\": break").count == 2)
         #expect(Self.namedCommands(in: "let all = [\n    \"AUTH\", \"FROB\",\n    \"HELLO\",\n]").count == 1)

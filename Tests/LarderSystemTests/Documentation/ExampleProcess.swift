@@ -13,7 +13,8 @@ enum ExampleProcess {
     /// The package's directory.
     static let root = PackageRoot.path
 
-    /// Runs a line of shell to its end. What a signal ended counts as exit code 128 and more, as in a shell.
+    /// Runs a shell command to its end. As in a shell, the exit code of a process that a signal ended is 128 plus the
+    /// signal.
     static func run(_ line: String, directory: String = root) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {

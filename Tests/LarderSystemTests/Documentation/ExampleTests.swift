@@ -2,8 +2,8 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// The examples build and do what they say. They stand in packages of their own, each built in its
-/// directory below `.build/examples`.
+/// Tests that the examples build and work as described. They are separate packages, each built in its directory below
+/// `.build/examples`.
 @Suite(.serialized) struct ExampleTests {
     private func build(_ package: String, _ product: String) async throws -> String {
         let scratch = ".build/examples/" + package
@@ -120,7 +120,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// Programs in four languages share an entry: whichever comes first asks the origin, for all.
+    /// Programs in four languages share an entry: the first one asks the origin, for all.
     @Test(.timeLimit(.minutes(10))) func oneClientAmongAllFetches() async throws {
         try ClientProgram.require("node", package: "nodejs")
         try ClientProgram.require("php", package: "php-cli")
@@ -154,7 +154,7 @@ import Testing
                 #expect(hell.exitCode == (name == "shell" ? 6 : 3) && hell.output.isEmpty, "\(name): \(hell)")
             }
         }
-        // The origin is down, and what is stale is served.
+        // The origin is down, and stale entries are served.
         for name in lines.keys {
             _ = try connection.call("DEL weather:hell")
             _ = try connection.call(["SET", "weather:hell", #"{"city":"hell","sky":"fire"}"#, "PX", "1", "GRACE", "60"])
@@ -181,7 +181,8 @@ import Testing
         return place + "/bin"
     }
 
-    /// Runs it with what dpkg has installed; the sixty thousand records on offer are left to `make run`.
+    /// Runs the tour with the packages that dpkg has installed; the sixty thousand available records are left to `make
+    /// run`.
     private func tour(_ programs: String, _ place: String) async throws -> ExampleProcess.Result {
         try await ExampleProcess.run(
             "TOUR_BIN='\(programs)' TOUR_AVAILABLE=no TMPDIR='\(place)' Examples/tour.sh")

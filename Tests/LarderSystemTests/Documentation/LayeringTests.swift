@@ -2,11 +2,13 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// The sources show the architecture: a file stands in one room, and what is above uses what is below, never the other way.
+/// Tests that the sources follow the architecture: each file is in one room, and upper rooms use lower ones, never the
+/// other way.
 ///
 /// Reads the sources as text. A reference is the name of a type that another file of the module declares.
 @Suite struct LayeringTests {
-    /// The rooms of a module, from the top down, and what does not keep to them yet: fewer is fine, more is not.
+    /// The rooms of a module from the top down, and the number of references that violate the order: it may only
+    /// decrease.
     struct Plan: Sendable, CustomStringConvertible {
         let module: String
         let rooms: [String]
@@ -96,7 +98,7 @@ import Testing
         }
         let text = upward.map { "\($0.from.path):\($0.line): \($0.name) is declared above, in \($0.to.room)" }
         #expect(upward.count <= plan.upwardMax, "\(upward.count):\n\(text.sorted().joined(separator: "\n"))")
-        // Whoever mends one lowers the number.
+        // Lower the number after fixing a reference.
         #expect(upward.count == plan.upwardMax || plan.upwardMax == 0, "upwardMax can be \(upward.count)")
     }
 
@@ -118,7 +120,7 @@ import Testing
     }
 }
 
-/// What the test understands is what it says: a small module of two rooms.
+/// Tests of the parser, with a small module of two rooms.
 @Suite struct SourceModuleTests {
     private static let lower = SourceFile(
         path: "Sources/M/Low/A.swift",

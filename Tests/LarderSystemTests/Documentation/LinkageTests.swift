@@ -17,7 +17,7 @@ import Testing
         #expect(try libraries(of: "larderctl").isEmpty)
     }
 
-    /// It keeps a larder of its own, and has nothing of the daemon besides.
+    /// It has its own larder, and otherwise no part of the daemon.
     @Test func larderwebLinksTheEngineAlone() throws {
         #expect(try libraries(of: "larderweb") == ["libleveldb", "libsnappy"])
     }

@@ -9,7 +9,7 @@ struct SourceFile: Hashable, Sendable {
         let lineCount: Int
     }
 
-    /// From the package's directory on.
+    /// Relative to the package's directory.
     let path: String
     /// The code alone, line by line.
     let lines: [Substring]
@@ -77,7 +77,7 @@ struct SourceFile: Hashable, Sendable {
     private nonisolated(unsafe) static let function = /^ *(?:@\w+(?:\([^)]*\))? )*(?:[a-z()]+ )*(?:func |init[(<?])/
 }
 
-/// The files of one module, and what they say of each other.
+/// The files of one module, and their references to each other.
 struct SourceModule {
     struct Reference {
         let from: SourceFile

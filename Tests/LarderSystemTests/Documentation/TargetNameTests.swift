@@ -11,7 +11,7 @@ import Testing
         // None is written in another way.
         let kinds = /\.(?:target|testTarget|executableTarget|systemLibrary|plugin|macro|binaryTarget)\(/
         #expect(names.count == package.matches(of: kinds).count && names.count > 40)
-        // The tour's, which are there only with LARDER_TOUR, and so in nobody's graph.
+        // The targets of the tour exist only with LARDER_TOUR, and so are in no user's package graph.
         let tour = ["PackageRecords", "package-catalog"]
         let others = names.filter { name in
             !tour.contains(name) && !["Larder", "larder", "CLarder"].contains { name.hasPrefix($0) }

@@ -2,7 +2,8 @@ import Testing
 
 /// The three doors to a database have one vocabulary: the article "Library and client" of LarderClient. Reads their declarations in the sources.
 @Suite struct VocabularyTests {
-    /// What a door lacks or has alone, by the name of the call. Each stands in the article "Library and client" of LarderClient with its reason.
+    /// The calls that only some of the APIs have, by name. The article "Library and client" of LarderClient gives the
+    /// reason for each.
     static let exceptions: Set<String> = [
         // Enumeration: bounds here, patterns there.
         "keys", "entries", "dictionary", "allKeys", "forEachKey",
@@ -60,9 +61,9 @@ import Testing
         }
     }
 
-    /// Of the library's calls each that may block has a form for asynchronous code, with the same parameters and result.
+    /// Each call of the library that may block has an asynchronous form, with the same parameters and result.
     @Test func everyBlockingCallHasAnAsynchronousForm() throws {
-        // They touch nothing but memory, or say that they are not for asynchronous code.
+        // These only use memory, or their documentation says that they are not for asynchronous code.
         let immediate: Set<String> = [
             "name", "policy", "makeBatch", "entries", "cachedThenFetched", "changes", "decodedChanges",
         ]
@@ -73,7 +74,7 @@ import Testing
             for call in synchronous {
                 #expect(forms.contains(call.fullSignature), "\(call.fullSignature) has no asynchronous form")
             }
-            // Who fetches lets others wait, and origins are asynchronous.
+            // A fetch makes others wait, and origins are asynchronous.
             let alone = forms.subtracting(synchronous.map(\.fullSignature)).filter { !$0.contains("fetch: closure") }
             #expect(alone == [], "asynchronous only")
         }
@@ -100,7 +101,7 @@ import Testing
         }
     }
 
-    /// Every call says what it throws, but for those that run a closure of the caller's.
+    /// Every call declares the type of its errors, except for those that run a closure of the caller.
     @Test func everyCallHasATypedThrow() throws {
         var count = 0
         for door in [Self.cache, Self.remote, Self.blocking, Door("EntrySequence", module: "Larder")] {
@@ -160,7 +161,7 @@ struct DoorCall {
     let throwsSomething: Bool
     let throwsTyped: Bool
 
-    /// - Parameter text: the declaration, with more behind it.
+    /// - Parameter text: the declaration, followed by more text.
     init?(_ text: String) {
         guard let match = text.firstMatch(of: /(?:func (\w+)|(init)|var (\w+))/) else { return nil }
         name = String(match.output.1 ?? match.output.2 ?? match.output.3 ?? "")
@@ -183,7 +184,8 @@ struct DoorCall {
         result = head.firstMatch(of: /->(.*)/).map { Self.normal($0.output.1) } ?? ""
     }
 
-    /// As it is compared with other doors: without what a typed cache leaves out, and the library has alone.
+    /// The signature for the comparison with other APIs: without parameters that a typed cache omits, and those that
+    /// only the library has.
     var signature: String {
         let common = parameters.filter {
             !VocabularyTests.parametersOfTheLibrary.contains($0.label) && $0.type != "Value.Type"
@@ -200,13 +202,13 @@ struct DoorCall {
             + (result.isEmpty ? "" : " -> " + result)
     }
 
-    /// What follows the bracket that closes the one at the start.
+    /// Returns the text after the bracket that closes the one at the start.
     private static func behind(_ text: Substring, _ open: Character, _ close: Character) -> Substring {
         var depth = 0
         var last: Character = " "
         for index in text.indices {
             if text[index] == open { depth += 1 }
-            // Not the arrow of a closure.
+            // Except for the arrow of a closure.
             if text[index] == close, !(close == ">" && last == "-") { depth -= 1 }
             last = text[index]
             if depth == 0 { return text[text.index(after: index)...] }

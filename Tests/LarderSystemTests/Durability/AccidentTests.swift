@@ -28,7 +28,7 @@ import Testing
         #expect(report.findings.isEmpty, "\(report.findings.joined(separator: "\n"))")
     }
 
-    /// As POSIX has it: a name is where it was until its directory is synced, whatever else was synced.
+    /// As POSIX allows: a name keeps its old place until its directory is synced, whatever else was synced.
     @Test func durableWritesSurviveAPowerFailureWithUnorderedMetadata() {
         var machine = Machine(.power)
         machine.accidents = [.strictPowerCut]

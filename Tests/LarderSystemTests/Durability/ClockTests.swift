@@ -2,12 +2,12 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// A daemon whose wall clock is set back and forward, over restarts and while it runs: the system calls are its own, only
-/// what the clock says is made up.
+/// Tests of a daemon whose wall clock is set back and forward, over restarts and while it runs. The daemon makes real
+/// system calls; only the time that the clock returns is simulated.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) final class ClockTests {
     private let place: TemporaryDirectory
     private let faults: FaultControl
-    /// Kept as long as the test lasts: one that nobody keeps is killed.
+    /// Keeps the daemons until the test ends: a daemon without a reference is killed.
     private var daemons: [DaemonProcess] = []
     private static let millisecond: Int64 = 1_000_000
 
@@ -45,14 +45,14 @@ import Testing
         #expect(try client.call("GET after") == "$1\r\n1\r\n")
         #expect(try client.call("DBSIZE") == ":2\r\n")
         third.kill()
-        // And once more, of a daemon that nobody has used.
+        // Again, for a daemon that has not been used.
         let fourth = try daemon()
         fourth.kill()
         #expect(try daemon().connect().call("DBSIZE") == ":2\r\n")
         #expect(setAside.isEmpty)
     }
 
-    /// What was seen as expired stays so: 20 to 61 s back over kill -9.
+    /// An entry that was seen as expired stays expired if the clock is set back by 20 to 61 s over kill -9.
     @Test(arguments: [20_000, 61_000] as [Int64])
     func expiredEntriesStayExpiredAfterTheClockWasSetBack(_ milliseconds: Int64) throws {
         let first = try daemon()
@@ -76,7 +76,7 @@ import Testing
         #expect(try again.call("SET governed 2 NX") == "+OK\r\n")
     }
 
-    /// By the clock alone what was seen as expired would come back, after one call that failed.
+    /// By the clock alone, expired entries would come back after one failed call.
     @Test(arguments: [(FileCalls.open, EMFILE), (.read, EIO)])
     func aStartWithoutAReadableTimeFails(_ call: FileCalls, _ number: Int32) throws {
         let first = try daemon()

@@ -2,11 +2,11 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Each control operation under the real daemon, with each of the calls that it makes on the larder's files failing in turn,
-/// once or from there on, or being the last before SIGKILL: what is there afterwards is what was there before, or what the
-/// operation makes of it; the answer says which; nobody else loses anything; and nothing needs a restart.
+/// Tests of each control operation with the real daemon: each of its calls on the larder's files fails in turn, once or
+/// from then on, or is the last before SIGKILL. Afterwards the data is as before the operation or as after it; the
+/// reply says which; no other data is lost; and no restart is needed.
 ///
-/// `LARDER_CONTROL_POINTS=all` tries every call; a number, so many of each kind, chosen by `LARDER_SEED`.
+/// `LARDER_CONTROL_POINTS=all` tries every call; a number tries that many of each kind, chosen by `LARDER_SEED`.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct ControlFaultTests {
     enum Operation: String, CaseIterable, Sendable {
         case purge, policy, create, createWithPolicy, swap, save
@@ -26,7 +26,7 @@ import Testing
             }
         }
 
-        /// What comes before.
+        /// The commands before the operation.
         var preparation: [String] { self == .purgeAnotherTag ? ["PURGE TAG other"] : [] }
 
         /// On which database.
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// A daemon with entries in LevelDB and in the journal, a purge behind it, and a client.
+    /// A daemon with entries in LevelDB and in the journal, after a purge, and a client.
     private final class Stage {
         let place: TemporaryDirectory
         let faults: FaultControl
@@ -148,19 +148,19 @@ import Testing
                 }
                 #expect(try stage.awaitWrites(), "\(what): \(hit)")
                 try stage.restart()
-                // An error may say that the operation counts all the same when what failed could not be undone either.
+                // An error may say that the operation counts after all if it could not be undone either.
                 let mayCount = reply?.contains("may count") ?? false
                 let restarted = try stage.state()
                 #expect(
                     restarted == state || mayCount && restarted == after, "\(what): \(hit), after a crash")
-                // And once more, without a fault.
+                // Again, without a fault.
                 _ = try stage.client.call("SELECT \(operation.database)")
                 #expect(try stage.client.call(operation.words) == "+OK\r\n", "\(what): \(hit)")
             }
         }
     }
 
-    /// A read that fails for a moment is no reason to forget what POINTER says.
+    /// A read that fails once must not make the daemon forget the contents of POINTER.
     @Test(
         "emptying a database keeps a policy that could not be read before", arguments: ["FLUSHDB", "FLUSHALL", "PURGE"])
     func emptyingKeepsThePolicy(_ words: String) throws {

@@ -74,7 +74,7 @@ import Testing
     @Test func isSalvagedWhenMet() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = try makeLarder(place)
-        // Opened once more, LevelDB puts its log into a table.
+        // When it is opened again, LevelDB writes its log to a table.
         #expect(try DaemonProcess(in: place).stop() == .exited(0))
         let files = try epoch(larder, "books")
         // Another one has the format record alone.
@@ -82,7 +82,7 @@ import Testing
             try FileSystem.list(files).filter { $0.hasSuffix(".ldb") }
                 .max { FileSystem.size(files + "/" + $0) < FileSystem.size(files + "/" + $1) })
         var bytes = try #require(try FileSystem.read(files + "/" + table, bytesMax: 1 << 20))
-        // More than one bit, which could be mended.
+        // More than one bit, because a single one could be corrected.
         for offset in 20..<60 { bytes[offset] ^= 0x5a }
         _ = try FileSystem.replace(files + "/" + table, with: bytes)
         let daemon = try DaemonProcess(in: place)

@@ -52,7 +52,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// A near cache must not keep what is gone: somebody else may store something newer unseen by nobody.
+    /// A near cache must not keep an evicted entry: another client may store a newer one without an invalidation.
     @Test func evictionsInvalidateTrackedKeys() throws {
         let daemon = try DaemonProcess(Self.options)
         let (client, tracker) = (try daemon.connect(), try daemon.connect())
@@ -85,7 +85,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// What is there after SIGKILL is what was acknowledged last, or newer; and what was removed stays removed.
+    /// After SIGKILL each entry is the last acknowledged one, or newer; and removed entries stay removed.
     @Test func killedWhileItEvicts() throws {
         let place = try TemporaryDirectory()
         var random = SeededGenerator(seed: testSeed())
@@ -99,7 +99,7 @@ import Testing
             for _ in 0..<(20 + random.below(60)) {
                 let keys = (0..<50).map { _ in random.below(6_000) }
                 for key in keys where random.oneIn(10) {
-                    // A number that nothing has: what is there later must be newer.
+                    // A number without a write: whatever is there later must be newer.
                     number += 1
                     sent[key] = number
                     _ = try client.call(["DEL", "key:\(key)"])

@@ -2,11 +2,12 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Each kind of system call fails on each kind of file of a larder, once, twice in a row, or from there on, while clients write,
-/// purge tags, load functions and make checkpoints. After SIGKILL and a start without faults, every acknowledged operation
-/// counts, and nothing else is missing. "Any call", twice, is a call that fails together with the next one.
+/// Each kind of system call fails on each kind of file of a larder, once, twice in a row, or from then on, while
+/// clients write, purge tags, load functions and make checkpoints. After SIGKILL and a start without faults, every
+/// acknowledged operation counts, and nothing else is missing. "Any call", twice, is a call that fails together with
+/// the next one.
 ///
-/// `LARDER_CONTROL_POINTS=all` tries every combination; a number, so many, chosen by `LARDER_SEED`.
+/// `LARDER_CONTROL_POINTS=all` tries every combination; a number tries that many, chosen by `LARDER_SEED`.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct EveryFileFaultTests {
     private struct Fault {
         let name: String
@@ -113,8 +114,8 @@ import Testing
         print("\(combinations.count) combinations, \(hits) with calls that were hit")
     }
 
-    /// A mark of the journal that can be neither synced nor removed, and then not even opened: the segments that it speaks of
-    /// stay, because after a crash it would say that they must be there.
+    /// If a mark of the journal can be neither synced nor removed, and then not even opened, the segments that it
+    /// mentions stay, because after a crash it would require them.
     @Test(arguments: ["os", "everysecond", "always"]) func theJournalStaysWhileItsMarkCannotBeReplaced(
         _ durability: String
     ) throws {
@@ -142,11 +143,11 @@ import Testing
     }
 }
 
-/// What acknowledged operations have left, and what nobody can know after errors.
+/// The expected results of acknowledged operations, and of those whose outcome is unknown after errors.
 private struct Model {
     private var values: [String: String] = [:]
     private var tags: [String: String] = [:]
-    /// By key: what may be there as well.
+    /// By key: the other possible values.
     private(set) var doubtful: [String: Set<String?>] = [:]
     /// The versions of the library of functions that may be there.
     private var versions: Set<Int> = []
@@ -180,7 +181,7 @@ private struct Model {
         let concerned = tags.filter { $0.value == tag }.map(\.key)
         if (try? client.call("PURGE TAG \(tag)")) == "+OK\r\n" {
             for key in concerned { values[key] = nil }
-            // What failed may have stored a key with the tag all the same.
+            // A failed command may have stored a key with the tag after all.
             for key in doubtful.keys { doubtful[key]?.insert(nil) }
         } else {
             for key in concerned { doubtful[key, default: []].formUnion([nil, values[key]]) }

@@ -2,10 +2,10 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// A disk that takes no more, as the daemon's clients see it: writes get errors, reads go on, and when the fault is lifted
-/// writes are taken again. What was acknowledged is there after a SIGKILL.
+/// Tests of a full or failing disk, as the daemon's clients see it: writes get errors, reads continue, and writes are
+/// accepted again when the fault ends. Acknowledged writes are there after a SIGKILL.
 @Suite struct FailingDiskTests {
-    /// What was acknowledged.
+    /// The acknowledged entries.
     private final class Book {
         var values: [String: String] = [:]
         /// Keys whose write got an error, which may be there or not.
@@ -34,12 +34,12 @@ import Testing
         #expect(end == .exited(0), "prlimit is a part of util-linux: \(errors)")
     }
 
-    /// Text that does not compress, so that what is written is as long as it looks.
+    /// Text that does not compress, so that the files grow by its full length.
     private func text(_ count: Int, _ generator: inout SeededGenerator) -> String {
         String(decoding: generator.bytes(count: count).map { 0x21 + $0 % 90 }, as: UTF8.self)
     }
 
-    /// Monitoring that was made for Redis looks at this field.
+    /// Monitoring that was made for Redis reads this field.
     @Test(.enabled(if: FaultLibrary.isAvailable)) func infoReportsFailingWrites() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place)
@@ -71,7 +71,7 @@ import Testing
         faults.arm(.failing(.stat, EIO, path: "MANIFEST"))
         let reply = try client.call("BACKUP \(place.path)/backup")
         #expect(reply.contains("stat") && reply.contains("Input/output error"), "\(reply)")
-        // A few files are looked at, in one round.
+        // A few files are opened, in one round.
         #expect(faults.hits() < 10)
         faults.disarm()
         #expect(try !client.call("BACKUP \(place.path)/backup").hasPrefix("-"))
@@ -98,7 +98,7 @@ import Testing
             #expect(try client.call("SELECT new") == "+OK\r\n")
             #expect(try client.call("SET k v").hasPrefix("-ERR "))
             #expect(try client.call("SELECT 0") == "+OK\r\n")
-            // Reads go on, here and for others.
+            // Reads continue, in this database and in others.
             try book.check(client)
             try book.check(try daemon.connect())
             let count = try client.call("DBSIZE")
@@ -165,7 +165,7 @@ import Testing
         while try book.set(client, "k\(index)", text(10_000, &generator)) == "+OK\r\n" { index += 1 }
         #expect(index > 20)
         try book.check(client)
-        // What is smaller may find room.
+        // A smaller value may still fit.
         _ = try book.set(client, "small", "v")
         try book.check(client)
         // A purge needs room for a moment, and gets it.

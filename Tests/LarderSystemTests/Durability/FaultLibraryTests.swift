@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// What the preloaded library does to a daemon: each of its powers.
+/// Tests of each effect of the preloaded library on a daemon.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) final class FaultLibraryTests {
     private let place: TemporaryDirectory
     private let faults: FaultControl
@@ -20,7 +20,7 @@ import Testing
         return daemon
     }
 
-    /// What the daemon says of itself may come a moment after what the test sees.
+    /// The daemon's report may come a moment after the effect that the test sees.
     private func wait(until isTrue: () -> Bool) { while !isTrue() { sched_yield() } }
 
     @Test func callsFailOnceLaterOrPermanently() throws {
@@ -86,7 +86,7 @@ import Testing
         #expect(try client.receive() == Array("+OK\r\n".utf8))
     }
 
-    /// What is armed before a start is met by the start.
+    /// A fault that is armed before a start affects the start.
     @Test func theStartFails() throws {
         try daemon().stop()
         faults.arm(.failing([.open, .create], EMFILE, path: "LOCK"))

@@ -2,7 +2,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// SIGKILL under load, again and again on the same larder: what was acknowledged is there, and no batch is there by half.
+/// Tests of SIGKILL under load, repeated on the same larder: acknowledged writes are there, and no batch is there in
+/// part.
 @Suite struct KillTests {
     /// `LARDER_KILL_ROUNDS`, 20 if it is not set.
     private static var rounds: Int { TestSetting.killRounds.number() ?? 20 }
@@ -36,15 +37,15 @@ import Testing
     }
 }
 
-/// Clients that write numbers, each its own keys, and know what was acknowledged.
+/// Clients that write numbers, each with its own keys, and know which writes were acknowledged.
 ///
 /// - Writer c sets `c<c>:<n % keys>` to n, in pipelines.
 /// - The batch writer sets `b0` … `b9` to n, all by one MSET, and every third time removes them all by one DEL.
 /// - The transaction writer sets `x0` … `x9` of database 0 and `x0` of `other` to n, all by one EXEC.
 /// - The script writer sets `s0` … `s5` to n, all by one script: with declared keys, with others, or taking its time.
-/// - The reader reads the first writer's keys: what it was shown must be there after the kill too.
+/// - The reader reads the first writer's keys: the values that it got must be there after the kill too.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: all state is guarded by the lock.
 private final class Load: @unchecked Sendable {
     private static let keysPerClient = 100
     private static let batchKeys = (0..<10).map { "b\($0)" }
@@ -55,7 +56,7 @@ private final class Load: @unchecked Sendable {
         for index = 2, #ARGV do redis.call('set', ARGV[index], ARGV[1]) end
         return redis.status_reply('OK')
         """
-    /// The same, with so much work in between that it goes on without locks.
+    /// The same, with so much work in between that the script continues without locks.
     private static let slowScript = "local x = 0 for i = 1, 500000 do x = x + i end " + script
     private static let transactionKeys = (0..<10).map { "x\($0)" }
 
@@ -69,9 +70,9 @@ private final class Load: @unchecked Sendable {
     private var sent: [String: Int] = [:]
     private var next: [Int]
     private var nextBatch = 1
-    /// Of the batches: the last one acknowledged, and the last one sent.
+    /// The last acknowledged batch, and the last sent one.
     private var batchFloor = 0
-    /// Of the transactions: the last one acknowledged, and the next one.
+    /// The last acknowledged transaction, and the next one.
     private var transactionFloor = 0
     private var nextTransaction = 1
     private var scriptFloor = 0
@@ -104,7 +105,7 @@ private final class Load: @unchecked Sendable {
         }
     }
 
-    /// A client on its way to the one thread that uses it, which is the proof for `@unchecked Sendable`.
+    /// Moves a client to the only thread that uses it, which makes `@unchecked Sendable` safe.
     private final class Handed: @unchecked Sendable {
         let client: SocketClient
         init(_ client: SocketClient) { self.client = client }
@@ -220,7 +221,7 @@ private final class Load: @unchecked Sendable {
         return lines.count == 2 ? Int(lines[1]) : nil
     }
 
-    /// What the daemon has after a kill against what it may and must have.
+    /// Compares the daemon's data after a kill with the data that it may and must have.
     func verify(_ client: SocketClient, _ when: String) throws {
         for (key, highest) in lock.withLock({ sent }) {
             let value = Self.number(try client.call(["GET", key])) ?? 0
@@ -237,7 +238,7 @@ private final class Load: @unchecked Sendable {
         let possible = (least...max(least, last)).map { $0 == 0 || $0 % 3 == 0 ? nil : $0 }
         #expect(possible.contains(batch[0]), "\(when): batch \(least) was acknowledged, found \(batch)")
         lock.withLock { batchFloor = last }
-        // What was not acknowledged may have happened or not; from here on it is known.
+        // An unacknowledged batch may be there or not; the removal makes the state known.
         _ = try client.call(["DEL"] + Self.batchKeys)
         lock.withLock {
             nextBatch += 3 - nextBatch % 3

@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// What may be left of small programs whose right outcomes are known, by each model of an accident.
+/// Tests of the files that each model of an accident may leave, for small programs whose right outcomes are known.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct RecordedDiskTests {
     private typealias Outcome = [String: String]
 
@@ -72,7 +72,7 @@ import Testing
         #expect(try outcomes(.strictPowerCut, lines) == inOrder.union([["y": ""]]))
     }
 
-    /// What could not be synced and is cut off is gone, whatever the disk had of it.
+    /// Data that could not be synced and was truncated is gone, whatever part of it was on the disk.
     @Test(arguments: [RecordedDisk.Accident.kill, .orderedPowerCut, .strictPowerCut])
     func dataTruncatedAfterAFailedSyncIsGone(_ accident: RecordedDisk.Accident) throws {
         for name in ["a", "b", "c", "d"] {
@@ -82,7 +82,7 @@ import Testing
                 "syncdir('')",
             ]
             let found = try outcomes(accident, lines) { $0.arm(.failing(.sync, EIO, path: "", from: 1, count: 1)) }
-            // Of the first byte nobody knows whether the disk has it.
+            // It is unknown whether the first byte is on the disk.
             #expect(found.isSubset(of: [[name: "t"], [name: "\0"]]) && !found.isEmpty, "\(found)")
         }
     }
@@ -111,7 +111,8 @@ import Testing
         #expect(pages == [a + a, b + a, a + c, b + c])
     }
 
-    /// After a failed fsync the system holds for written what may not be on the disk, and the next fsync says nothing of it.
+    /// After a failed fsync the system treats data as written that may not be on the disk, and the next fsync does not
+    /// report it.
     @Test func aFailedSyncIsNotRepairedByTheNextOne() throws {
         let lines = ["file = write('f', 'x')", "syncdir('')", "sync(os.dup(file))", "sync(file)"]
         let failing = try outcomes(.strictPowerCut, lines) { $0.arm(.failing(.sync, 5, count: 1)) }

@@ -3,7 +3,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The recorder behind all simulated accidents sees everything that a program does to its files, or says that it does not.
+/// Tests that the recorder, on which all simulated accidents depend, sees every change of a program's files, or reports
+/// that it does not.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct RecorderTests {
     private static func differences(_ faults: FaultControl) throws -> [String] {
         let trace = FileTrace(faults.trace)
@@ -91,7 +92,7 @@ import Testing
         withExtendedLifetime(place) {}
     }
 
-    /// Whatever changes files and is imported by the daemon or by LevelDB is a function of the recorder.
+    /// Every function that changes files and is imported by the daemon or by LevelDB is handled by the recorder.
     @Test func nothingThatChangesFilesEscapesTheRecorder() throws {
         let library = try FaultLibrary.path()
         let daemon = try DaemonProcess.program()
@@ -123,7 +124,7 @@ import Testing
         ]
         let used = imported.intersection(changing)
         #expect(used.isSuperset(of: ["fallocate", "rename", "fsync"]) || used.count > 10, "\(used)")
-        // For standard descriptors only: no file of a larder.
+        // Only for standard descriptors, not for files of a larder.
         let escaping = used.subtracting(recorded).subtracting(["dup2", "dup3", "freopen", "freopen64"])
         #expect(escaping.isEmpty)
     }

@@ -91,13 +91,13 @@ import Testing
         }
     }
 
-    /// Which of so many points are tried: all with LARDER_SALVAGE_POINTS.
+    /// Returns the points to try: all of them with LARDER_SALVAGE_POINTS.
     private func points(_ total: UInt64) -> [UInt64] {
         let all = TestSetting.salvagePoints.isSet
         return Array(stride(from: 1, through: total, by: all ? 1 : Int(max(1, total / 12))))
     }
 
-    /// A daemon that is killed by a rule, before it serves or when it is asked.
+    /// Starts a daemon that a rule kills, before it serves or during a request.
     private func dieWhileSalvaging() throws {
         let killed: DaemonProcess
         do {

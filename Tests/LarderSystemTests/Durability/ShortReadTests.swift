@@ -1,7 +1,8 @@
 import LarderTestSupport
 import Testing
 
-/// POSIX lets a read return less than there is. Whoever takes that for the end of a file loses what stands behind.
+/// Tests of reads that return less than requested, as POSIX allows. Code that takes this for the end of a file loses
+/// the data after it.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct ShortReadTests {
     private let place: TemporaryDirectory
     private let faults: FaultControl
@@ -43,7 +44,7 @@ import Testing
         }
     }
 
-    /// One read of CURRENT, which whoever looks at it would take for damage.
+    /// One read of CURRENT, whose short result would look like damage.
     @Test func currentIsReadCompletely() throws {
         var number: UInt64 = 0
         var hits: UInt64 = 1
@@ -69,7 +70,8 @@ import Testing
         #expect(number > 5)
     }
 
-    /// LevelDB maps the first thousand tables into memory, and reads the others. ThreadSanitizer knows no so many locks.
+    /// LevelDB maps the first thousand tables into memory, and reads the others. ThreadSanitizer does not support that
+    /// many locks.
     @Test(.enabled(if: !TestSetting.sanitized.isSet)) func tablesAreReadCompletely() throws {
         let count = 1050
         let first = try daemon()

@@ -7,7 +7,7 @@ import Testing
 @Suite(.serialized) struct HostileConnectionTests {
     private static let loops = [1, 2]
 
-    /// Clients that only send: they are no longer read from, then disconnected, and the log says so.
+    /// Clients that only send: the daemon stops reading from them, then disconnects them, and logs it.
     @Test(arguments: loops) func clientsThatNeverRead(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--reply-timeout", "1"])
         let probe = try ProbeClient(daemon)
@@ -30,10 +30,10 @@ import Testing
             #expect(line.contains(" info client ") && line.contains("(--reply-timeout)"), "\(line)")
         }
         try probe.waitForRounds(100)
-        // 8 MiB of replies for each, one more reply, and what they sent.
+        // 8 MiB of replies for each client, one more reply, and the requests that it sent.
         Hostility.expectPeak(of: daemon, atMost: before + count * (24 << 20), "\(count) clients that never read")
         for client in hostile {
-            // What had left before is there; then the connection ends.
+            // Replies that were already sent arrive; then the connection ends.
             let bytes = try client.receiveToEnd()
             #expect(bytes.count < 100_000_000)
         }
@@ -41,7 +41,7 @@ import Testing
         try probe.stop("clients that never read, \(threads) loops")
     }
 
-    /// As many as may be. Each is served, and costs little while it rests.
+    /// The maximum number of connections. Each is served, and uses little memory while it is idle.
     @Test(arguments: loops) func manyConnections(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
         let probe = try ProbeClient(daemon)
@@ -76,7 +76,7 @@ import Testing
         try probe.stop("\(count) connections, \(threads) loops")
     }
 
-    /// One too many is told so, and so is the log; when others have gone it is served.
+    /// A connection above the limit gets an error, which is logged; when others have closed it is served.
     @Test(arguments: loops) func tooManyConnections(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-clients", "20"])
         let clients = try (0..<20).map { _ in
@@ -118,11 +118,12 @@ import Testing
             return client
         }
         for index in 0..<lines { #expect(try writer.call("SET k:\(index) \(value)") == "+OK\r\n") }
-        // 6 MB of lines for each loop, and what was stored; of each monitor what is on its way. Copies would take 180 MB.
+        // 6 MB of lines for each loop, and the stored values; for each monitor, the data on its way. Copies would take
+        // 180 MB.
         Hostility.expectPeak(
             of: daemon, atMost: before + (1 + threads) * (20 << 20) + monitors * (1 << 20), "\(monitors) monitors")
         for client in clients {
-            // The reply of a monitor's own command stands behind what was shown before it.
+            // The reply to a monitor's own command comes after the lines that were shown before it.
             try client.send(["PING"])
             for index in 0..<lines {
                 let line = String(decoding: try client.receive(), as: UTF8.self)
@@ -134,7 +135,7 @@ import Testing
         }
     }
 
-    /// One that reads is shown everything, whoever else is disconnected.
+    /// A monitor that reads gets every line, even if others are disconnected.
     @Test(arguments: loops) func monitorsBeyondTheLimitAreDisconnected(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-subscriber-output", "1m"])
         let (writer, reader) = (try daemon.connect(), try daemon.connect())
@@ -154,7 +155,7 @@ import Testing
         #expect(try writer.call("PING") == "+PONG\r\n")
     }
 
-    /// Subscribers that go without a word leave nothing behind, and whoever publishes is not held up.
+    /// Subscribers that disappear leave no resources in use, and publishers are not delayed.
     @Test(arguments: loops) func subscribersThatVanish(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
@@ -217,7 +218,8 @@ import Testing
         try probe.stop("subscribers that never read, \(threads) loops")
     }
 
-    /// What a client queued before it went, or before it was killed, does not happen; what it watched is let go.
+    /// Commands that a client queued before it closed or was killed are not executed; the keys that it watched are
+    /// released.
     @Test(arguments: loops) func killedDuringMULTI(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
@@ -244,7 +246,7 @@ import Testing
         try probe.waitForRounds(10)
         #expect(try killer.call("EXISTS queued counted") == ":0\r\n")
         while try HostileQuestions.connected(daemon) > 3 { nap() }
-        // A client whose process is killed, which says nothing either.
+        // A client whose process is killed, which closes without notice either.
         let child = try ChildProcess(
             "redis-cli", ["-s", daemon.socketPath], input: Array("MULTI\nSET queued 1\nDEBUG SLEEP 0\n".utf8))
         while try HostileQuestions.connected(daemon) < 4, child.output.isEmpty { nap() }
@@ -252,7 +254,7 @@ import Testing
         while try HostileQuestions.connected(daemon) > 3 { nap() }
         #expect(try killer.call("EXISTS queued") == ":0\r\n")
         try probe.stop("killed during MULTI, \(threads) loops")
-        // The daemon itself: nothing of what was queued is there afterwards.
+        // The daemon itself is killed: none of the queued commands has an effect.
         let victim = try daemon.connect()
         #expect(try victim.call("MULTI") == "+OK\r\n")
         #expect(try victim.call("SET queued 1") == "+QUEUED\r\n")

@@ -3,8 +3,8 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// Requests that are slow, incomplete, or as large as they may be. Meanwhile others are served, and the daemon's memory
-/// stays within what docs/Protocol.md says.
+/// Tests of requests that are slow, incomplete, or as large as allowed. Meanwhile other clients are served, and the
+/// daemon's memory stays within the limits of docs/Protocol.md.
 @Suite(.serialized) struct HostileRequestTests {
     private static let loops = [1, 2]
 
@@ -26,7 +26,7 @@ import Testing
         try probe.stop("slow senders, \(threads) loops")
     }
 
-    /// Requests that never become complete cost what was sent of them, whatever they promise.
+    /// Incomplete requests use only as much memory as was sent of them, whatever length they announce.
     @Test(arguments: loops) func halfRequests(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
@@ -48,14 +48,14 @@ import Testing
         try probe.waitForRounds(500)
         Hostility.expectPeak(of: daemon, atMost: before + (64 << 20), "\(clients.count) half requests")
         #expect(try anotherClientSees(daemon, "EXISTS k") == ":0\r\n")
-        // They vanish, one after the other in the middle of what they said.
+        // The clients disconnect, one after the other, in the middle of a request.
         clients = []
         try probe.waitForRounds(500)
         while try connected(daemon) > 2 { nap() }
         try probe.stop("half requests, \(threads) loops")
     }
 
-    /// What nobody may send is refused at once, and the connection ends.
+    /// Invalid requests are refused at once, and the connection ends.
     @Test(arguments: [
         ("*1048577\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
         ("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870913\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
@@ -70,7 +70,7 @@ import Testing
         #expect(try anotherClientSees(daemon, "PING") == "+PONG\r\n")
     }
 
-    /// The longest value that is allowed: it arrives whole, it is answered whole, and its memory is given back.
+    /// A value of the maximum length arrives complete, is returned complete, and its memory is released.
     @Test(arguments: loops) func aHugeValue(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
         let probe = try ProbeClient(daemon)
@@ -83,13 +83,13 @@ import Testing
         try value.send(to: client) { try probe.waitForRounds(10) }
         #expect(try client.receive() == Array("+OK\r\n".utf8))
         try probe.waitForRounds(10)
-        // The request and the entry; then the entry, and the batch and the table that a checkpoint makes of it: docs/Protocol.md
-        // says three times.
+        // The request and the entry; then the entry, and the batch and the table that a checkpoint makes of it:
+        // docs/Protocol.md says three times.
         Hostility.expectPeak(of: daemon, atMost: before + 7 * value.count / 2 + (64 << 20), "SET of a huge value")
         daemon.forgetPeak()
         #expect(value.isReply(try client.call(["GET", "huge"])))
         try probe.waitForRounds(10)
-        // Beside that, if the checkpoint is still under way, what is read and the reply.
+        // In addition, if the checkpoint is still running: the data that is read, and the reply.
         Hostility.expectPeak(of: daemon, atMost: before + 5 * value.count + (64 << 20), "GET of a huge value")
         #expect(try client.call("STRLEN huge") == ":\(value.count)\r\n")
         #expect(try client.call("DEL huge") == ":1\r\n")
@@ -98,8 +98,8 @@ import Testing
         #expect(end == .exited(0) && !log.contains(" error "), "\(log)")
     }
 
-    /// Four clients at once ask with a few bytes each for the longest value, and then to have it changed: what that takes of
-    /// memory is bounded by one such value.
+    /// Four clients at once request the longest value with a few bytes each, and then a change of it: the memory for
+    /// this is limited to one such value.
     @Test func hugeValuesFromTinyRequests() throws {
         let daemon = try DaemonProcess(["--durability", "os", "--memory", "64M"])
         let probe = try ProbeClient(daemon)
@@ -116,7 +116,7 @@ import Testing
             Hostility.expectPeak(
                 of: daemon, atMost: before + Hostility.builtValues(length), "SETRANGE of four huge values, \(letter)")
         }
-        // What reads them has LevelDB's cache keep them, which is not this test's matter.
+        // The reads also fill LevelDB's cache, which this test does not measure.
         for (index, client) in clients.enumerated() {
             #expect(try client.call(["GETRANGE", "huge \(index)", "-1", "-1"]) == Array("$1\r\ny\r\n".utf8))
         }
@@ -146,7 +146,7 @@ import Testing
         #expect(try client.receive() == Array(":\(keys.count)\r\n".utf8))
         #expect(try client.call("DBSIZE") == ":1\r\n")
         try probe.waitForRounds(10)
-        // A request of some 30 bytes for a word, and some hundred bytes for what becomes of it.
+        // A request of some 30 bytes for a word, and some hundred bytes for its result.
         Hostility.expectPeak(of: daemon, atMost: before + 600 * count + (160 << 20), "a command of \(count) words")
         try probe.stop("\(count) words, \(threads) loops")
     }
@@ -183,7 +183,7 @@ import Testing
         try probe.stop("a pipeline of \(Hostility.pipelined), \(threads) loops")
     }
 
-    // MARK: What the tests share
+    // MARK: Helpers
 
     /// Sends a command of many words without making them one by one in memory first.
     private func sendWords(
@@ -213,13 +213,13 @@ import Testing
         try daemon.connect().call(command)
     }
 
-    /// How many connections the daemon has, that of the question included.
+    /// Returns the number of the daemon's connections, including the one that asks.
     private func connected(_ daemon: DaemonProcess) throws -> Int { try HostileQuestions.connected(daemon) }
 }
 
-/// What tests ask a daemon about its clients.
+/// Queries of a daemon about its clients.
 enum HostileQuestions {
-    /// How many connections it has, that of the question included.
+    /// Returns the number of connections, including the one that asks.
     static func connected(_ daemon: DaemonProcess) throws -> Int {
         let info = try daemon.connect().call("INFO clients")
         let line = info.split(separator: "\r\n").first { $0.hasPrefix("connected_clients:") }

@@ -7,22 +7,22 @@ enum Hostility {
     static let isFull = TestSetting.hostile.isSet
 
     static let valueBytes = isFull ? 512 << 20 : 64 << 20
-    /// What building four values of `length` at once may take; see docs/Protocol.md.
+    /// The memory that building four values of `length` at once may take; see docs/Protocol.md.
     static func builtValues(_ length: Int) -> Int { 17 * length / 2 + (64 << 20) }
     static let arguments = isFull ? 1_000_000 : 100_000
     static let pipelined = isFull ? 1_000_000 : 100_000
     static let subscribers = isFull ? 2_000 : 200
 
-    /// Ten thousand, the daemon's own limit, less one for the probe and one for questions; fewer in the ordinary tests,
-    /// or where the system does not let this process open so many beside what else it has open. The daemon is a process
-    /// of its own, with as many descriptors.
+    /// Ten thousand, the daemon's own limit, less one for the probe and one for queries; fewer in the ordinary tests,
+    /// or if the system does not let this process open that many descriptors in addition to its others. The daemon is a
+    /// separate process, with as many descriptors.
     static var connections: Int {
         let allowed = ResourceLimit.openFiles.read().map { Int(clamping: $0.rlim_cur) } ?? 256
         return isFull ? min(9_998, max(50, allowed - 1_000)) : min(1_000, max(50, allowed / 2 - 1_000))
     }
 
-    /// Fails where the daemon had more in memory than `most` bytes since ``DaemonProcess/forgetPeak()``; does nothing
-    /// where the system does not tell.
+    /// Fails if the daemon used more than `most` bytes of memory since ``DaemonProcess/forgetPeak()``; does nothing if
+    /// the system does not report it.
     static func expectPeak(
         of daemon: DaemonProcess, atMost most: Int, _ what: String, sourceLocation: SourceLocation = #_sourceLocation
     ) {
@@ -33,11 +33,10 @@ enum Hostility {
     }
 }
 
-/// A client that behaves, beside those that do not: it writes a number and reads it back, again and again, and notices
-/// when it is not served or gets something else.
+/// A well-behaved client that runs together with the others: it writes a number and reads it back, again and again, and
+/// notices if it is not served or gets something else.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held, the connection is
-/// used by the thread alone.
+/// Thread-safe. `@unchecked Sendable`: the state is guarded by the lock, and only the thread uses the connection.
 final class ProbeClient: @unchecked Sendable {
     private let lock = Lock()
     private let changed = Condition()

@@ -30,7 +30,7 @@ struct CacheFleetTests {
             let kinds = (0..<2).map { _ in CacheTier.Kind.random(&random) }
             plan.writesBehind = kinds[0].hasOutbox
             let address = try OriginAddress(origin.url)
-            // Caches of one program may share what asks.
+            // Caches of one program may share an origin object.
             let isShared = random.oneIn(3)
             let shared = RedisCacheOrigin(address)
             let tiers = try kinds.map { try CacheTier($0, origin: isShared ? shared : RedisCacheOrigin(address)) }
@@ -39,7 +39,7 @@ struct CacheFleetTests {
         }
     }
 
-    /// Caches that believe for a minute what nobody confirms.
+    /// Returns an origin for caches that trust entries for a minute without a heartbeat.
     static func patient(_ url: String) throws -> RedisCacheOrigin {
         var limits = OriginLimits()
         limits.heartbeat = 100
@@ -48,7 +48,8 @@ struct CacheFleetTests {
         return RedisCacheOrigin(try OriginAddress(url), limits: limits)
     }
 
-    /// What nobody says is found by the heartbeat alone: without it the read is stale, and the checker says so.
+    /// A change that is not reported is found only by the heartbeat: without it the read is stale, and the checker
+    /// reports it.
     @Test(arguments: [false, true])
     func heartbeatsDetectASilentOrigin(hasHeartbeat: Bool) async {
         await #expect(processExitsWith: .success) { [hasHeartbeat = hasHeartbeat as Bool] in
@@ -64,7 +65,7 @@ struct CacheFleetTests {
         }
     }
 
-    /// However many want a key that is not here, and however long the origin takes: one asks it for each cache.
+    /// However many readers want a missing key, and however long the origin takes: each cache requests it once.
     @Test func oneLoadForEachCache() async {
         await #expect(processExitsWith: .success) {
             let origin = try await onThread { try FleetOrigin(hasReplicas: false) }
@@ -74,7 +75,7 @@ struct CacheFleetTests {
             defer { for tier in tiers { tier.stop() } }
             let warm = try origin.cluster.key(on: 1, prefix: "warm")
             for tier in tiers {
-                // Not believed at first: each one asks for itself.
+                // Not trusted at first: each reader makes its own request.
                 var asked = -1
                 while try origin.gets() != asked {
                     #expect(try await tier.cache.value(String.self, forKey: warm) == nil)

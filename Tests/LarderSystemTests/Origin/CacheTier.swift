@@ -3,13 +3,13 @@ import LarderOrigins
 import LarderPlatform
 import LarderTestSupport
 
-/// A program with a larder of its own, as a tier: the library's cache in front of the origin, in the test's process, behind a
-/// socket, so that the checker asks it as it asks a larderd.
+/// A program with its own larder as a tier: the library's cache in front of the origin, in the test's process, behind a
+/// socket, so that the checker can use it like a larderd.
 final class CacheTier: FleetTier, Sendable {
     /// How it is made.
     struct Kind: Sendable, CustomStringConvertible {
         var writing = OriginCache.Writing.through
-        /// An outbox acknowledges writes, and brings them.
+        /// An outbox acknowledges writes and delivers them later.
         var hasOutbox = false
         /// Entries go all the time, as if they were evicted.
         var evicts = false
@@ -81,7 +81,7 @@ final class CacheTier: FleetTier, Sendable {
         Array((value.map { "$\($0.utf8.count)\r\n\($0)\r\n" } ?? "$-1\r\n").utf8)
     }
 
-    /// What something asynchronous gives to a thread, which waits for it.
+    /// Blocks a thread until an asynchronous function returns its result.
     static func waiting<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value {
         let (gate, result) = (Gate(isClosed: true), Guarded<Value?>(nil))
         Task {
@@ -94,7 +94,7 @@ final class CacheTier: FleetTier, Sendable {
 
     func connect() throws -> SocketClient { try SocketClient(server.path) }
 
-    /// What was saved is delivered, behind a restart.
+    /// Saved writes are delivered after a restart.
     func deliver() {
         guard let box else { return }
         Self.waiting { await box.deliverAfterRestart() }
@@ -106,7 +106,7 @@ final class CacheTier: FleetTier, Sendable {
         cache.close()
     }
 
-    /// A larder on a disk whose outbox brings writes to an origin.
+    /// A larder on a disk whose outbox delivers writes to an origin.
     private final class Box: Sendable {
         private let directory: TemporaryDirectory
         private let origin: RedisCacheOrigin

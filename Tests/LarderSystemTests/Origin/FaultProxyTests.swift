@@ -2,9 +2,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The proxy that the tests of origins have does what it says to connections, and nothing else.
+/// Tests that the proxy for tests of origins has the requested effects on connections, and no others.
 @Suite struct FaultProxyTests {
-    /// Two servers behind a proxy, which answer every line with what it said.
+    /// Two servers behind a proxy, which echo every line.
     private final class Echo {
         let listeners: [CInt]
         let proxy: FaultProxy
@@ -80,7 +80,7 @@ import Testing
         try client.send(Self.line)
         try Self.settle(echo)
         echo.proxy.set(.none, on: 0)
-        // Nothing comes behind a gap; the other way goes on.
+        // Nothing is delivered after a gap; the other direction continues.
         try client.send(Self.line)
         try server.send(Self.line)
         #expect(try client.receive() == Self.line)
@@ -174,7 +174,7 @@ import Testing
         #expect(moved == "-MOVED \(ClusterSlot.of(key)) 127.0.0.1:\(proxy.ports[1])\r\n")
         let second = try SocketClient(port: proxy.ports[1])
         #expect(try second.call("SET \(key) v") == "+OK\r\n")
-        // Faults are between clients and nodes: replicas go on, and nobody takes over.
+        // Faults affect traffic between clients and nodes: replicas continue, and no failover happens.
         for node in cluster.nodes { proxy.set(.blackHole(), on: node) }
         #expect(try cluster.call(1, "SET \(key) w") == "+OK\r\n")
         let replica = try #require(try cluster.replicas(of: 1).first)

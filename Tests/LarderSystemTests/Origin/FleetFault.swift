@@ -1,7 +1,8 @@
 import LarderPlatform
 import LarderTestSupport
 
-/// What a round does to the origin and the way there, one after the other; each to the primary of a key.
+/// The faults that a round applies to the origin and its connections, one after the other; each to the primary of a
+/// key.
 enum FleetFault: Sendable, CustomStringConvertible {
     case proxy(FaultProxy.Fault, key: String, milliseconds: Int)
     /// A fault on the way to the primary of a key, while something else happens.
@@ -122,8 +123,8 @@ enum FleetFault: Sendable, CustomStringConvertible {
         try end(node)
         try cluster.waitUntilReady()
         guard hadReplicas else { return [] }
-        // There may have been a failover, wanted or not. The origin may have lost what no replica had; and from its return
-        // on the old primary may have answered with what it had, until it heard of the new one.
+        // There may have been a failover, intended or not. The origin may have lost writes that no replica had; and
+        // after its return the old primary may have answered with old data until it learned of the new one.
         let ready = MonotonicClock.milliseconds()
         return [
             .init(from: from, to: ready, isAboutReads: false), .init(from: back, to: ready, isAboutReads: true),

@@ -1,7 +1,7 @@
 import LarderPlatform
 import LarderTestSupport
 
-/// What happened in a round: every write with the time of its acknowledgement, and every read with what it got. All times
+/// The history of a round: every write with the time of its acknowledgement, and every read with its result. All times
 /// are milliseconds of one monotonic clock.
 ///
 /// Each key is written by one writer, in ascending versions from 1 on; 0 is the absent key.
@@ -14,7 +14,7 @@ struct FleetHistory: Sendable {
         var acknowledged: Int64?
         /// When the call was over, with or without it.
         var answered: Int64?
-        /// The acknowledged write survives whatever the round does to the origin.
+        /// Whether the acknowledged write survives everything that the round does to the origin.
         var isDurable = true
         /// Acknowledged by a tier.
         var isByTier = false
@@ -29,18 +29,19 @@ struct FleetHistory: Sendable {
         var sent: Int64
         var answered: Int64
         var answer: Answer
-        /// How many keys were asked for at once.
+        /// The number of keys that were requested at once.
         var keys = 1
     }
 
     enum Answer: Sendable, Equatable {
         case version(Int)
         case refused(String)
-        /// A value that nobody wrote under this key.
+        /// A value that was never written under this key.
         case foreign(String)
     }
 
-    /// What the origin itself may get wrong: an old primary that does not know yet, or writes that a failover lost.
+    /// Times in which the origin itself may be wrong: an old primary that does not know yet, or writes that a failover
+    /// lost.
     struct Doubt: Sendable {
         var from: Int64
         var to: Int64
@@ -51,11 +52,11 @@ struct FleetHistory: Sendable {
     var writes: [Write] = []
     var reads: [Read] = []
     var doubts: [Doubt] = []
-    /// What the origin had at the end, when all was well again.
+    /// The contents of the origin at the end, when all servers worked again.
     var final: [String: Int] = [:]
-    /// For how long a thread had to wait for its turn, at most.
+    /// The longest time that a thread had to wait to be scheduled.
     var machineDelay: Int64 = 0
-    /// What a tier still said then, to the end of all patience.
+    /// The wrong answers that a tier still gave at the end, when the time limit was over.
     var late: [String] = []
 }
 
@@ -71,7 +72,7 @@ extension Guarded<FleetHistory> {
     }
 }
 
-/// What a history shows that must not be.
+/// A violation of the guarantees in a history.
 struct FleetFinding: CustomStringConvertible, Sendable {
     enum Kind: String, Sendable, CaseIterable {
         case stale = "read staler than the bound"
@@ -90,16 +91,16 @@ struct FleetFinding: CustomStringConvertible, Sendable {
 
 /// Judges histories.
 struct FleetJudge {
-    /// In milliseconds: no read may be older than this behind an acknowledged write.
+    /// In milliseconds: no read may be older than this after an acknowledged write.
     var bound: Int64
-    /// In milliseconds: the longest call, on a machine where nobody waits for a turn.
+    /// In milliseconds: the longest call, on a machine where no thread waits to be scheduled.
     var limit: Int64
 
     struct Verdict: Sendable {
         var findings: [FleetFinding] = []
         var reads = 0
         var refused = 0
-        /// The most by which a read was behind a durable write, in milliseconds.
+        /// The longest time that a read was behind a durable write, in milliseconds.
         var worstStaleness: Int64 = 0
         var longestCall: Int64 = 0
     }
@@ -152,7 +153,7 @@ struct FleetJudge {
         if version > 0, !writes.contains(where: { $0.version == version && $0.sent <= read.answered }) {
             verdict.findings.append(.init(kind: .future, text: "\(Self.text(read)) got version \(version)"))
         }
-        // The first durable write behind what was read: since its acknowledgement the read is stale.
+        // The first durable write after the one that was read: since its acknowledgement the read is stale.
         guard
             let newer = writes.first(where: {
                 $0.version > version && $0.isDurable && !$0.isBehind && $0.acknowledged != nil

@@ -1,6 +1,6 @@
 import Testing
 
-/// What the judge of histories calls a mistake, to the millisecond.
+/// Tests of the violations that the judge of histories reports, to the millisecond.
 @Suite struct FleetJudgeTests {
     private static let judge = FleetJudge(bound: 750, limit: 2000)
 

@@ -7,7 +7,7 @@ final class FleetOrigin: Sendable {
     let cluster: RedisCluster
     let proxy: FaultProxy
 
-    /// - Parameter program: nil for what is installed.
+    /// - Parameter program: the server program; nil for the installed one.
     init(hasReplicas: Bool, program: String? = nil) throws {
         cluster = try RedisCluster(replicas: hasReplicas ? 3 : 0, isDurable: true, program: program)
         proxy = try FaultProxy(to: cluster.servers.map(\.port))
@@ -28,11 +28,11 @@ final class FleetOrigin: Sendable {
 
     // MARK: Rounds
 
-    /// `LARDER_FLEET_ROUNDS`, 2 if it is not set: so many of each kind.
+    /// `LARDER_FLEET_ROUNDS`, or 2 if it is not set: the number of rounds of each kind.
     static var rounds: Int { TestSetting.fleetRounds.number() ?? 2 }
 
-    /// What the checker finds in a tier that knows a key, hears nothing of the origin from then on, and is asked for the key when
-    /// the bound is over since it was written again.
+    /// Returns the findings of the checker for a tier that knows a key, gets nothing from the origin from then on, and
+    /// is asked for the key when more time than the bound has passed since the key was written again.
     func silence(_ tier: any FleetTier) throws -> [FleetFinding.Kind] {
         let client = try tier.connect()
         var history = FleetHistory()
@@ -42,7 +42,7 @@ final class FleetOrigin: Sendable {
             history.writes.append(
                 .init(key: "k", version: version, sent: sent, acknowledged: MonotonicClock.milliseconds()))
             guard version == 1 else { break }
-            // Until it is believed, the origin is asked.
+            // Until the tier trusts the origin's entry, the origin is asked.
             var asked = -1
             while try gets() != asked {
                 asked = try gets()
@@ -83,7 +83,7 @@ final class FleetOrigin: Sendable {
 }
 
 extension FleetJudge {
-    /// Heartbeat and its limit, and the limit of a call and its way there and back, as they are if nothing else is said.
-    /// Instrumented, each step takes many times as long.
+    /// The default heartbeat and its limit, plus the limit of a call in both directions. With sanitizers, each step
+    /// takes many times as long.
     static let standard = FleetJudge(bound: 750, limit: 2000 + (TestSetting.sanitized.isSet ? 1000 : 100))
 }

@@ -10,9 +10,9 @@ final class FleetRound: Sendable {
     struct Plan: Sendable {
         var faults: [FleetFault] = []
         var keys = 48
-        /// Many, because who waits for a dead node reads nothing else meanwhile.
+        /// Many, because a reader that waits for a dead node reads nothing else meanwhile.
         var readersPerTier = 6
-        /// Of the origin; also how many must have a write that counts as durable.
+        /// Whether the origin has replicas; also determines how many servers must have a write that counts as durable.
         var hasReplicas = false
         var writesThroughTier = true
         /// The first tier acknowledges its writes before the origin has them.
@@ -211,7 +211,7 @@ final class FleetRound: Sendable {
 
     // MARK: The end
 
-    /// What the origin has, once it is well; every tier must come to say the same.
+    /// Reads the contents of the origin once it works; every tier must return the same in the end.
     private func readFinal() throws {
         let client = ClusterClient(cluster)
         let single = history.value.writes.map(\.key).filter { $0.starts(with: "u") }

@@ -29,10 +29,11 @@ struct FleetTests {
         }
     }
 
-    /// Larders that believe for a minute what nobody confirms.
+    /// Options for larders that trust entries for a minute without a heartbeat.
     private static let patient = ["--origin-heartbeat", "100", "--origin-heartbeat-limit", "60000"]
 
-    /// What nobody says is found by the heartbeat alone: without it the read is stale, and the checker says so.
+    /// A change that is not reported is found only by the heartbeat: without it the read is stale, and the checker
+    /// reports it.
     @Test(arguments: [false, true])
     func heartbeatsDetectASilentOrigin(hasHeartbeat: Bool) throws {
         let origin = try FleetOrigin(hasReplicas: false)
@@ -41,13 +42,13 @@ struct FleetTests {
         #expect(try origin.silence(tier) == (hasHeartbeat ? [] : [.stale]))
     }
 
-    /// However many want a key that is not here, and however long the origin takes: one asks it for each machine.
+    /// However many clients want a missing key, and however long the origin takes: each machine requests it once.
     @Test func oneLoadForEachMachine() throws {
         let origin = try FleetOrigin(hasReplicas: false)
-        // A connection that is given up asks again on the next one, and may.
+        // If a connection is given up, the request may be repeated on the next one.
         let tiers = try (0..<2).map { _ in try LarderTier(origin: origin.url, options: Self.patient) }
         defer { for tier in tiers { tier.stop() } }
-        // A server is believed from its first heartbeat on; until then each one asks for itself.
+        // A server is trusted from its first heartbeat on; until then each client's request is sent.
         let warm = try origin.cluster.key(on: 1, prefix: "warm")
         for tier in tiers {
             let client = try tier.connect()
@@ -64,7 +65,7 @@ struct FleetTests {
         origin.proxy.set(.freeze([.toClient]), on: 1)
         let clients = try tiers.flatMap { tier in try (0..<20).map { _ in try tier.connect() } }
         for client in clients { try client.send(["GET", key]) }
-        // Asked by both machines; and whoever else would ask has had the time.
+        // Requested by both machines; any other request would have been sent by now.
         while try origin.gets() < before + 2 { nap() }
         for tier in tiers { #expect(try tier.connect().call("PING") == "+PONG\r\n") }
         origin.proxy.set(.none)

@@ -1,7 +1,7 @@
 import LarderPlatform
 import LarderTestSupport
 
-/// Something that is read through: a larderd in front of the origin, or what stands in for one.
+/// A cache through which the checker reads: a larderd in front of the origin, or a stand-in.
 protocol FleetTier: Sendable {
     func connect() throws -> SocketClient
     /// Brings to the origin what was acknowledged before it was there. Returns when all is there.
@@ -18,7 +18,7 @@ final class LarderTier: FleetTier, @unchecked Sendable {
     // Nothing changes after init.
     private let daemon: DaemonProcess
 
-    /// - Parameter words: behind the address.
+    /// - Parameter words: the words after the address.
     init(origin: String, _ words: [String] = ["THROUGH"], options: [String] = []) throws {
         daemon = try DaemonProcess(options)
         let reply = try daemon.connect().call(["ORIGIN", origin] + words)
@@ -36,9 +36,9 @@ final class LarderTier: FleetTier, @unchecked Sendable {
 final class StandInTier: FleetTier, Sendable {
     enum Mistake: String, CaseIterable, Sendable {
         case none
-        /// Keeps what it has read for ever.
+        /// Keeps everything that it has read forever.
         case keeps
-        /// Now and then answers with what it read first.
+        /// Sometimes answers with the first value that it read.
         case wavers
         /// Acknowledges writes and forgets one in ten.
         case forgets
@@ -46,7 +46,7 @@ final class StandInTier: FleetTier, Sendable {
         case sleeps
         /// Sometimes answers with the value of another key.
         case mistakes
-        /// Closes connections without an answer after some reads, for ever.
+        /// Closes connections without an answer after some reads, forever.
         case dies
     }
 
@@ -77,9 +77,9 @@ final class StandInTier: FleetTier, Sendable {
     func stop() { server.stop() }
 }
 
-/// What a stand-in answers.
+/// The origin of a stand-in, with its mistakes.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: each client is used by the thread of its connection alone.
+/// Thread-safe. `@unchecked Sendable`: only the thread of its connection uses a client.
 private final class MistakenOrigin: @unchecked Sendable {
     private let cluster: RedisCluster
     private let mistake: StandInTier.Mistake

@@ -2,11 +2,11 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// A larder in a network namespace of its own, in front of a redis-server on this machine: the cable between them is pulled
-/// out and put in again, which no process is told of.
+/// Tests of a larder in its own network namespace, in front of a redis-server on this machine: the virtual cable
+/// between them is unplugged and plugged in again, of which no process is notified.
 @Suite(.enabled(if: NetworkLink.isPossible, "network namespaces need root and ip"))
 struct NetworkLinkTests {
-    /// What is at the two ends of the cable.
+    /// The servers at the two ends of the cable.
     private final class Ends: Sendable {
         let daemon: GuardedDaemon
         let link: NetworkLink
@@ -28,14 +28,14 @@ struct NetworkLinkTests {
         func connect() throws -> SocketClient { try SocketClient(daemon.socketPath) }
     }
 
-    /// Thread-safe. The proof for `@unchecked Sendable`: nothing changes after init.
+    /// Thread-safe. `@unchecked Sendable`: nothing changes after init.
     private final class GuardedDaemon: @unchecked Sendable {
         private let daemon: DaemonProcess
         init(_ daemon: DaemonProcess) { self.daemon = daemon }
         var socketPath: String { daemon.socketPath }
     }
 
-    /// Writers and readers beside the cable.
+    /// Writers and readers that run while the cable is unplugged and plugged in.
     private final class Traffic: Sendable {
         let ends: Ends
         let history = Guarded(FleetHistory())
@@ -77,7 +77,7 @@ struct NetworkLinkTests {
             }
         }
 
-        /// Each key once: a write that nobody waits for any more may still be on its way.
+        /// Each key once: a write whose caller has given up may still be on its way.
         func writeThroughLarder() {
             guard let client = try? ends.connect() else { return }
             var number = 0
@@ -119,7 +119,7 @@ struct NetworkLinkTests {
             return Int(text).map { .version($0) } ?? .refused(reply)
         }
 
-        /// What the origin has in the end, and what the larder comes to say of it.
+        /// Reads the final contents of the origin, and waits until the larder returns the same.
         func readFinal() throws {
             let (origin, larder) = (try ends.redis.connect(), try ends.connect())
             if ends.writesBehind { try larder.eventually(origin: "outbox") { $0 == 0 } }
@@ -157,7 +157,7 @@ struct NetworkLinkTests {
             WorkThread.sleep(nanoseconds: UInt64(300 + random.below(500)) * 1_000_000)
             try traffic.ends.link.set(isUp: false)
             try traffic.writeSteadyKeys(round + 2)
-            // The first one is longer than a call may take; the shortest ones end before anybody misses anything.
+            // The first one is longer than a call may take; the shortest ones end before they are noticed.
             WorkThread.sleep(nanoseconds: UInt64(round == 0 ? 3000 : 50 + random.below(2000)) * 1_000_000)
             try traffic.ends.link.set(isUp: true)
         }
@@ -171,7 +171,7 @@ struct NetworkLinkTests {
                 + "\(verdict.worstStaleness) ms, the longest call \(verdict.longestCall) ms")
         #expect(verdict.findings.isEmpty, "\(verdict.findings.prefix(5))")
         #expect(verdict.reads > verdict.refused)
-        // The cable was out for longer than anything is believed, so the test has shown something.
+        // The cable was unplugged for longer than entries are trusted, so the test had an effect.
         #expect(verdict.worstStaleness > 0 && verdict.refused > 0)
     }
 }

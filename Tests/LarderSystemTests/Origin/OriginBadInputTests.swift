@@ -4,7 +4,7 @@ import Testing
 
 /// Origins that are none, or not as they should be: the daemon has an answer for each.
 @Suite(.timeLimit(.minutes(10))) struct OriginBadInputTests {
-    /// What GET says of an origin.
+    /// Returns the reply to GET with the given origin.
     private func answer(_ url: String, _ options: [String] = ["--origin-limit", "1000"]) throws -> String {
         let daemon = try DaemonProcess(options)
         let client = try daemon.connect()
@@ -64,7 +64,7 @@ import Testing
         #expect(try client.call("GET \(other)") == bulkReply("v"))
     }
 
-    /// Of 512 MiB nothing is kept, not even for a moment.
+    /// No part of 512 MiB is kept, not even for a moment.
     @Test func aValueOfHalfAGigabyte() throws {
         let redis = try RedisProcess(["--client-output-buffer-limit", "normal", "0", "0", "0"])
         #expect(try redis.connect().call("SETRANGE a \((512 << 20) - 1) x") == ":\(512 << 20)\r\n")
@@ -77,7 +77,7 @@ import Testing
         )
         #expect(try client.call("STRLEN a").hasPrefix("-ORIGIN the value has "))
         if let peak = daemon.peakResidentBytes { #expect(peak < 256 << 20, "\(peak >> 20) MiB") }
-        // The connection goes on, and so do other keys.
+        // The connection stays open, and other keys work.
         #expect(try client.call("SET b v") == "+OK\r\n")
         #expect(try client.call("GET b") == bulkReply("v"))
         #expect(try client.origin("lost") == 0)
@@ -102,7 +102,7 @@ import Testing
         #expect((400_000...600_000).contains(left(try client.call("PTTL there"))))
         _ = try behind.call("SET short v PX 300")
         try client.eventually("GET short", "$-1\r\n")
-        // Written: as long as was said, there and here.
+        // The write has the requested lifetime, at the origin and here.
         #expect(try client.call("SET here v EX 600") == "+OK\r\n")
         try behind.eventually("GET here", bulkReply("v"))
         for client in [client, behind] { #expect((400_000...600_000).contains(left(try client.call("PTTL here")))) }

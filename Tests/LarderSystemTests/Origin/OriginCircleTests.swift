@@ -17,8 +17,8 @@ import Testing
 
         func next(_ index: Int) -> String { "unix://\(places[(index + 1) % places.count].path)/socket" }
 
-        /// Sets each one's origin while the next one does not run, and starts all.
-        /// - Parameter options: what stands behind the URL, with a space before each word.
+        /// Sets the origin of each daemon while the next one does not run, and starts all.
+        /// - Parameter options: the text after the URL, with a space before each word.
         func close(_ options: String = "") throws -> [DaemonProcess] {
             for index in places.indices {
                 let daemon = try start(index)
@@ -65,13 +65,13 @@ import Testing
         }
     }
 
-    /// What is refused in a cycle is told to nobody behind the next one: it would go round for ever.
+    /// A refusal in a cycle is not passed on: it would circulate forever.
     @Test func invalidationsDoNotCirculateInACycle() throws {
         let clients = try Ring(3).close(" BCAST").map { ($0, try $0.connect()) }
         for (_, client) in clients { try Self.awaitCycle(client) }
         for (_, client) in clients { try Self.expectCycle(client) }
         for (_, client) in clients { #expect(try client.call("ORIGIN").contains("\r\ninvalidated\r\n:0\r\n")) }
-        // Once it is over, each passes on what it hears.
+        // Once the cycle has ended, each larder passes on the changes that it learns of.
         let origin = clients[0].1
         #expect(try origin.call("ORIGIN NONE") == "+OK\r\n")
         for value in ["v", "w"] {
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    /// Nobody asks such an origin whether it is there while that is not in doubt.
+    /// Such an origin is not checked while there is no doubt that it works.
     @Test func anOriginWithLifetimesIsUpAgain() throws {
         let clients = try Ring(2).close(" LIFETIMES").map { ($0, try $0.connect()) }
         for (_, client) in clients { try Self.expectCycle(client) }
@@ -91,7 +91,7 @@ import Testing
         try clients[1].1.eventually("ORIGIN") { $0.contains("\r\nup\r\n") }
     }
 
-    /// What waits there can never be brought, and stays in its database.
+    /// Writes that wait there can never be delivered, and stay in their database.
     @Test func pendingWritesOfACycleAreKept() throws {
         let clients = try Ring(2).close(" BEHIND").map { ($0, try $0.connect()) }
         for (_, client) in clients { try Self.awaitCycle(client) }
@@ -111,7 +111,7 @@ import Testing
         let clients = try (0..<2).map { try ring.start($0) }.map { ($0, try $0.connect()) }
         for (index, client) in clients.enumerated() { try client.1.send(["ORIGIN", ring.next(index)]) }
         let replies = try clients.map { String(decoding: try $0.1.receive(), as: UTF8.self) }
-        // Whoever was later may know it at once.
+        // The one that was set later may know it at once.
         if let refusal = replies.first(where: { $0 != "+OK\r\n" }) {
             #expect(refusal.contains("a cycle: "))
             #expect(replies.contains("+OK\r\n"))
@@ -133,7 +133,7 @@ import Testing
         #expect(try front.call("GET a") == bulkReply("v"))
     }
 
-    /// Whoever is told of one database's troubles is not told of another's: here that would be itself, for ever.
+    /// A listener to one database's changes does not get those of another: here this would be itself, forever.
     @Test(arguments: ["", " BCAST"]) func aDatabaseOfTheSameLarderCanBeTheOrigin(options: String) throws {
         let ring = try Ring(2)
         let (one, two) = (try ring.start(0), try ring.start(1))

@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// An origin that takes connections and says nothing, and the commands that ask who is behind it.
+/// Tests of an origin that accepts connections and never answers, and of the commands that request its own origins.
 @Suite struct OriginHangingTests {
     /// Commands of another database that run on threads which may block.
     private static let others = ["DBSIZE", "KEYS *", "SCAN 0", "CHANGES SINCE 0", "POLICY", "INFO", "ORIGIN"]
@@ -18,7 +18,7 @@ import Testing
 
     @Test func aHangingOriginDelaysNeitherOthersNorTheStop() throws {
         let redis = try RedisProcess()
-        // Longer than a test waits for any reply: who waits for the origin fails.
+        // Longer than a test waits for any reply: a command that waits for the origin fails.
         let daemon = try DaemonProcess(["--origin-limit", "60000"])
         let client = try daemon.connect()
         #expect(try client.call("SET k v") == "+OK\r\n")
@@ -33,7 +33,7 @@ import Testing
         let asking = try Self.ask(same + different + changes, daemon)
         for line in Self.others { #expect(!(try client.call(line)).hasPrefix("-"), "\(line)") }
         #expect(try client.call("GET k") == bulkReply("v"))
-        // The questions beyond the most are answered as if nobody were behind.
+        // Requests above the limit are answered as if there were no further origin.
         let ends = try daemon.connect()
         #expect(try ends.call("SELECT hanging") == "+OK\r\n")
         #expect(try ends.call("ORIGIN PATH one-more").hasPrefix("*1\r\n"))
@@ -47,7 +47,7 @@ import Testing
         #expect(try String(decoding: asking[0].receiveToEnd(), as: UTF8.self) == "")
     }
 
-    /// What was under way when the daemon stopped was not done.
+    /// A change that was in progress when the daemon stopped was not made.
     @Test func aChangeUnderWayIsNotMadeAtAStop() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let redis = try RedisProcess()
@@ -64,7 +64,7 @@ import Testing
         #expect(try again.connect().call("ORIGIN").hasPrefix("*2\r\n$3\r\nurl\r\n$0\r\n"))
     }
 
-    /// What nobody waits for any more delays nobody, and is not done behind somebody's back.
+    /// A change whose client has disconnected delays no other, and is not made.
     @Test func originsOfDisconnectedClientsAreNotSet() throws {
         let redis = try RedisProcess()
         redis.freeze()

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The ways in which the daemon hears of changes, and the replicas that it asks, with real servers.
+/// Tests of the ways in which the daemon learns of changes, and of reads from replicas, with real servers.
 @Suite(.timeLimit(.minutes(10))) struct OriginReadsDaemonTests {
     /// No heartbeat is missed, however busy the machine is.
     private static let patient = ["--origin-heartbeat-limit", "20000", "--origin-limit", "20000"]
@@ -22,7 +22,7 @@ import Testing
         #expect(try client.call("GET other:1") == bulkReply("b"))
         #expect(try client.call("GET other:1") == bulkReply("b"))
         #expect(try client.origin("asked") == asked + 2, "nobody would say when it changes")
-        // Changes of others, of keys that were never read, and behind an own write.
+        // Changes by others, of keys that were never read, and after the client's own write.
         _ = try behind.call("SET user:1 c")
         try client.eventually("GET user:1", bulkReply("c"))
         let heard = try client.origin("invalidated")
@@ -67,7 +67,7 @@ import Testing
         #expect(try direct.call("SET \(key) old") == "+OK\r\n")
         #expect(try direct.call("WAIT 1 0") == ":1\r\n")
         for node in cluster.nodes { _ = try cluster.call(node, "CONFIG SET cluster-node-timeout 60000") }
-        // Those that are asked for the map name the replica.
+        // The servers that are asked for the map name the replica.
         let replica = try #require(try cluster.replicas(of: 0).first)
         for node in [1, 2] {
             let other = try cluster.servers[node].connect()
@@ -83,7 +83,7 @@ import Testing
         #expect(try client.call("ORIGIN \(cluster.url) STALE REPLICAS 30") == "+OK\r\n")
         #expect(try exact.call("ORIGIN \(cluster.url) REPLICAS 30") == "+OK\r\n")
         for client in [client, exact] { try client.eventually("FETCH \(key)") { $0.contains("stale") } }
-        // Also while the server rests, so that it is not asked at all.
+        // Also while requests to the server pause, so that it is not asked at all.
         for _ in 0..<40 {
             let reply = try client.call("FETCH \(key)")
             #expect(reply.contains("$5\r\nstale\r\n$3\r\nold\r\n"), "\(reply)")
@@ -122,7 +122,7 @@ import Testing
         // An own write is seen at once.
         #expect(try client.call("SET a own") == "+OK\r\n")
         #expect(try client.call("GET a") == bulkReply("own"))
-        // What is believed is so without the server.
+        // A trusted entry is served without the server.
         redis.freeze()
         #expect(try client.call("GET c").hasPrefix("-ORIGIN "))
         #expect(try client.call("GET a") == bulkReply("own"))
@@ -154,7 +154,7 @@ import Testing
         let (asked, lost) = (try client.origin("asked"), try client.origin("lost"))
         let (source, target) = (try cluster.primary(ofSlot: slot), (try cluster.primary(ofSlot: slot) + 1) % 3)
         try cluster.moveSlot(slot, to: target)
-        // The old owner says so, and the new one.
+        // The old owner reports it, and so does the new one.
         try client.eventually("MGET \(others.joined(separator: " "))") { _ in try client.origin("lost") >= lost + 2 }
         #expect(try client.origin("asked") == asked, "of \(others.count) keys in other slots")
         #expect(try client.call("GET k0") == bulkReply("one"))
@@ -163,7 +163,7 @@ import Testing
         _ = try cluster.call(target, "SET {k0}absent here")
         try client.eventually("GET k0", bulkReply("two"))
         try client.eventually("GET {k0}absent", bulkReply("here"))
-        // And from there on changes are heard again.
+        // From then on changes are reported again.
         try client.eventually("GET k0") { _ in
             let before = try client.origin("asked")
             _ = try client.call("GET k0")

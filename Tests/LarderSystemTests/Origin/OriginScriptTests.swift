@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// Scripts and values that are no strings, in a database whose origin is a Redis.
+/// Tests of scripts and of values that are not strings, in a database whose origin is a Redis.
 @Suite(.timeLimit(.minutes(10))) struct OriginScriptTests {
     private let redis: RedisProcess
     private let daemon: DaemonProcess
@@ -61,14 +61,14 @@ import Testing
         for line in ["MULTI", "SET n 5", "FCALL add 1 n 2", "FCALL other 1 n", "GET n"] {
             #expect(try client.call(line) == (line == "MULTI" ? "+OK\r\n" : "+QUEUED\r\n"), "\(line)")
         }
-        // One that nobody knows is found out by the origin alone.
+        // Only the origin finds an unknown script.
         #expect(
             try client.call("EXEC") == "*4\r\n+OK\r\n:7\r\n-ERR Function not found\r\n" + bulkReply("7"))
         #expect(try behind.call("GET n") == bulkReply("7"))
         #expect(try client.call("GET n") == bulkReply("7"))
     }
 
-    /// Without the wait some of these read the former value.
+    /// Regression test: without the wait some of these reads returned the previous value.
     @Test func undeclaredChangesOfAScriptAreReadByItsConnection() throws {
         for round in 1...500 {
             #expect(try client.call("GET u") == (round == 1 ? "$-1\r\n" : bulkReply("\(round - 1)")))

@@ -2,8 +2,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Writes that are acknowledged by the daemon and brought later, to a cluster whose slots and servers come and go, and to
-/// another larder.
+/// Tests of writes that the daemon acknowledges and delivers later, to a cluster whose slots move and whose servers
+/// fail, and to another larder.
 @Suite(.timeLimit(.minutes(10))) struct OutboxClusterTests {
     private static let options = [
         "--origin-limit", "500", "--origin-heartbeat", "50", "--origin-heartbeat-limit", "200",
@@ -30,7 +30,7 @@ import Testing
                 try write("v\(round)")
                 #expect(try client.call("DEL \(keys[round % 20])") == ":1\r\n")
                 #expect(try client.call("SET \(keys[round % 20]) again\(round)") == "+OK\r\n")
-                // Nothing waits for the end of the move: one key is brought by ASK, another one as ever.
+                // No delivery waits for the end of the move: one key is delivered by ASK, another as usual.
                 try client.eventually(origin: "outbox") { $0 == 0 }
                 #expect(stage != .emptied || round % 3 == 0)
             }
@@ -99,7 +99,7 @@ import Testing
         back = try DaemonProcess(in: place)
         try check(Array(keys.dropFirst(2))) { bulkReply("two\($0)") }
         try check(["k0", "k1"]) { _ in "$-1\r\n" }
-        // It hangs in the middle of attempts, whose ends nobody knows, and comes back: the script compares.
+        // The server hangs during attempts, whose outcome is unknown, and comes back: the script compares.
         for key in keys { #expect(try client.call("SET \(key) three\(key)") == "+OK\r\n") }
         back.process.send(signal: SIGSTOP)
         for key in keys { #expect(try client.call("SET \(key) four\(key)") == "+OK\r\n") }

@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// Writes that are acknowledged by the daemon and brought to a Redis later, while both are killed.
+/// Tests of writes that the daemon acknowledges and delivers to a Redis later, while both are killed.
 @Suite(.timeLimit(.minutes(30))) struct OutboxDaemonTests {
     private static let options = [
         "--origin-limit", "300", "--origin-heartbeat", "50", "--origin-heartbeat-limit", "100",
@@ -23,17 +23,17 @@ import Testing
         }
     }
 
-    /// One history: random writes of one client, and what happens to the daemon and the server meanwhile.
+    /// One history: random writes of one client, and the kills of the daemon and of the server meanwhile.
     private final class OutboxRound {
         struct Difference: Error, CustomStringConvertible { let description: String }
 
         private var random: SeededGenerator
         private let place: TemporaryDirectory
-        /// What it has acknowledged is on its disk.
+        /// A server whose acknowledged writes are on its disk.
         private let redis: RedisProcess
         private var daemon: DaemonProcess
         private var client: SocketClient
-        /// What was acknowledged last.
+        /// The last acknowledged values.
         private var truth: [String: String] = [:]
         private var trail: [String] = []
 
@@ -107,7 +107,7 @@ import Testing
             trail.append("DEL \(key)")
         }
 
-        /// Whoever was told that a write is done reads it, unless the origin must be asked and cannot be.
+        /// A client whose write was acknowledged reads it, unless the origin must be asked and does not answer.
         private func readBack() throws {
             let key = key
             let reply = try client.call("GET \(key)")

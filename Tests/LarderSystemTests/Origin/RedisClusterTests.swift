@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The cluster that the tests of origins have: it does what it says, with each server that is installed.
+/// Tests of the cluster that tests of origins use: it works with each installed server.
 @Suite(.enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"))
 struct RedisClusterTests {
     @Test(arguments: RedisProcess.programs) func keysAreSpreadAndRedirected(program: String) throws {

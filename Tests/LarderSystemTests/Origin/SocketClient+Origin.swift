@@ -3,7 +3,7 @@ import LarderTestSupport
 import Testing
 
 extension SocketClient {
-    /// Asks until the reply is as it should be, for a minute at most. The bound of what is promised is the checker's.
+    /// Repeats a command until its reply is as expected, for at most a minute. The checker verifies the promised bound.
     /// - Returns: the last reply.
     @discardableResult
     func eventually(

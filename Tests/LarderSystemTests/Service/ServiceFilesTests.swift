@@ -36,7 +36,7 @@ import Testing
             "/usr/share/doc/larder/larder.larderd.plist",
             "/usr/share/doc/larder/larderd.service.d/origins.conf", "/etc/larder/larderd.conf",
         ] { #expect(FileSystem.exists(place.path + path), "\(path)") }
-        // What an administrator has written stays.
+        // A file that an administrator has edited stays.
         try Files.write(place.path + "/etc/larder/larderd.conf", Array("memory = 5M\n".utf8))
         #expect(try install().end == .exited(0))
         #expect(try text(place.path + "/etc/larder/larderd.conf") == "memory = 5M\n")
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    /// The services can do little besides their work.
+    /// The services have few permissions beyond those that they need.
     @Test(.enabled(if: hasSystemd), arguments: ["larderd", "larderweb"])
     func theServiceIsConfined(_ service: String) throws {
         let (end, output, errors) = try ChildProcess.run(

@@ -8,7 +8,7 @@ import Testing
 
     init() throws { place = try TemporaryDirectory(inMemory: true) }
 
-    // MARK: What the manager is told
+    // MARK: Notifications of the manager
 
     @Test(arguments: [false, true]) func theManagerReceivesTheDaemonsStates(_ isAbstract: Bool) throws {
         let file = place.path + "/larderd.conf"
@@ -64,7 +64,7 @@ import Testing
         #expect(try daemon.process.waitForExit() == .exited(0))
     }
 
-    /// A stopped process feeds nobody; nor does one that is not meant.
+    /// A stopped process sends no watchdog messages; nor does one for which they are not meant.
     @Test(arguments: ["WATCHDOG_PID=1", "WATCHDOG_USEC=0", "WATCHDOG_USEC=soon", "WATCHDOG_USEC=-5"])
     func anotherWatchdogIsNotFed(_ variable: String) throws {
         let manager = try ServiceStandIn(in: place)
@@ -103,7 +103,7 @@ import Testing
         let daemon = try DaemonProcess(in: place, wrapper: ServiceStandIn.environment(variables))
         let client = try daemon.connect()
         for index in 0..<200 { #expect(try client.call("SET k\(index) v") == "+OK\r\n") }
-        // What matters is told once there is room again.
+        // Important states are reported once there is room again.
         _ = try manager.told("READY=1")
         #expect(try daemon.stop() == .exited(0))
     }
@@ -131,7 +131,7 @@ import Testing
         #expect(try next.stop() == .exited(0))
     }
 
-    /// What the environment says of the descriptor 3, and what that is.
+    /// What the environment claims about descriptor 3, and what the descriptor really is.
     enum Lie: String, CaseIterable {
         case nothing, file, pipe, datagrams, connection, network, twoSockets, noNumber, negative, huge
 
@@ -155,7 +155,7 @@ import Testing
             }
         }
 
-        /// To be closed by the caller.
+        /// The caller must close it.
         func descriptor(_ path: String) -> Int32? {
             switch self {
             case .nothing: return nil
@@ -192,7 +192,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// No connection is refused, every acknowledged write is there, and who comes in between waits.
+    /// No connection is refused, every acknowledged write is there, and clients that connect in between wait.
     @Test func aRestartUnderLoadRefusesNoClientAndLosesNothing() throws {
         let manager = try ServiceStandIn(in: place)
         let path = manager.socketPath

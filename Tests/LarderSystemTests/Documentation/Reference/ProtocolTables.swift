@@ -5,7 +5,7 @@ import LarderServer
 /// The tables of docs/Protocol.md, made from the command table, the limits, and the list of differences. A test compares the page
 /// with them, and rewrites them if `LARDER_UPDATE_DOCS` is set.
 enum ProtocolTables {
-    /// By the names in the page's markers.
+    /// The tables by the names in the page's markers.
     static var all: [String: String] {
         var tables = [
             "limits": limits, "memory": memory, "scripts": scripts, "commands: Other types": absentTypes,
@@ -171,7 +171,7 @@ enum ProtocolTables {
         var replies: [(text: String, names: [String])] = []
         for row in CommandMetadata.all where row.absent != nil {
             let name = "`\(row.name.uppercased())`"
-            // The text above the table says this of all of them.
+            // The text above the table mentions it for all of them.
             let reply = row.reply.replacing("; WRONGTYPE when there is a fresh entry", with: "")
             if let index = replies.firstIndex(where: { $0.text == reply }) {
                 replies[index].names.append(name)
