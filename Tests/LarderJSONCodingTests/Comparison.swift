@@ -2,7 +2,7 @@ import Foundation
 import LarderJSONCoding
 import Testing
 
-/// Foundation's coders as Larder had them: what ours are measured against.
+/// The configuration of Foundation's coders to which ours are compared.
 enum Reference {
     static func encode(_ value: some Encodable, userInfo: [CodingUserInfoKey: any Sendable] = [:]) throws -> [UInt8] {
         let encoder = JSONEncoder()
@@ -118,7 +118,8 @@ func expectSameReading<Value: Decodable>(
     expectSameReading(type, Array(text.utf8), sourceLocation: sourceLocation)
 }
 
-/// Writes a value both ways: the same bytes but for the order of fields, and what one wrote the other reads.
+/// Encodes a value both ways and expects the same bytes except for the order of fields, and that each decoder reads the
+/// other's output.
 func expectSameWriting<Value: Codable>(
     _ value: Value, userInfo: [CodingUserInfoKey: any Sendable] = [:],
     sourceLocation: SourceLocation = #_sourceLocation
@@ -129,7 +130,8 @@ func expectSameWriting<Value: Codable>(
     #expect(ours == theirs, sourceLocation: sourceLocation)
 }
 
-/// As ``expectSameWriting(_:userInfo:sourceLocation:)``, and what one wrote the other reads as the same value.
+/// As ``expectSameWriting(_:userInfo:sourceLocation:)``, and expects that each decoder reads the other's output as the
+/// same value.
 func expectSameRoundTrip<Value: Codable & Equatable>(
     _ value: Value, sourceLocation: SourceLocation = #_sourceLocation
 ) {

@@ -4,7 +4,7 @@ import Testing
 
 /// Models that use their coders by hand, in every way that coders allow.
 @Suite struct ContainerTests {
-    /// Encodes as `body` says.
+    /// A value that `body` encodes.
     struct Encoding: Codable {
         var body: (any Encoder) throws -> Void
 
@@ -228,7 +228,7 @@ import Testing
 
     struct Refusal: Error {}
 
-    /// What failed leaves no trace when the model goes on. Foundation's encoder traps on some of these.
+    /// A failure has no effect if the model continues. Foundation's encoder traps in some of these cases.
     @Test func failuresThatAModelSurvives() throws {
         let failing = Encoding { encoder in
             var fields = encoder.container(keyedBy: Name.self)
@@ -286,7 +286,7 @@ import Testing
         #expect(ours[1].hasSuffix("list/Index 1"))
     }
 
-    /// A container that outlives its model does nothing, and the coder goes on.
+    /// A container that outlives its model has no effect, and the coder continues.
     @Test func containersThatAreKept() throws {
         var kept: (any UnkeyedEncodingContainer)?
         var keptReader: KeyedDecodingContainer<Name>?

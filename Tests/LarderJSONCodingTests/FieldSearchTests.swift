@@ -10,7 +10,7 @@ private struct Name: CodingKey {
     init?(intValue: Int) { nil }
 }
 
-/// Reads fields by the names that the test asks for.
+/// Decodes the fields whose names the test sets.
 private struct Asking: Decodable {
     static let names = CodingUserInfoKey(rawValue: "names")!
     let values: [Int?]
@@ -22,7 +22,7 @@ private struct Asking: Decodable {
     }
 }
 
-/// How much is compared to find the fields of a large object, in whatever order they are asked for.
+/// Tests of how many comparisons it takes to find the fields of a large object, in any order.
 @Suite struct FieldSearchTests {
     private static let count = 40_000
 
@@ -30,7 +30,7 @@ private struct Asking: Decodable {
         Array(("{" + names.enumerated().map { "\"\($1)\":\($0)" }.joined(separator: ",") + "}").utf8)
     }
 
-    /// Reads `asked` from an object with the fields `names`, and counts comparisons.
+    /// Decodes the fields `asked` from an object with the fields `names`, and counts comparisons.
     private static func search(_ names: [String], _ asked: [String]) throws -> (values: [Int?], comparisons: Int) {
         let state = DecodingState()
         let text = text(names)

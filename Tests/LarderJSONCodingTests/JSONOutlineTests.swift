@@ -87,7 +87,8 @@ import Testing
             for _ in 0..<random.below(3) { text[random.below(text.count)] = letters[random.below(letters.count)] }
             if random.oneIn(4) { text.removeSubrange(random.below(text.count)..<text.count) }
             let expected = (try? JSONSerialization.jsonObject(with: Data(text), options: .fragmentsAllowed)) != nil
-            // Foundation's leniency: blanks around, and zeros behind numbers that overflow are none of ours.
+            // Foundation is lenient here: spaces around a value, and zeros after numbers that overflow, are not
+            // accepted by our decoder.
             guard text.first.map({ $0 > 0x20 }) ?? false, text.last.map({ $0 > 0x20 }) ?? false else { continue }
             if expected { found += 1 }
             // It refuses numbers beyond a Double, too, which are right by the grammar.

@@ -81,7 +81,7 @@ extension Everything {
 }
 
 extension SeededGenerator {
-    /// Of every length in digits.
+    /// With any number of digits.
     mutating func integer<Value: FixedWidthInteger>() -> Value {
         switch next() % 8 {
         case 0: return .min

@@ -7,7 +7,7 @@ import Testing
 @Suite struct ReadingTests {
     typealias Name = ContainerTests.Name
 
-    /// Runs what is at work on both decoders and keeps what it says.
+    /// Runs the current script on a decoder and records its results.
     struct Script: Decodable, CustomStringConvertible {
         @TaskLocal static var body: @Sendable (any Decoder) throws -> String = { _ in "" }
         var description: String

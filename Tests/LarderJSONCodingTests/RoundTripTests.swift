@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    /// Every bit pattern class of doubles: what we write is the shortest, and what anyone writes is read to the last bit.
+    /// Doubles of all classes of bit patterns: the shortest text is written, and all texts are read exactly.
     @Test func doublesOfAllSizes() throws {
         var random = SeededGenerator(seed: 7)
         for _ in 0..<4000 {
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    /// Decimal numbers around the limits of what one operation rounds right.
+    /// Decimal numbers around the limits up to which one operation rounds correctly.
     @Test func shortDecimals() {
         var random = SeededGenerator(seed: 8)
         for _ in 0..<3000 {
@@ -73,7 +73,7 @@ import Testing
         expectSameWriting(Date(timeIntervalSinceReferenceDate: .nan))
     }
 
-    /// Foundation writes `NaN` for a Decimal that is no number, which nobody reads again.
+    /// Foundation writes `NaN` for a Decimal that is not a number, which no decoder reads.
     @Test func aDecimalThatIsNotANumberIsNotEncoded() throws {
         struct Price: Codable { var amounts: [Decimal] = [1, .nan] }
         /// Goes back to a nested container that it had left, so that Foundation writes it.

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderRESP
 
-/// What `body` writes, as text.
+/// Returns the output of `body` as text.
 private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void) -> String {
     var buffer = ReplyBuffer(version: version)
     body(&buffer)
@@ -136,7 +136,7 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         #expect(buffer.take() == Array("ome value\r\n".utf8.suffix(10)))
     }
 
-    /// A slow client takes a little at a time while replies go on.
+    /// A slow client reads a little at a time while more replies come.
     @Test func aSlowReaderCostsLittle() {
         var buffer = ReplyBuffer()
         var out: [UInt8] = []

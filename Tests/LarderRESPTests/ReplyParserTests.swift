@@ -50,7 +50,8 @@ import Testing
         }
     }
 
-    /// A long string came in slowly when what had come of it was copied each time that memory was given back.
+    /// Regression test: a long string arrived slowly because the received part was copied each time memory was
+    /// released.
     @Test func releasingMemoryCopiesNoIncompleteString() throws {
         let length = 8 << 20
         var parser = ReplyParser()
@@ -193,7 +194,7 @@ import Testing
         }
     }
 
-    /// What a client of RESP2 is told instead.
+    /// Returns the equivalent value that a client of RESP2 gets.
     private func asInTwo(_ value: RESPValue) -> RESPValue {
         switch value {
         case .simpleString, .error, .integer, .bulk, .null: value

@@ -1,8 +1,8 @@
-// Requests with what must come of them, and ways of delivering them.
+// Requests with their expected results, and ways of delivering them.
 
 @testable import LarderRESP
 
-/// What a parser made of a stream.
+/// The commands and the error that a parser returned for a stream.
 struct RequestOutcome: Equatable {
     var commands: [[[UInt8]]] = []
     var error: ProtocolError?
@@ -14,7 +14,7 @@ struct RequestFixture: CustomStringConvertible, Sendable {
     var error: ProtocolError?
     var limits = RESPLimits()
 
-    /// `error` is the text behind `Protocol error: `.
+    /// `error` is the text after `Protocol error: `.
     init(_ text: String, _ commands: [[String]], error: String? = nil, limits: RESPLimits = RESPLimits()) {
         self.init(bytes: Array(text.utf8), commands.map { $0.map { Array($0.utf8) } }, error: error, limits: limits)
     }
@@ -58,7 +58,7 @@ func parse(_ pieces: [some Collection<UInt8>], limits: RESPLimits = RESPLimits()
         defer { lent.deallocate() }
         func takeBack() {
             parser.endBorrowing()
-            // Who still looks there sees it.
+            // A parser that still reads this memory sees the change.
             for index in lent.indices { lent[index] = 0x58 }
         }
         parser.borrow(lent)

@@ -1,6 +1,7 @@
-// Every request of the list, delivered in every way, gives the same commands and the same error.
+// Every request of the list gives the same commands and the same error, however it is delivered.
 //
-// What Redis has an answer for was compared with Redis 7.0.15. Where this codec is stricter, on purpose, it says so.
+// Where Redis gives an answer, it was compared with Redis 7.0.15. Comments mark the cases in which this codec is
+// deliberately stricter.
 
 import Testing
 
@@ -87,10 +88,10 @@ private func times(_ count: Int, _ text: String) -> String { String(repeating: t
         RequestFixture("*1\r\nPING\r\n", [], error: "expected '$', got 'P'"),
         RequestFixture("*1\r\n\r\n", [], error: "expected '$', got ' '"),
         RequestFixture("*1\r\n*1\r\n", [], error: "expected '$', got '*'"),
-        // Redis would wait for ever for the end of this line.
+        // Redis would wait forever for the end of this line.
         RequestFixture("*1\r\n\0\r\n", [], error: "expected '$', got '\\x00'"),
         RequestFixture(bytes: Array("*1\r\n".utf8) + [0xFF], [], error: "expected '$', got '\\xff'"),
-        // Stricter than Redis, which looks neither at the byte behind a CR nor at the two bytes behind a bulk string.
+        // Stricter than Redis, which checks neither the byte after a CR nor the two bytes after a bulk string.
         RequestFixture("*1\rx$4\r\nPING\r\n", [], error: "invalid multibulk length"),
         RequestFixture("*1\nPING\r\n", [], error: "invalid multibulk length"),
         RequestFixture("*1\r\n$4\rxPING\r\n", [], error: "invalid bulk length"),
@@ -155,7 +156,8 @@ private func times(_ count: Int, _ text: String) -> String { String(repeating: t
         }
     }
 
-    /// What stands behind an empty line, a skipped array or a command must not depend on what was there before.
+    /// The bytes after an empty line, a skipped array or a command must not be parsed differently because of what came
+    /// before.
     @Test(arguments: all) func behindOtherCommands(_ fixture: RequestFixture) {
         let before = Array("\r\n*0\r\nPING\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".utf8)
         let commands = [[Array("PING".utf8)], [Array("GET".utf8), Array("k".utf8)]] + fixture.commands

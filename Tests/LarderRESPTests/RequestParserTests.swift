@@ -11,7 +11,7 @@ import Testing
         parser.append(Array("*2\r\n$3\r\nGET\r\n$3\r\nkey\r\nPI".utf8))
         #expect(parser.argumentCount == 0)
         #expect(try parser.next())
-        // Bytes may arrive, and memory be given back, while the command is being run.
+        // Bytes may arrive, and memory may be released, while the command runs.
         parser.append([UInt8](repeating: 0x20, count: 100_000))
         parser.reclaim()
         #expect(currentCommand(parser) == [Array("GET".utf8), Array("key".utf8)])
@@ -56,7 +56,7 @@ import Testing
         #expect(parser.capacity < 30_000)
     }
 
-    /// Not with the next request only, which may never come.
+    /// Not only with the next request, which may never come.
     @Test func theMemoryOfALargeRequestIsReleasedAtOnce() throws {
         var parser = RequestParser()
         parser.append(Array("*2\r\n$4\r\nPING\r\n$3000000\r\n".utf8))
@@ -101,8 +101,8 @@ import Testing
         #expect(parser.capacity < 70_000)
     }
 
-    /// To move what is there already again and again would hold up others; to ask for all of it at the first byte would let
-    /// anybody take it.
+    /// Moving the received part repeatedly would delay others; allocating the full length at the first byte would let
+    /// any client use all memory.
     @Test func aVeryLongBulkStringIsMovedLittle() throws {
         let length = 64 << 20
         var parser = RequestParser()
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    /// A server that stops running commands for a while goes on reading, a little at a time.
+    /// A server that stops running commands for a while keeps reading, a little at a time.
     @Test func workIsLinearWithABacklog() throws {
         var pipeline: [UInt8] = []
         for _ in 0..<20_000 { RequestEncoder.encode(["PING"], into: &pipeline) }

@@ -60,7 +60,7 @@ import Testing
         return text + [0x22]
     }
 
-    /// Streams that are nearly right: whatever they mean, they mean the same in every delivery.
+    /// Streams that are nearly valid: they have the same meaning in every delivery.
     @Test func damagedStreamsMeanTheSameInEveryDelivery() {
         var random = SeededGenerator(seed: testSeed())
         let limits = RESPLimits(

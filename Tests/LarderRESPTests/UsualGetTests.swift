@@ -54,7 +54,7 @@ import Testing
         #expect(try Self.words(&parser) == ["GET", "4"])
     }
 
-    /// What looks nearly so is the parser's.
+    /// Requests that look nearly so are left to the parser.
     @Test(arguments: [
         "*2\r\n$3\r\nGEX\r\n$1\r\na\r\n", "*2\r\n$4\r\nMGET\r\n$1\r\na\r\n",
         "*3\r\n$3\r\nGET\r\n$1\r\na\r\n$1\r\nb\r\n",

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Who gets an answer, and who does not: each rule with what it keeps out.
+/// Tests of which requests get an answer: each rule, with the requests that it refuses.
 @Suite struct WebAccessTests {
     /// Nothing here needs a daemon.
     private static let away = "/nowhere/socket"
@@ -12,7 +12,7 @@ import Testing
         for host in ["localhost", "127.0.0.1:8377", "[::1]:1", "LOCALHOST", "larder.example:443"] {
             #expect(try web.get("/healthz", host: host).status == 200, "\(host)")
         }
-        // What a name of another site brings that leads to this address (DNS rebinding).
+        // The Host header of another site whose name resolves to this address (DNS rebinding).
         for host in [
             "evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8377", "localhost:x", "", "[::1",
         ] {
@@ -81,7 +81,7 @@ import Testing
         #expect(try isKept(web.post("/api/delete", body, origin: nil, site: "cross-site")))
         #expect(try isKept(web.post("/api/delete", body, origin: nil, site: "same-site")))
         #expect(try isKept(web.post("/api/delete", body, ["Origin: http://localhost"])), "two origins")
-        // What a form can send without being asked first.
+        // Content types that a form of another site can send without a preflight request.
         for type in [
             "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx",
         ] {

@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The pages in a browser: they load without an error, ask nobody else, and show what happens.
+/// Tests of the pages in a browser: they load without errors, make no requests to other servers, and show changes.
 @Suite(.timeLimit(.minutes(10))) struct WebBrowserTests {
     /// A daemon with entries of all kinds.
     private func daemon() throws -> DaemonProcess {
@@ -44,7 +44,7 @@ import Testing
         let seen = try Browser.run([
             .open(web.address),
             Browser.until("document.querySelectorAll('#databases tbody tr').length >= 2"),
-            // The chart of commands has a point that is not zero, and goes on.
+            // The chart of commands has a point that is not zero, and is updated.
             Browser.until(
                 Self.pointsAboveZero("document.querySelector('#charts .line')") + " >= 2"
             ),
@@ -95,7 +95,7 @@ import Testing
                     .run("String(document.querySelectorAll('#life .grace').length)"),
                     .run(
                         "String(document.querySelector('#changes').hidden && document.querySelector('#purges').hidden)"),
-                    // From the keyboard: the search has the focus, and a prefix is looked for.
+                    // With the keyboard: the search field gets the focus, and a prefix is searched for.
                     .run("document.activeElement.blur(); ''"), .key("/"), .run("document.activeElement.id"),
                     .run(
                         "document.querySelector('#prefix').value = 'many:'; document.querySelector('#search').requestSubmit(); ''"
@@ -140,7 +140,7 @@ import Testing
                 .run(
                     "document.querySelector('#policy').value = 'never'; document.querySelector('#change').click(); ''"),
                 Browser.until("/never/.test(document.querySelector('#facts').innerText)"),
-                // Without a yes nothing happens.
+                // Nothing happens without a confirmation.
                 .run(
                     "document.querySelector('#delete').click(); document.querySelector('#question button').click(); ''"),
             ] + answer("#delete", nil) + [
@@ -166,7 +166,7 @@ import Testing
         #expect(try client.call("DBSIZE") == ":0\r\n")
     }
 
-    /// What is shown is what was asked for, whatever its name.
+    /// The page shows the requested entry, whatever its name.
     @Test func namesDoNotMislead() throws {
         let daemon = try daemon()
         let client = try daemon.connect()
@@ -197,7 +197,7 @@ import Testing
         #expect(values.last == #"book:y\u202egnp.exe in database 0"#)
     }
 
-    /// On a phone nothing is cut off, and a browser that knows no token is asked for it.
+    /// On a phone nothing is cut off, and a browser without a token gets the login page.
     @Test func narrowScreensAndTheLogin() throws {
         let daemon = try daemon()
         let client = try daemon.connect()
@@ -242,7 +242,7 @@ private final class WebLoad {
         }
     }
 
-    /// The proof for `@unchecked Sendable`: the thread alone uses it.
+    /// `@unchecked Sendable`: only the thread uses it.
     private struct UncheckedClient: @unchecked Sendable {
         let client: SocketClient
     }

@@ -100,7 +100,7 @@ import Testing
         _ = try client.call("POLICY never")
         #expect(try decode(Entry.self, try web.get("/api/entry?key=odd")).deadline == nil)
         #expect(try web.get("/api/entry?key=nothing").status == 404)
-        // What only its grace keeps is shown without its value.
+        // A stale entry that is kept during its grace is shown without its value.
         _ = try client.call("SET stale v PX 1 GRACE 100")
         var stale = try decode(Entry.self, try web.get("/api/entry?key=stale"))
         while !stale.isStale { stale = try decode(Entry.self, try web.get("/api/entry?key=stale")) }
@@ -200,12 +200,12 @@ import Testing
         #expect(try web.get("/api/history").status == 400)
         let recent = try points(web, "recent")
         #expect(try points(web, "recent&since=\(recent[0].time)").first?.time == recent[1].time)
-        // What larderweb itself asks.
+        // Commands of larderweb's own polling.
         await eventually { (try? points(web, "recent").contains { $0.commandRates["info"] ?? 0 > 0 }) ?? false }
         #expect(try !web.get("/api/overview").body.contains("historyNote"))
         // The daemon has nothing of it.
         #expect(try client.call("INFO keyspace").contains("keys=") == false)
-        // One program at a time holds it; another says so, and works.
+        // Only one program holds the history; another reports that, and works without.
         let second = try WebProcess(daemon.socketPath, history)
         await eventually { (try? second.get("/api/overview").body.contains("figures are kept in")) ?? false }
         #expect(try second.stop() == .exited(0))
@@ -220,7 +220,8 @@ import Testing
         let other = try WebProcess("/nowhere/socket", history)
         _ = try other.process.waitForErrorLine(containing: "figures are kept in")
         #expect(try points(other, "day").isEmpty)
-        // What cannot be kept stays in memory, and it says so. A larder of others, such as a daemon's, is left alone.
+        // History that cannot be stored stays in memory, and this is reported. A larder of another program, such as a
+        // daemon's, is left alone.
         try FileSystem.makeDirectories(place.path + "/others/pages")
         for (place, hint) in [
             ("none", "historyNote"), ("/dev/null/figures", "figures are kept in memory only"),

@@ -6,7 +6,7 @@ import Testing
 
 @testable import larderweb
 
-/// The series behind the charts, whatever the clock and the daemon do.
+/// Tests of the series for the charts, whatever the clock and the daemon do.
 @Suite struct WebHistoryTests {
     private func sample(_ time: Int64) -> Sample { Sample(DaemonFigures("run_id:a\r\n"), time: time) }
 
@@ -45,13 +45,13 @@ import Testing
         #expect(points.map { $0.commands == nil } == [true, false, true, false])
     }
 
-    /// Who has just been started does not know how many entries there are, and says too few.
+    /// A daemon that has just started does not know how many entries there are, and reports too few.
     @Test func entriesAreUnknownUntilAllAreCounted() throws {
         let counts = "db0:keys=7,expires=0,avg_ttl=0\r\n"
         let some = Sample(DaemonFigures("run_id:a\r\nuncounted_databases:1\r\n" + counts), time: 100)
         let all = Sample(DaemonFigures("run_id:a\r\n" + counts), time: 102)
         #expect(HistoryPoint.points(of: [some, all], gapSeconds: 30).map(\.entries) == [nil, 7])
-        // As it is kept, and as an older larderweb has kept it.
+        // In the current format, and in that of an older larderweb.
         let kept = try JSONDecoder().decode(Sample.self, from: JSONEncoder().encode(some))
         #expect(kept == some)
     }

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Whatever is sent, larderweb goes on, and nobody else waits.
+/// Tests that larderweb keeps running whatever it receives, and that other clients do not wait.
 @Suite struct WebHostileTests {
     @Test func pathsAndBodiesOfAnyKindGetAnAnswer() throws {
         let daemon = try DaemonProcess()
@@ -39,8 +39,8 @@ import Testing
         #expect(try web.get("/healthz").body == #"{"status":"ok","daemon":"up"}"#)
     }
 
-    /// Whoever stands in front must see the same requests: what two programs may read in two ways is refused, and the connection
-    /// ends.
+    /// A proxy in front must see the same requests: a request that two programs may parse differently is refused, and
+    /// the connection ends.
     @Test func ambiguousHeadsAreRefused() throws {
         let web = try WebProcess("/nowhere/socket", ["--allow-changes"])
         let behind = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -117,12 +117,12 @@ import Testing
         }
         // Otherwise it would have ended where the head is too long.
         #expect(count < 5_000)
-        // One that says nothing at all, too.
+        // Also a connection that sends nothing at all.
         #expect(try SocketClient(web.socketPath).receiveToEnd() == [])
         #expect(try web.get("/healthz").status == 200)
     }
 
-    /// With few descriptors there are fewer connections, rather than some that are accepted in vain.
+    /// With few descriptors fewer connections are accepted, rather than some that cannot be served.
     @Test func fewDescriptorsMeanFewConnections() async throws {
         let web = try WebProcess(
             "/nowhere/socket", wrapper: ["sh", "-c", "ulimit -S -n 24; ulimit -H -n 56; exec \"$@\"", "sh"])
@@ -161,7 +161,7 @@ import Testing
         await eventually { kept.contains(where: hasEnded) }
     }
 
-    /// Those that never send a whole request do not keep others out, and it is told once.
+    /// Connections that never send a complete request do not keep others out, and this is logged once.
     @Test func slowRequestsDoNotBlockOthers() async throws {
         let web = try WebProcess("/nowhere/socket", ["--max-connections", "8", "--request-timeout", "1h"])
         var slow: [SocketClient] = []

@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// What scrapers get.
+/// Tests of the metrics that scrapers get.
 @Suite struct WebMetricsTests {
     private static let openMetrics =
         "Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2"
@@ -58,7 +58,8 @@ import Testing
         #expect(reply.body.contains("\n# TYPE larder_hits_total counter\n") && !reply.body.contains("# EOF"))
     }
 
-    /// Each family is said once, with help; its samples follow it; a counter's end as counters' do, and units stand in names.
+    /// Checks that each family appears once, with its help, followed by its samples; that counters have the suffix of
+    /// counters, and that names contain units.
     private func expectFamilies(_ text: String) throws {
         var families: Set<Substring> = []
         var family: Substring = ""
@@ -147,7 +148,7 @@ import Testing
         }
     }
 
-    /// Who watches can tell that an origin is away, and that writes wait for it.
+    /// Monitoring can see that an origin does not answer, and that writes wait for it.
     @Test func originsHaveSeries() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess()

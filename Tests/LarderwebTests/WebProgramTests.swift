@@ -40,7 +40,7 @@ import Testing
         #expect(errors.hasPrefix("larderweb: ") && errors.contains(hint), "\(errors)")
     }
 
-    /// What a person asks for in the browser is logged like any client's command.
+    /// Commands that a user runs in the browser are logged like those of any client.
     @Test func itsPollingIsNotInTheSlowLog() throws {
         let daemon = try DaemonProcess(["--slowlog-log-slower-than", "0"])
         let client = try daemon.connect()
@@ -56,7 +56,7 @@ import Testing
         #expect(slow.contains("\r\nMETA\r\n") && slow.contains("\r\nSET\r\n"), "\(slow)")
     }
 
-    /// As larderd says it.
+    /// The same message as larderd's.
     @Test func aPasswordFileThatOthersCanAccessIsReported() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let path = place.path + "/secret"
@@ -97,7 +97,7 @@ import Testing
                 problem.contains("WRONGPASS") || problem.contains("NOAUTH") || problem.contains("password"),
                 "\(problem)")
             #expect(!problem.contains("swordfish") && problem.contains("--password-file"), "\(problem)")
-            // As if it were away.
+            // As if the daemon did not run.
             #expect(try web.get("/api/keys?database=0").status == 503)
             #expect(try web.get("/api/slow").status == 503)
         }
@@ -129,7 +129,7 @@ import Testing
         #expect(refused.end == .exited(2) && refused.errors.contains("--listen unix:/path"), "\(refused)")
     }
 
-    /// Without a home there would only be /tmp, where others may have put a link.
+    /// Without a home directory there would only be /tmp, where other users may have created a link.
     @Test func withoutAHomeTheDayStaysInMemory() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let words = ["--socket", "/nowhere/socket", "--listen", "unix:\(place.path)/s"]

@@ -51,8 +51,8 @@ import Testing
         #expect(try entries(database) == [])
     }
 
-    /// Trap 17: LevelDB has no call for the size. A log record is the batch and a header of 7 bytes, so that the log
-    /// says whether we counted well.
+    /// Trap 17: LevelDB has no call for the size. A log record is the batch and a header of 7 bytes, so the log shows
+    /// whether our count is right.
     @Test func trap17CountAndByteCountMatchTheLogRecord() throws {
         let batch = WriteBatch()
         batch.put([], [])

@@ -4,9 +4,9 @@ import LarderTestSupport
 import Synchronization
 import Testing
 
-/// What holds however many threads use one database:
-/// - a call that runs while another thread closes either does its work or throws `.closed`;
-/// - close either closes or throws `.busy`, and never with a child left behind in a closed database;
+/// Tests of guarantees for any number of threads that use one database:
+/// - a call that runs while another thread closes either succeeds or throws `.closed`;
+/// - close either closes or throws `.busy`, and never leaves a child of a closed database;
 /// - no reader sees a part of a batch.
 @Suite struct ConcurrencyTests {
     let workspace: Workspace

@@ -46,8 +46,8 @@ import Testing
         #expect(value?[9] == 0x21)
     }
 
-    /// Trap 10: LevelDB's iterator steps over the bad block and is valid behind it; only who asks for the error learns
-    /// of the gap.
+    /// Trap 10: LevelDB's iterator skips the bad block and is valid after it; the gap is known only to callers that ask
+    /// for the error.
     @Test func trap10ACursorStopsAtDamageAndNotAfterIt() throws {
         for backward in [false, true] {
             let cursor = try workspace.database.cursor()
@@ -115,7 +115,7 @@ import Testing
 }
 
 extension [UInt8] {
-    /// For ranges of keys, in LevelDB's order.
+    /// Ranges of keys, in LevelDB's order.
     static func ... (first: [UInt8], last: [UInt8]) -> KeyRange { KeyRange(first: first, last: last) }
 }
 

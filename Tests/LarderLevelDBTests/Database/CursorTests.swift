@@ -81,7 +81,7 @@ import Testing
     @Test func askingForACopyAtNoEntryStopsTheProgram() async {
         await #expect(processExitsWith: .failure) {
             let workspace = try Workspace()
-            // Nobody cleans up behind a process that stops.
+            // Nothing is cleaned up after a process that stops.
             workspace.directory.remove()
             _ = try workspace.database.cursor().key
         }
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    /// What follows a prefix with 0xFF at its end, or of nothing else, is not one byte more.
+    /// The key after a prefix that ends with 0xFF, or has only such bytes, is not the prefix plus one.
     @Test(
         arguments: [
             [0xff], [0xff, 0xff], [0x61, 0xff], [0x61, 0xff, 0xff], [0xfe], [0xfe, 0xff], [0x00], [0x00, 0xff], [0x61],

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderLevelDB
 
 @Suite struct ErrorTests {
-    /// Trap 3: there is no code, only text.
+    /// Trap 3: an error has no code, only text.
     @Test(arguments: [
         ("NotFound: x: y", LevelDBError.Code.notFound, "x: y"),
         ("Corruption: bad block", .corruption, "bad block"),
@@ -57,10 +57,10 @@ import Testing
         #expect(Set(codes.map { $0.description }).count == codes.count)
     }
 
-    /// Trap 4: a failed append is an error of that write only. Later writes return normally as soon as there is room,
-    /// although nothing behind the torn record may be found again: who writes must close and open.
+    /// Trap 4: a failed append is an error of that write only. Later writes return normally as soon as there is space,
+    /// although no record after the torn one may be found again: a writer must close and reopen.
     ///
-    /// In a process of its own, because the limit concerns the whole process.
+    /// In a separate process, because the limit applies to the whole process.
     @Test func trap4AFailedWriteIsAnErrorAndLaterOnesMayReturnNormally() async {
         await #expect(processExitsWith: .exitCode(42)) {
             signal(SIGXFSZ, SIG_IGN)
@@ -82,7 +82,7 @@ import Testing
             guard ResourceLimit.fileSize.set(unlimited) else { exit(5) }
             try workspace.database.put(bytes("after"), bytes("1"))
             guard try workspace.database.get(bytes("after")) == bytes("1") else { exit(6) }
-            // What was there before is there after opening again.
+            // Earlier entries are there after reopening.
             try workspace.reopen()
             guard try workspace.database.get(bytes("before")) == bytes("1") else { exit(7) }
             try workspace.database.put(bytes("again"), bytes("1"))

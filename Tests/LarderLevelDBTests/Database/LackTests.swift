@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderLevelDB
 
-/// What LevelDB knows to be absent without reading a file.
+/// Tests of which keys LevelDB knows to be absent without reading a file.
 @Suite struct LackTests {
     private static func lacks(_ database: Database, _ key: [UInt8]) -> Bool {
         key.withUnsafeBytes { database.lacksUnlocked($0) }
@@ -60,7 +60,7 @@ import Testing
         for number in 0..<1000 { try workspace.database.put(key(2 * number), bytes("value")) }
         try workspace.reopen()
         #expect(try workspace.database.get(key(500)) != nil)
-        // Other blocks than the one that was read; the last key is behind the table.
+        // Blocks other than the one that was read; the last key is after the end of the table.
         let other = (0..<999).filter { abs($0 - 250) > 300 }
         #expect(other.allSatisfy { !Self.lacks(workspace.database, key(2 * $0 + 1)) })
     }

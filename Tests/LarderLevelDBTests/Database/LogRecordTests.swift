@@ -4,7 +4,7 @@ import Testing
 
 /// Records that are appended to a log, as LevelDB's manifest is one.
 @Suite struct LogRecordTests {
-    /// With every length around the end of a block, and in a record of several blocks.
+    /// With all lengths near the end of a block, and in a record of several blocks.
     @Test func appendedRecordsAreRead() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let path = place.path + "/000001.log"

@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    /// Trap 14: only tables are counted. Not a measure of what was just written.
+    /// Trap 14: only tables are counted, so recent writes are not included.
     @Test func trap14TheApproximateSizeDoesNotSeeTheMemory() throws {
         try fill()
         #expect(try database.approximateSize(from: [], to: [0xff]) == 0)

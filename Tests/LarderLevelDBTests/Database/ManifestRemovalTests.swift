@@ -3,13 +3,13 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tables are taken out of a closed LevelDB, which has former versions and removals in several levels.
+/// Tests of removing tables from a closed LevelDB that has previous versions and removals in several levels.
 @Suite struct ManifestRemovalTests {
     private static let needed: [UInt8] = [0, 1]
     private static let note: [UInt8] = [0, 2]
     private static let record: UInt8 = 1
 
-    /// What is left of a record is its newest value, or nothing.
+    /// Each key either has its newest value or is absent.
     @Test(arguments: 0..<8) func removingTablesRevivesNoOlderValue(run: UInt64) throws {
         var random = SeededGenerator(seed: testSeed() &+ run)
         let options = Options(compression: .none, writeBufferBytes: 64 << 10)

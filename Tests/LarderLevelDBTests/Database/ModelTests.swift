@@ -99,7 +99,7 @@ import Testing
 }
 
 extension SeededGenerator {
-    /// Of a few hundred keys, with many common prefixes and 0xFF bytes.
+    /// One of a few hundred keys, with many common prefixes and 0xFF bytes.
     fileprivate mutating func key() -> [UInt8] {
         let alphabet: [UInt8] = [0x00, 0x61, 0xfe, 0xff]
         return (0..<below(6)).map { _ in alphabet[below(alphabet.count)] }

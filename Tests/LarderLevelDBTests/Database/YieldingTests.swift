@@ -38,7 +38,7 @@ import Testing
         try write(1)
         try database.compact()
         #expect(try tables().isDisjoint(with: former))
-        // It stands where it stood, and goes on over what is there now.
+        // It keeps its position, and continues with the current entries.
         #expect(cursor.isValid)
         #expect(cursor.key == key(7))
         #expect(cursor.value.first == 0)

@@ -4,8 +4,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// A database with a history, closed, and what it has to have: every value was written once only, so that an older
-/// one is recognized.
+/// A closed database with a history, and its expected contents: every value was written only once, so that an older one
+/// is recognized.
 final class SalvageHistory {
     let workspace: Workspace
     private(set) var model: [[UInt8]: [UInt8]] = [:]
@@ -101,7 +101,7 @@ final class SalvageHistory {
 
     func replace(_ name: String, _ bytes: [UInt8]) throws { try Files.write("\(path)/\(name)", bytes) }
 
-    /// What was synced: all of each log.
+    /// Returns the synced length of each log: all of it.
     func synced() throws -> [UInt64: Int] {
         var synced: [UInt64: Int] = [:]
         for name in try workspace.files(endingWith: ".log") {
@@ -111,7 +111,7 @@ final class SalvageHistory {
     }
 }
 
-/// What a reader gave.
+/// The entries and the report that a reader returned.
 struct SalvageOutcome {
     var entries: [[UInt8]: [UInt8]] = [:]
     var removed: Set<[UInt8]> = []
@@ -129,9 +129,9 @@ struct SalvageOutcome {
         report = reader.report
     }
 
-    /// Checks what holds whatever is damaged.
-    /// - Parameter filesAreThere: whether tables and logs are there, damaged or not. Where they are not, nor a
-    ///   manifest that says so, older values may come.
+    /// Checks everything that must hold after any damage.
+    /// - Parameter filesAreThere: whether all tables and logs exist, damaged or not. If some are missing, without a
+    ///   manifest that names them, older values may be found.
     func check(against history: SalvageHistory, filesAreThere: Bool = true, _ place: String) {
         let complaints = order() + wrong(history, filesAreThere)
         if let first = complaints.first { Issue.record("\(place): \(first), \(complaints.count) in all; \(report)") }

@@ -4,8 +4,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Damage in the log. A thousand keys "old" in a table; in the log one batch of several hundred KiB that writes them
-/// all as "new", and a few small ones before and behind.
+/// Tests of damage in the log. A table has a thousand keys "old"; the log has one batch of several hundred KiB that
+/// writes all of them as "new", and a few small batches before and after.
 @Suite struct SalvageLogTests {
     let workspace: Workspace
     let name: String
@@ -52,7 +52,7 @@ import Testing
         (0..<1000).filter { number in outcome.report.lost.contains { $0.contains(key(number)) } }
     }
 
-    /// Nothing that is given is older than the log's, and what is not given is in a lost range.
+    /// Checks that no entry is older than the log's, and that each missing entry is in a lost range.
     private func check(_ outcome: SalvageOutcome) {
         for number in 0..<1000 {
             let value = outcome.entries[key(number)]
@@ -77,7 +77,8 @@ import Testing
         let outcome = try damage(sorted: false) { for place in 40960..<45056 { $0[place] = 0 } }
         check(outcome)
         #expect(outcome.report.lost.contains { $0.isEverything })
-        // What was written later is there, and what is before the damage in the same batch is not newer than it.
+        // Entries that were written later are there, and entries before the damage in the same batch are not newer than
+        // it.
         #expect(Set(outcome.entries.keys) == [key(3), key(2001)])
     }
 
@@ -96,7 +97,7 @@ import Testing
     }
 
     @Test func aDamagedBatchEndCostsTheKeysAfterTheReadablePart() throws {
-        // A page of the batch's last fragment, whose header still leads to the small ones behind it.
+        // A page of the batch's last fragment, whose header still leads to the small batches after it.
         let page = ((pristine.count - 400) & ~32767) + 8192
         let outcome = try damage { for place in page..<(page + 4096) { $0[place] = 0 } }
         check(outcome)
@@ -104,11 +105,11 @@ import Testing
     }
 
     @Test func aLostRecordCostsAllOlderEntries() throws {
-        // Of the first record, which is all in the first bytes, more than one bit.
+        // Damages the first record, which is in the first bytes, by more than one bit.
         let outcome = try damage { for place in 10..<30 { $0[place] = 0xEE } }
         check(outcome)
         #expect(outcome.report.lost.contains { $0.isEverything })
-        // The batch is newer than what is lost.
+        // The batch is newer than the lost entries.
         #expect(outcome.entries.count == 1001 && outcome.entries[key(2000)] == nil)
     }
 
@@ -125,7 +126,7 @@ import Testing
             check(outcome)
             #expect(!outcome.report.isUndamaged && !outcome.report.lost.isEmpty)
         }
-        // Behind what was synced even whole bad records are none.
+        // After the synced part even complete invalid records are not damage.
         let outcome = try damage(synced: 60) { for place in 40000..<50000 { $0[place] = 0xEE } }
         #expect(outcome.report.isUndamaged && outcome.entries[key(2000)] == bytes("before"))
         #expect(outcome.report.notes.count == 1)
@@ -152,7 +153,7 @@ import Testing
             let outcome = try SalvageOutcome(path: workspace.path, options: options)
             #expect(outcome.entries.isEmpty && outcome.report.lost.contains { $0.isEverything })
         }
-        // Unless nothing was in it that anybody was promised.
+        // Unless the log had no acknowledged data.
         var options = SalvageOptions()
         options.syncedLogBytes = [number: 0]
         let outcome = try SalvageOutcome(path: workspace.path, options: options)
@@ -167,7 +168,7 @@ import Testing
         #expect(!outcome.report.isUndamaged)
     }
 
-    /// What is missing in the middle of a value: the entry's length says where the next one begins.
+    /// A part of a value is missing: the length of the entry tells where the next one begins.
     @Test func aLongValueCostsItself() throws {
         try workspace.database.close()
         let other = try workspace.open("long")

@@ -4,7 +4,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Damage of what says which files count, directories that are no databases, and what is no damage.
+/// Tests of damage in the files that tell which other files count, of directories that are not databases, and of states
+/// that are not damage.
 @Suite struct SalvageManifestTests {
     let history: SalvageHistory
     let manifest: String
@@ -55,7 +56,7 @@ import Testing
         #expect(outcome.entries.count == history.model.count)
     }
 
-    /// A manifest that is damaged behind its first edits, where what these name is gone since.
+    /// A manifest that is damaged after its first edits, if the files that these name no longer exist.
     @Test func aDamagedManifestWithoutItsTablesIsNotTrusted() throws {
         try history.workspace.reopen(history.options)
         for _ in 0..<30 { try history.writeSome(30, removing: 4, valueBytes: 200...600) }

@@ -49,14 +49,14 @@ import Testing
         return try SalvageOutcome(path: workspace.path)
     }
 
-    /// Where the value of a key stands in a table.
+    /// Returns the position of a key's value in a table.
     private func place(of number: Int, in table: String) throws -> Int {
         let bytes = try #require(pristine[table])
         let value = Self.value(table == deep ? "old" : "new", number)
         return try #require(bytes.indices.first { bytes[$0...].starts(with: value) })
     }
 
-    /// What everything that is damaged here has in common: keys of the log are there, nothing older comes back.
+    /// Checks that keys of the log are there, and that no older value comes back.
     private func check(_ outcome: SalvageOutcome, lost: ClosedRange<Int>?) throws {
         for number in 0..<200 {
             let expected: String? =
@@ -93,7 +93,7 @@ import Testing
         let outcome = try damage(deep) { $0[place] ^= 1 }
         #expect(outcome.entries.count == 200 && outcome.report.withheld == 0)
         #expect(outcome.entries.allSatisfy { name($0.value) != "old" })
-        // It is said all the same: a key that was written long ago and never again might have been there.
+        // The loss is reported anyway: a key that was written long ago and never again might have been there.
         #expect(outcome.report.damages.first?.part == .dataBlock && outcome.report.lost.count == 1)
     }
 
@@ -188,7 +188,7 @@ import Testing
         #expect(outcome.entries.isEmpty && outcome.report.lost.isEmpty && outcome.report.isUndamaged)
     }
 
-    /// A block with a right checksum that says of itself that it is larger than anything can be.
+    /// A block with a correct checksum whose stated size is larger than possible.
     @Test func aBlockThatWouldTakeAllMemoryIsDamage() throws {
         for claim: [UInt8] in [[0xFF, 0xFF, 0xFF, 0xFF, 0x0F], [0x80, 0x80, 0x80, 0x80, 0x04], [0xFF], []] {
             let outcome = try damage(upper) { bytes in

@@ -24,7 +24,7 @@ final class Workspace {
         database = try Database(path: path, options: options)
     }
 
-    /// Opens another database beside the first, making it.
+    /// Creates and opens another database in the same directory.
     func open(_ name: String, _ options: Options = Options()) throws -> Database {
         try Self.open("\(directory.path)/\(name)", options)
     }

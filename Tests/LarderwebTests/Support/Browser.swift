@@ -32,9 +32,9 @@ enum Browser {
     }
 
     struct Seen: Decodable {
-        /// What the expressions gave, as text.
+        /// The results of the expressions, as text.
         let values: [String?]
-        /// Messages of the console and the like that tell of something wrong.
+        /// Errors and warnings of the console and of page loads.
         let problems: [String]
         let requests: [String]
     }

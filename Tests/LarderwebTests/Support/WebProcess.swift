@@ -5,7 +5,7 @@ import LarderTestSupport
 final class WebProcess {
     let process: ChildProcess
     let socketPath: String
-    /// Where it says that it serves.
+    /// The address that it reports in its log.
     let address: String
     private let place: TemporaryDirectory
 
@@ -20,11 +20,11 @@ final class WebProcess {
         }
     }
 
-    /// Starts it and waits until it serves.
+    /// Starts larderweb and waits until it serves.
     /// - Parameters:
-    ///   - daemonSocket: where the daemon is, or is not.
-    ///   - options: besides `--socket`, `--listen` and `--history none`.
-    ///   - listen: instead of the socket.
+    ///   - daemonSocket: the path of the daemon's socket, which need not exist.
+    ///   - options: options in addition to `--socket`, `--listen` and `--history none`.
+    ///   - listen: the address to listen on, instead of the socket.
     init(_ daemonSocket: String, _ options: [String] = [], listen: String? = nil, wrapper: [String] = []) throws {
         place = try TemporaryDirectory(inMemory: true)
         socketPath = place.path + "/web"
@@ -45,7 +45,7 @@ final class WebProcess {
         return try process.waitForExit()
     }
 
-    /// Runs it to its end, for what does not serve.
+    /// Runs larderweb to its end, for calls that do not serve.
     static func run(_ arguments: [String]) throws -> (end: ProcessEnd, output: String, errors: String) {
         try ChildProcess.run(try DaemonProcess.program("larderweb"), arguments)
     }
@@ -56,7 +56,7 @@ final class WebProcess {
         try send("GET \(path) HTTP/1.1", (host.map { ["Host: \($0)"] } ?? []) + headers)
     }
 
-    /// With the headers of larderweb's own pages, but for those that are named.
+    /// Posts with the headers of larderweb's own pages, except for those that are given.
     func post(
         _ path: String, _ body: String, type: String? = "application/json", origin: String? = "http://localhost",
         site: String? = "same-origin", _ headers: [String] = []
@@ -95,7 +95,7 @@ final class WebProcess {
     }
 }
 
-/// Programs that tests run beside larderweb.
+/// Programs that tests run in addition to larderweb.
 enum WebTools {
     static let programs = PackageRoot.path + "/Tests/LarderwebTests/Programs"
 
