@@ -50,8 +50,8 @@ import class LarderTestSupport.TemporaryDirectory
         }
     }
 
-    /// The tier under a trace whose keys all fit is asked from memory in the second half; a small one does about as well as
-    /// the policy that it follows.
+    /// If all keys of a trace fit, the second half is served from memory; the hit ratio of a small tier is close to
+    /// that of the policy that it follows.
     @Test func tierProbeSeesTheEnginesTier() throws {
         let directory = try TemporaryDirectory()
         let keys = (0..<4000).map { Int32($0 % 2000) }

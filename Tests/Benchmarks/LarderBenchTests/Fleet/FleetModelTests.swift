@@ -2,7 +2,8 @@ import Testing
 
 @testable import larderbench
 
-/// The formulae of docs/Origins.md: their limits, and that a fleet that is simulated machine by machine does as they say.
+/// Tests of the formulas of docs/Origins.md: their limits, and their agreement with a fleet that is simulated machine
+/// by machine.
 @Suite struct FleetModelTests {
     private static func isNear(_ value: Double, _ expected: Double, _ share: Double = 1e-6) -> Bool {
         abs(value - expected) <= share * abs(expected) + 1e-12
@@ -25,7 +26,7 @@ import Testing
         #expect(near(FleetModel.hitRatio(reads: 2, ends: 3), 2.0 / 5, 1e-6))
         // Read within the idle time: 1 - e^-0.5.
         #expect(near(FleetModel.hitRatio(reads: 2, ends: 0, idle: 0.25), 0.393_469_340_287, 1e-6))
-        // What ends never makes it better.
+        // Additional causes that end entries never improve the hit ratio.
         let all = FleetModel.hitRatio(reads: 2, ends: 0.5, lifetime: 3, idle: 2)
         #expect(all < FleetModel.hitRatio(reads: 2, ends: 0, lifetime: 3, idle: 2))
         #expect(all < FleetModel.hitRatio(reads: 2, ends: 0.5, idle: 2))
@@ -77,7 +78,7 @@ import Testing
                 let tracking = model.figures(.tracking, machines: machines, withDisk: withDisk)
                 let broadcast = model.figures(.broadcast, machines: machines, withDisk: withDisk)
                 #expect(Self.isNear(tracking.gets, reads * (1 - tracking.hitRatio), 1e-4))
-                // Whoever is told has asked before.
+                // A client is notified only of keys that it has requested before.
                 #expect(tracking.pushes <= tracking.gets * (1 + 1e-9))
                 #expect(tracking.pushes <= broadcast.pushes * (1 + 1e-9))
                 #expect(tracking.hitRatio == broadcast.hitRatio)
@@ -116,7 +117,7 @@ import Testing
         #expect(FleetModel(inputs).reach(.tracking, withDisk: false).machines == 0)
     }
 
-    /// A hundredth of the reads, and a twentieth of what the origin sees: what the page says.
+    /// The accuracy that the page states: a hundredth of the reads, and a twentieth of the origin's load.
     @Test(arguments: FleetCheck.rows) func theSimulationAgreesWithTheFormulas(row: FleetCheck.Row) {
         let (model, simulation) = (FleetCheck.computed(row), FleetCheck.simulated(row))
         #expect(abs(model.hitRatio - simulation.hitRatio) < 0.01)

@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test func optimumAgreesWithATraceComputedByHand() {
-        // Room for two. At 2 (position 2) the key asked for latest is 2 itself: it is not stored.
+        // Two keys fit. At 2 (position 2) the key that is requested again last is 2 itself: it is not stored.
         let trace: [Int32] = [0, 1, 2, 0, 1, 2]
         let simulator = BeladySimulator(capacity: 2, universe: 3, trace: trace)
         #expect(hits(simulator, trace.map(Int.init)) == [false, false, false, true, true, false])
@@ -69,12 +69,12 @@ import Testing
             lru.hitRatio(trace.keys, from: 0), sieve.hitRatio(trace.keys, from: 0), s3.hitRatio(trace.keys, from: 0),
         ]
         #expect(ratios.allSatisfy { $0 < best }, "\(ratios) against \(best)")
-        // What the papers say of skewed traces: both are ahead of LRU.
+        // The result that the papers give for skewed traces: both are better than LRU.
         #expect(ratios[1] > ratios[0] && ratios[2] > ratios[0], "\(ratios)")
         for count in [lru.count, sieve.count, s3.count, belady.count] { #expect(count == 2000) }
     }
 
-    /// Against the plainest way to say what the policy is.
+    /// Compares with the simplest implementation of the policy.
     @Test func lruAgreesWithAList() {
         var generator = SplitMix(seed: 17)
         var simulator = LRUSimulator(capacity: 5, universe: 12)

@@ -5,10 +5,10 @@ import class LarderTestSupport.Guarded
 
 @testable import larderbench
 
-/// The generator against a server that says what it is told to say.
+/// Tests of the generator with a server that sends prepared replies.
 @Suite struct LoadGeneratorTests {
-    /// Answers every request with the next of the given replies, over and over.
-    /// - Parameter endAfter: ends the connection with so many requests.
+    /// Runs the generator against a server that answers with the given replies in turn, repeatedly.
+    /// - Parameter endAfter: closes the connection after this many requests.
     private func run(_ load: Load, dialect: Dialect = .resp, replies: [String], endAfter: Int? = nil) throws
         -> LoadReport
     {
@@ -58,7 +58,8 @@ import class LarderTestSupport.Guarded
         var load = Load.get(5, clients: 1, pipeline: 1).lasting(0.2)
         load.pacePerSecond = 500
         let report = try run(load, dialect: .memcached, replies: ["END\r\n"])
-        // The last may fall due behind the end; a slow machine may skip none, because what is late is sent late.
+        // The last request may be due after the end; even a slow machine skips none, because late requests are still
+        // sent.
         #expect(report.requests > 0 && report.requests <= 100)
     }
 

@@ -100,7 +100,7 @@ import class LarderTestSupport.TemporaryDirectory
     }
 
     @Test func startedProgramsEndWithTheirParent() throws {
-        // A benchmark that cannot finish, killed in the middle: the server that it started must not stay behind.
+        // A benchmark that cannot finish is killed: the server that it started must end as well.
         let process = try ChildProcess(
             [
                 options.program, "--only", "mixed", "--rounds", "1", "--dir", directory.path, "--larderd",

@@ -4,7 +4,7 @@ import LarderPlatform
 enum Diskcache {
     static let name = "diskcache (Python)"
 
-    /// Prints one line per operation: its name, then wall and processor microseconds per entry.
+    /// Prints one line per operation: its name, then the elapsed time and the CPU time per entry, in microseconds.
     private static let script = """
         import os, random, sys, time
         import diskcache

@@ -1,8 +1,8 @@
 /// Put and get inside one process: LevelDB's C functions, the layers of Larder above them one by one, SQLite, and
-/// diskcache in a Python of its own.
+/// diskcache in its own Python process.
 ///
 /// Stores are closed and reopened between writing and reading: the first pass reads everything from tables, the second
-/// from whatever the store keeps in memory. See `EmbeddedSuite+Reading`.
+/// from the data that the store keeps in memory. See `EmbeddedSuite+Reading`.
 final class EmbeddedSuite: Suite {
     enum Operation: String, CaseIterable {
         case put = "put one by one"

@@ -8,7 +8,7 @@ import Synchronization
     import Foundation
 #endif
 
-/// What fetching costs in one process: hot reads, many tasks that ask for one key, and a thousand keys that were
+/// The costs of fetching in one process: hot reads, many tasks that request one key, and a thousand keys that were
 /// stored together while their origin is slow.
 final class FetchingSuite: Suite {
     static let hotTable = "Embedded: a task reads 1000 hot models, about 100 B of JSON"
@@ -33,9 +33,9 @@ final class FetchingSuite: Suite {
         var refreshesAhead: Bool { self == .ahead || self == .spread }
     }
 
-    /// What many tasks did.
+    /// The calls of many tasks.
     private final class Calls: Sendable {
-        /// When the origin was asked.
+        /// The times of the requests to the origin.
         let times = Mutex<[Double]>([])
         let latencies = Mutex(LatencyHistogram())
     }

@@ -35,7 +35,7 @@ final class ModelSuite: Suite {
 
     private let tree: TemporaryTree
     private let order: [Int]
-    /// As many reads of the same 1000 models, which fit in the processor's caches.
+    /// The same number of reads of 1000 models, which fit in the CPU caches.
     private let hotOrder: [Int]
     /// The reads for each table of gets.
     private var gets: [(table: String, order: [Int])] {

@@ -1,6 +1,7 @@
 import LarderEngine
 
-/// The costs and benefits of LevelDB's settings behind the journal: each one alone is changed from larderd's value.
+/// The costs and benefits of LevelDB's settings when it is used with the journal: each setting alone is changed from
+/// larderd's value.
 ///
 /// Entries of 100 B are stored in random order in groups of 100, then all of them again. They are read in random order
 /// after the larder was reopened, without memory for hot entries.

@@ -1,12 +1,12 @@
-/// What the model of a fleet is told: the load, the tiers of a machine, the origin, and what things cost there.
+/// The inputs of the model of a fleet: the load, the tiers of a machine, the origin, and its costs.
 struct FleetInputs: Equatable {
     // MARK: Load
 
     var machines = [10, 1_000, 100_000]
     var keys = 1_000_000
-    /// Of reads: the key of rank k is read with a probability proportional to 1 / k^exponent.
+    /// For reads: the key of rank k is read with a probability proportional to 1 / k^exponent.
     var readExponent = 1.0
-    /// Of writes; 0: all keys alike. The ranks are those of the reads.
+    /// For writes; with 0, all keys are written equally often. The ranks are those of the reads.
     var writeExponent = 1.0
     /// Operations of one machine in a second.
     var rate = 100.0
@@ -18,7 +18,7 @@ struct FleetInputs: Equatable {
 
     var memoryMiB = 256
     var diskGiB = 16
-    /// Bytes of an entry in a tier besides its value.
+    /// The bytes of an entry in a tier in addition to its value.
     var entryBytes = 100
     /// Seconds, where plain lifetimes are all that ends an entry.
     var lifetime = 60.0
@@ -32,8 +32,8 @@ struct FleetInputs: Equatable {
 
     /// Primaries.
     var nodes = 16
-    /// Microseconds of a node's processor for one GET or SET, for tracking a GET besides, for one invalidation that is
-    /// sent, and for one PING.
+    /// Microseconds of a node's CPU time for one GET or SET, for tracking a GET in addition, for one invalidation that
+    /// is sent, and for one PING.
     var getCost = 9.0
     var trackCost = 1.4
     var pushCost = 4.0
@@ -44,7 +44,7 @@ struct FleetInputs: Equatable {
     /// `tracking-table-max-keys` of each node; 0: no limit.
     var tableMax = 1_000_000
 
-    // MARK: What a node can take
+    // MARK: Limits of a node
 
     /// The share of its one core.
     var coreMax = 0.7
@@ -53,6 +53,6 @@ struct FleetInputs: Equatable {
 
     var memoryEntries: Double { Double(memoryMiB << 20) / Double(valueBytes + entryBytes) }
     var diskEntries: Double { Double(diskGiB << 30) / Double(valueBytes + entryBytes) }
-    /// How old a read may be behind a write's acknowledgement, in milliseconds, over one connection.
+    /// How old a read may be after a write's acknowledgement, in milliseconds, over one connection.
     var bound: Double { heartbeat + heartbeatLimit }
 }

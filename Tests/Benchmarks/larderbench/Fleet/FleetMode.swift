@@ -4,13 +4,13 @@ enum FleetMode: String, CaseIterable, Sendable {
     case none
     /// The origin remembers who read what.
     case tracking
-    /// The origin tells everybody of every write.
+    /// The origin notifies every client of every write.
     case broadcast
-    /// Nobody tells anything: entries end with their time.
+    /// There are no notifications: entries end with their lifetimes.
     case lifetimes
     /// One larder for each rack tracks at the origin, and the machines of the rack track at it.
     case relay
-    /// The same, with the origin telling each relay of every write.
+    /// The same, with the origin notifying each relay of every write.
     case relayByBroadcast
 
     var title: String {
@@ -33,14 +33,14 @@ enum FleetMode: String, CaseIterable, Sendable {
     var hasRelays: Bool { self == .relay || self == .relayByBroadcast }
 }
 
-/// What a mode gives and costs in one fleet.
+/// The benefits and costs of a mode in one fleet.
 struct FleetFigures: Equatable {
     /// The share of reads that a machine answers by itself.
     var hitRatio = 0.0
     /// At the origin, in a second, over all nodes.
     var gets = 0.0
     var pushes = 0.0
-    /// At the origin: what its tracking table holds.
+    /// At the origin: the number of keys in its tracking table.
     var trackedKeys = 0.0
     var trackedPairs = 0.0
     /// Invalidations that one machine takes in a second.
@@ -52,7 +52,7 @@ struct FleetFigures: Equatable {
     /// In milliseconds; infinite where there is none.
     var bound = 0.0
 
-    /// What a node cannot take, the first of it; nil where it can take all.
+    /// The first limit of a node that is exceeded; nil if none is.
     func broken(_ inputs: FleetInputs) -> String? {
         if connections > Double(inputs.connectionsMax) { return "connections" }
         if trackingMiB > inputs.trackingMiBMax { return "tracking memory" }

@@ -3,8 +3,8 @@ import LarderPlatform
 /// Computes the hit ratios and the load of larders in front of an origin: the tables of docs/Origins.md.
 ///
 /// Reads and writes of each key are Poisson processes, independent of each other: a machine reads it with the rate λ, the
-/// fleet writes it with the rate μ. N machines; a key of rank k has its share k^−α / Σ j^−α. A tier evicts what was not
-/// read for the longest time.
+/// fleet writes it with the rate μ. N machines; a key of rank k has its share k^−α / Σ j^−α. A tier evicts the entry that
+/// was not read for the longest time.
 ///
 /// - Hits of an entry that writes end: λ / (λ + μ).
 /// - With the lifetime T: λL / (1 + λL), where L = (1 − e^−μT) / μ (Jung, Berger, Balakrishnan, INFOCOM 2003).
@@ -17,7 +17,7 @@ import LarderPlatform
 /// - GETs of a relay for R machines: Σ μRλ / (Rλ + μ).
 /// - A node's CPU time: (GETs · (9 + 1.4) + writes · 9 + invalidations · 4) / nodes + 4 PINGs a second · connections · 9, in µs.
 ///
-/// Ranks behind the first are summed in groups that differ by less than one percent.
+/// Ranks after the first are summed in groups that differ by less than one percent.
 struct FleetModel {
     let inputs: FleetInputs
     private let popularity: Popularity
@@ -104,7 +104,7 @@ struct FleetModel {
                     &figures, clients: clients, reads: { rack * reads($0) }, ends: ends,
                     fleetReads: { count * reads($0) })
             }
-            // A machine hears from its relay of what itself has read since.
+            // A relay notifies a machine of changes of the keys that the machine has read since.
             figures.pushesPerMachine = popularity.sum { ends($0) * Self.share(reads($0), ends($0)) }
         }
         if mode.isBroadcast { figures.pushes = clients * writes }
@@ -117,8 +117,8 @@ struct FleetModel {
         begins > 0 ? begins / (begins + ends) : 0
     }
 
-    /// What the origin remembers and says: a client is told of a key's next write or loss once it has read it, whatever
-    /// became of the entry since.
+    /// The origin's tracked keys and invalidations: a client is notified of a key's next write or removal once it has
+    /// read it, whatever happened to its entry since.
     private func track(
         _ figures: inout FleetFigures, clients: Double, reads: (Popularity.Group) -> Double,
         ends: (Popularity.Group) -> Double, fleetReads: (Popularity.Group) -> Double
@@ -128,7 +128,7 @@ struct FleetModel {
         figures.trackedKeys = popularity.sum { Self.share(fleetReads($0), ends($0)) }
     }
 
-    /// What one relay asks of the origin in a second. It has room for what a disk holds.
+    /// The requests of one relay to the origin in a second. A relay has space for as much as a disk holds.
     private func relayGets(
         _ rack: Double, _ reads: @escaping (Popularity.Group) -> Double,
         _ ends: @escaping (Popularity.Group) -> Double, _ ratio: @escaping (Popularity.Group) -> Double
@@ -144,7 +144,7 @@ struct FleetModel {
         return popularity.sum { missed($0) * (1 - relayed($0, idle)) }
     }
 
-    /// How often in a second a full tracking table forgets any one key, and tells all that have it.
+    /// How often in a second a full tracking table forgets any one key, and notifies all clients that have it.
     private func spuriousRate(_ machines: Double, _ writes: Double) -> Double {
         let room = Double(inputs.tableMax) * Double(inputs.nodes)
         let fleet = { (key: Popularity.Group) in machines * inputs.rate * (1 - inputs.writeShare) * key.read }
@@ -175,7 +175,8 @@ struct FleetModel {
 
     // MARK: How far a mode goes
 
-    /// The largest fleet that the origin can take, up to a hundred millions, and what a larger one would break.
+    /// Returns the largest fleet that the origin can serve, up to a hundred million machines, and the limit that a
+    /// larger one would exceed.
     func reach(_ mode: FleetMode, withDisk: Bool) -> (machines: Int, broken: String?) {
         let broken = { figures(mode, machines: $0, withDisk: withDisk).broken(inputs) }
         var (low, high) = (0, 1)

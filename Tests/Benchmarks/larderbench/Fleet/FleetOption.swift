@@ -82,7 +82,7 @@ struct FleetOption: Sendable {
 }
 
 extension FleetInputs {
-    /// - Returns: nil where the help is asked for.
+    /// - Returns: nil if the help is requested.
     static func parsed(_ words: some Collection<String>) throws(BenchError) -> FleetInputs? {
         var inputs = FleetInputs()
         var rest = Array(words)[...]

@@ -1,4 +1,4 @@
-/// `larderbench fleet`: prints what the model says of a fleet.
+/// `larderbench fleet`: prints the model's results for a fleet.
 enum FleetProgram {
     static let name = "fleet"
 

@@ -23,14 +23,14 @@ struct FleetSimulation {
     private var random: SplitMix
     private var now = 0.0
 
-    /// By machine and key: when the entry was stored; negative where there is none.
+    /// By machine and key: when the entry was stored; negative if there is none.
     private var stored: [Double]
     private var queues: [KeyQueue]
-    /// By client of the origin and key: it is told of the next write.
+    /// By client of the origin and key: whether it is notified of the next write.
     private var tracked: [Bool]
     /// By rack and key, for relays.
     private var relayed: [Bool]
-    /// What was stored, in that order, for lifetimes: where, and when.
+    /// The stored entries in order, for lifetimes: their places and times.
     private var ending: [(place: Int, time: Double)] = []
     private var ended = 0
     private var pairs = 0

@@ -4,9 +4,9 @@ import LarderPlatform
 /// Runs a trace on a larder with a limit of the disk, as an application uses a cache: it reads a key, and stores what is not
 /// there. The only place that knows how to limit the disk.
 final class DiskProbe {
-    /// What a run has shown.
+    /// The results of a run.
     struct Outcome {
-        /// Of the requests counted.
+        /// Of the counted requests.
         let hitRatio: Double
         let entries: Int
         /// The most that all files took, at the looks that were taken.

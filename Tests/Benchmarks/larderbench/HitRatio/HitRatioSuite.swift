@@ -53,7 +53,8 @@ final class HitRatioSuite: Suite {
         }
     }
 
-    /// What is compared counts keys and values alone: all else that a larder writes is at its expense.
+    /// The size that is compared counts only keys and values: everything else that a larder writes reduces its hit
+    /// ratio.
     private func measureDisk(_ kind: Trace.Kind, _ trace: Trace, _ results: Results) throws {
         let directory = try tree.makeDirectory("disk")
         defer { TemporaryTree.remove(directory) }

@@ -86,7 +86,7 @@ struct Load: Hashable {
         return load
     }
 
-    /// The title of its table: FETCH stands beside GET.
+    /// The title of its table: FETCH is shown next to GET.
     var title: String {
         let what = script.map { "\($0.rawValue) by EVALSHA" + ($0.setPercent > 0 ? ", and SET" : "") } ?? verb
         return "\(what) over the socket, \(valueBytes) B, \(clients == 1 ? "1 client" : "\(clients) clients"), "
@@ -108,7 +108,7 @@ struct LoadReport {
     var misses = 0
     /// The text of the first error.
     var firstError: String?
-    /// From the first request to the last answer.
+    /// From the first request to the last reply.
     var seconds = 0.0
     /// Processor seconds of the generator.
     var processorSeconds = 0.0

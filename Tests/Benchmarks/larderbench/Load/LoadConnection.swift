@@ -25,7 +25,7 @@ final class LoadConnection {
     private var oldest = 0
     private(set) var unanswered = 0
 
-    /// - Parameter part: which of the generator's parts is asked.
+    /// - Parameter part: the part of the generator that the connection uses.
     init(_ generator: LoadGenerator, part: Int, socket path: String) throws(BenchError) {
         self.generator = generator
         self.part = part

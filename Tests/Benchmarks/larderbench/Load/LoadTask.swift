@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// A load on a thread of its own, beside another measurement.
+/// A load on its own thread, during another measurement.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `outcome` is written by the thread before it ends and read after
-/// it was joined.
+/// Thread-safe. `@unchecked Sendable`: the thread writes `outcome` before it ends; it is read after the thread was
+/// joined.
 final class LoadTask: @unchecked Sendable {
     private let flag = LoadGenerator.StopFlag()
     private var outcome: Result<LoadReport, BenchError>?

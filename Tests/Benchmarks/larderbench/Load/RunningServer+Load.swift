@@ -1,6 +1,6 @@
 extension RunningServer {
-    /// Runs a load, whose answers must all be good. The figures include its later work: first until the server rests,
-    /// and then, separately, its deferred work (see ``writeOut()``).
+    /// Runs a load, whose replies must all be successful. The figures include the server's later work: first until the
+    /// server is idle, and then, separately, its deferred work (see ``writeOut()``).
     func measure(_ load: Load) throws(BenchError) -> [Metric: Double] {
         let (report, processor) = try processorSeconds { () throws(BenchError) in try LoadGenerator.run(load, self) }
         try report.check()
@@ -16,7 +16,7 @@ extension RunningServer {
         return figures
     }
 
-    /// Stores entries and waits until the server rests and has done its deferred work. Does nothing for the null
+    /// Stores entries and waits until the server is idle and has done its deferred work. Does nothing for the null
     /// server.
     func fill(count: Int, valueBytes: Int, firstKey: Int = 0) throws(BenchError) {
         guard contender.program != .null else { return }

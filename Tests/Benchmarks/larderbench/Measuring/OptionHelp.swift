@@ -1,4 +1,4 @@
-/// How options stand in a help.
+/// The layout of options in a help text.
 enum OptionHelp {
     /// One option with its summary, wrapped.
     static func line(_ call: String, _ summary: String) -> String {

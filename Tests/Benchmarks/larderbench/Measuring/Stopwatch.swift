@@ -1,8 +1,8 @@
-/// Measures work in this process: the elapsed time, and the processor time of all threads, including that of later
+/// Measures work in this process: the elapsed time, and the CPU time of all threads, including that of later
 /// compactions and of deferred work.
 enum Stopwatch {
-    /// - Parameter writeOut: does the deferred work of `body`. Like LevelDB's compactions, it counts as processor time,
-    ///   not as elapsed time.
+    /// - Parameter writeOut: does the deferred work of `body`. Like LevelDB's compactions, it counts as CPU time, not
+    ///   as elapsed time.
     static func measure(
         operations: Int, writeOut: () throws -> Void = {}, _ body: () throws -> Void
     ) rethrows -> [Metric: Double] {
@@ -13,13 +13,13 @@ enum Stopwatch {
         }
     }
 
-    /// ``measure(operations:writeOut:_:)`` for work that leaves nothing behind. It waits for nothing, so it can be
+    /// Like ``measure(operations:writeOut:_:)``, for work without deferred work. It waits for nothing, so it can be
     /// called often.
     static func measureOnly(operations: Int, _ body: () throws -> Void) rethrows -> [Metric: Double] {
         try take(operations, body) {}
     }
 
-    /// - Parameter rest: counts as processor time, not as elapsed time.
+    /// - Parameter rest: counts as CPU time, not as elapsed time.
     private static func take(
         _ operations: Int, _ body: () throws -> Void, rest: () throws -> Void
     ) rethrows -> [Metric: Double] {

@@ -9,8 +9,8 @@ enum ReportPage {
         try TextFile.write(try replacing(in: page, with: text), to: path)
     }
 
-    /// The page with the former report replaced.
-    /// - Throws: when the page has no marker lines.
+    /// Returns the page with its previous report replaced.
+    /// - Throws: an error if the page has no marker lines.
     static func replacing(in page: String, with text: String) throws(BenchError) -> String {
         let parts = page.split(separator: begin, maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { throw BenchError("the page has no line '\(begin.dropLast())'") }

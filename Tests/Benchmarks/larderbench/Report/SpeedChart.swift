@@ -50,7 +50,7 @@ struct SpeedChart {
         machine = "\(field("processor")), \(field("larderd"))\(redis), 50 clients, 64-byte values, Unix socket"
     }
 
-    /// The row of a server that is shown: its name, and the first figure behind it.
+    /// Parses the row of a server that is shown: its name, and the first figure after it.
     private static func bar(_ line: Substring) -> Bar? {
         for (name, server) in servers where line.hasPrefix("  \(name) ") {
             let figure = line.dropFirst(2 + name.count).drop { $0 == " " }.prefix { $0 != " " }

@@ -47,7 +47,7 @@ struct Target {
         return top / bottom
     }
 
-    /// - Returns: nil when there is no limit.
+    /// - Returns: nil if there is no limit.
     func isMet(_ value: Double) -> Bool? {
         switch limit {
         case .most(let limit): value <= limit

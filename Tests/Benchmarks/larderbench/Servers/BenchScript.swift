@@ -1,4 +1,4 @@
-/// A script that everybody sends: what locks and limits are made of. A call has a key and at most a value.
+/// A script that many applications use, for locks and limits. A call has a key and at most one value.
 enum BenchScript: String, CaseIterable {
     /// Releases a lock: removes the key if it has the value.
     case compareAndDelete = "compare-and-delete"
@@ -27,15 +27,15 @@ enum BenchScript: String, CaseIterable {
         }
     }
 
-    /// Whether a call brings the value that is compared.
+    /// Whether a call passes the value that is compared.
     var hasValue: Bool { self != .countAndExpire }
 
-    /// The percentage of SETs beside the calls: what is deleted must be stored before.
+    /// The percentage of SETs among the calls: a value must be stored before it can be deleted.
     var setPercent: Int { self == .compareAndDelete ? 50 : 0 }
 
     /// Counters live in memory for as long as their windows; the first count of each reads the disk.
     var keyCount: Int { self == .countAndExpire ? 1_000 : 100_000 }
 
-    /// The number of the first key: counters are no values.
+    /// The number of the first key: counters must not use keys with other values.
     var firstKey: Int { self == .countAndExpire ? 1_000_000_000 : 0 }
 }

@@ -49,7 +49,7 @@ struct Contender {
 
     static let redisOff = redis("no persistence", ["--appendonly", "no"])
     static let redisEverySecond = redis("AOF everysec", ["--appendonly", "yes", "--appendfsync", "everysec"])
-    /// A node of a cluster that listens to a port of 127.0.0.1 besides.
+    /// A node of a cluster that also listens on a port of 127.0.0.1.
     static func clusterNode(port: Int) -> Contender {
         redis(
             "cluster node",
@@ -66,8 +66,8 @@ struct Contender {
         case .larderd:
             return [options.larderd, "--dir", directory, "--socket", socket, "--log-level", "warning"] + settings
         case .redis:
-            // No TCP port and no snapshots. The append-only file is never rewritten, because the processor time of a
-            // rewrite would depend on when it happens to start.
+            // No TCP port and no snapshots. The append-only file is never rewritten, because the CPU time of a rewrite
+            // would depend on when it happens to start.
             return [
                 options.redisServer, "--port", "0", "--unixsocket", socket, "--dir", directory, "--save", "",
                 "--daemonize", "no", "--loglevel", "warning", "--auto-aof-rewrite-percentage", "0",

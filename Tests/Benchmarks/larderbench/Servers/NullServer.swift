@@ -174,7 +174,7 @@ private final class NullPeer {
         }
     }
 
-    /// Lets libuv write the rest when the socket takes more. The bytes live as long as the server.
+    /// Lets libuv write the remaining bytes when the socket accepts more. The bytes live as long as the server.
     private func queue(
         _ stream: UnsafeMutablePointer<uv_stream_t>, _ replies: NullServer.Replies, from start: Int, _ count: Int
     ) {

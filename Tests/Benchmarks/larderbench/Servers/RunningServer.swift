@@ -68,22 +68,23 @@ final class RunningServer {
     /// Processor seconds of all the server's threads.
     var processorSeconds: Double? { Clocks.processor(of: process.pid) }
 
-    /// Waits until the server rests.
-    /// - Parameter quiet: the seconds that it must rest.
+    /// Waits until the server is idle.
+    /// - Parameter quiet: the seconds that it must be idle.
     func settle(quiet: Double = 0.3) { Clocks.settle(quiet: quiet) { processorSeconds } }
 
     var residentMiB: Double? { process.residentMiB }
 
     var diskMiB: Double { Double(TemporaryTree.diskBytes(directory)) / 1_048_576 }
 
-    /// Processor seconds of the server in `body` and until it rests again, which includes the later work of the load.
+    /// Returns the CPU seconds of the server in `body` and until it is idle again, which includes the later work of the
+    /// load.
     func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
         try [self].processorSeconds(of: body)
     }
 
     fileprivate var isGone: BenchError { BenchError("the server is gone: \(process.lastLines)") }
 
-    /// Whether it defers work although it rests.
+    /// Whether it defers work although it is idle.
     var putsOff: Bool { contender.program == .larderd }
 
     /// Makes the server do its deferred work. larderd writes entries from journal and memory to LevelDB when there are
@@ -107,9 +108,10 @@ final class RunningServer {
 }
 
 extension [RunningServer] {
-    /// Processor seconds of all of them in `body` and until they rest again, which includes the later work of the load.
+    /// Returns the CPU seconds of all servers in `body` and until they are idle again, which includes the later work of
+    /// the load.
     func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
-        // They rested after the former work; a short check is enough.
+        // They became idle after the previous work; a short check is enough.
         Clocks.settle(quiet: 0.1) { try? processorSeconds() }
         let before = try processorSeconds()
         let result = try body()

@@ -1,10 +1,10 @@
-/// A million entries that all expire at one instant: the waiting time of other entries' readers meanwhile, and the time
-/// until the expired ones are gone.
+/// A million entries that all expire at the same time: how long readers of other entries wait meanwhile, and how long
+/// it takes until the expired ones are removed.
 final class ExpirySuite: Suite {
     static let table = "1,000,000 entries of 100 B expire at once; GET of others, 20 clients, 5000 a second"
     private static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
     private static let count = 1_000_000
-    /// From the first SET to the instant of expiry.
+    /// Seconds from the first SET to the expiry.
     private static let lead = 25.0
     /// The readers begin a second before that instant and end this many seconds after it.
     private static let readSeconds = 15.0

@@ -1,4 +1,5 @@
-/// A larderd in front of a redis-server or a cluster, against asking that: processor time of both, and how long clients wait.
+/// A larderd in front of a redis-server or a cluster, compared with direct requests: the CPU time of both, and how long
+/// clients wait.
 final class OriginSuite: Suite {
     static let firstReads = "every key once"
     static let known = "entries that it knows"
@@ -51,7 +52,7 @@ final class OriginSuite: Suite {
         }
     }
 
-    /// Who asks the cluster directly knows where each key is, as the cluster's clients do.
+    /// A client of the cluster itself knows where each key is, as real cluster clients do.
     private func measure(_ cluster: RunningCluster, _ pipeline: Int, into results: Results) throws(BenchError) {
         let table = Self.clusterTable(pipeline: pipeline)
         var reads = Load.get(pipeline: pipeline).lasting(options.secondsPerRun)
@@ -73,7 +74,7 @@ final class OriginSuite: Suite {
         }
     }
 
-    /// What is written behind is brought before the servers rest, so its cost is part of the figure.
+    /// Writes in the outbox are delivered before the servers are idle, so their cost is part of the figure.
     private func measureWrites(_ origin: RunningServer, _ pipeline: Int, into results: Results) throws(BenchError) {
         let table = Self.writeTable(pipeline: pipeline)
         let writes = Load.set(pipeline: pipeline).lasting(options.secondsPerRun)
@@ -117,8 +118,9 @@ final class OriginSuite: Suite {
         try measure([server], [other]) { () throws(BenchError) in try LoadGenerator.run(load, server) }
     }
 
-    /// The figures of a load, with the processor time of the other servers beside that of the one that is asked.
-    /// - Parameter servers: none, where the other ones are asked.
+    /// Returns the figures of a load, with the CPU time of the other servers in addition to that of the one that gets
+    /// the requests.
+    /// - Parameter servers: none if the load goes to the other servers directly.
     private func measure(
         _ servers: [RunningServer], _ others: [RunningServer], _ load: () throws(BenchError) -> LoadReport
     ) throws(BenchError) -> [Metric: Double] {

@@ -3,7 +3,7 @@
 /// All servers of a round run at the same time with files of their own. They are measured one after the other, load by
 /// load, so that disturbances of the machine affect them equally.
 final class SocketSuite: Suite {
-    /// FETCH of fresh entries, beside GET of the same.
+    /// FETCH of fresh entries, for comparison with GET.
     static let fetchRow = Contender.larderEverySecond.name + ", FETCH"
 
     static let spaceTable = "Space with 100,000 entries of 64 B, after filling"

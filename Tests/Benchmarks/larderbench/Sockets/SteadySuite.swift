@@ -1,4 +1,4 @@
-/// SET for so long that all deferred work comes due again and again: the full cost of continuous writing.
+/// SET over a period in which all deferred work is done repeatedly: the full cost of continuous writing.
 final class SteadySuite: Suite {
     static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
     static let pipelines = [1, 16, 64]

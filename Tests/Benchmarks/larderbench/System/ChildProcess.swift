@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// A program that runs beside this one, with its output in a file.
+/// A child process that runs a program, with its output in a file.
 final class ChildProcess {
     let pid: pid_t
     let outputPath: String

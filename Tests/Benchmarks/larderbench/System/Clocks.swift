@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Elapsed time and processor time.
+/// Elapsed time and CPU time.
 enum Clocks {
     /// Seconds from some fixed instant.
     static func monotonic() -> Double {
@@ -33,8 +33,8 @@ enum Clocks {
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }
 
-    /// Processor seconds of all threads of another process, including ended ones, user and system, by the scheduler's
-    /// count in nanoseconds, not in ticks. nil when the process is gone or the system does not tell.
+    /// Returns the CPU seconds of all threads of another process, including ended ones, user and system, by the
+    /// scheduler's count in nanoseconds, not in ticks; nil if the process has ended or the system does not report them.
     static func processor(of process: pid_t) -> Double? {
         #if os(Linux)
             var clock = clockid_t()
@@ -53,13 +53,14 @@ enum Clocks {
         nanosleep(&time, nil)
     }
 
-    /// Waits until a process rests: it used less than a fiftieth of a processor for `quiet` seconds. The later work of
-    /// an operation (mostly compactions) then counts with it, and does not disturb the next measurement.
+    /// Waits until a process is idle: it used less than a fiftieth of a CPU for `quiet` seconds. The later work of an
+    /// operation (mostly compactions) then counts with it, and does not disturb the next measurement.
+    ///
     /// - Parameters:
     ///   - quiet: longer than the intervals at which servers look for background work (a tenth and a quarter of a
     ///     second).
     ///   - limit: gives up after this many seconds.
-    ///   - processor: the processor seconds of the process.
+    ///   - processor: returns the CPU seconds of the process.
     static func settle(quiet: Double = 0.3, most limit: Double = 120, _ processor: () -> Double?) {
         let step = 0.05
         let end = monotonic() + limit
