@@ -160,15 +160,15 @@ private func bulk(_ text: String) -> RESPValue { .bulk(Array(text.utf8)) }
 
     static var all: [ReplyFixture] { scalars + aggregates + malformed + limits }
 
-    @Test(arguments: all) func whole(_ fixture: ReplyFixture) {
+    @Test(arguments: all) func deliveredAsAWhole(_ fixture: ReplyFixture) {
         #expect(parseReplies([fixture.bytes], limits: fixture.limits) == fixture.expected)
     }
 
-    @Test(arguments: all) func byteByByte(_ fixture: ReplyFixture) {
+    @Test(arguments: all) func deliveredByteByByte(_ fixture: ReplyFixture) {
         #expect(parseReplies(fixture.bytes.drops, limits: fixture.limits) == fixture.expected)
     }
 
-    @Test(arguments: all) func splitAtEveryPoint(_ fixture: ReplyFixture) {
+    @Test(arguments: all) func deliveredInTwoParts(_ fixture: ReplyFixture) {
         for index in fixture.bytes.indices {
             let outcome = parseReplies(fixture.bytes.split(at: index), limits: fixture.limits)
             #expect(outcome == fixture.expected, "split at \(index)")

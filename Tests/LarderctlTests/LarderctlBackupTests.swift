@@ -64,7 +64,7 @@ import Testing
     }
 
     /// Each kind of damage has its exit code, and damage of the newest backup does not make restore use an older one.
-    @Test func damageIsNotAFailedCall() throws {
+    @Test func damageHasItsOwnExitCodes() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let directory = try TemporaryDirectory(inMemory: true)

@@ -35,7 +35,7 @@ import Testing
         #expect(try larderctl("GET", "a", "--json").errors.hasPrefix("larderctl: ERR "))
     }
 
-    @Test func informationIsObjects() throws {
+    @Test func infoIsPrintedAsObjects() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let info = try larderctl("--json", "INFO", "server", "clients").text
@@ -57,7 +57,7 @@ import Testing
     }
 
     /// The shape of an answer does not depend on whether its keys are numbers.
-    @Test func mapsAreObjects() {
+    @Test func mapsArePrintedAsObjects() {
         func text(_ keys: [RESPValue]) -> String {
             var bytes: [UInt8] = []
             JSONText(.map(keys.map { RESPValue.Pair(key: $0, value: .integer(1)) })).write(to: &bytes)

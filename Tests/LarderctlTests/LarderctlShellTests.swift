@@ -92,7 +92,7 @@ import Testing
     }
 
     /// Programs find the answer to a line by its number, whatever refuses the line.
-    @Test func eachLineHasOneOfJSON() throws {
+    @Test func eachLineGetsOneLineOfJSON() throws {
         let (daemon, larderctl) = try daemon()
         let lines = "GET a\nGET \"x\nNOSUCH\nSUBSCRIBE c\nCLIENT REPLY OFF\nPING\n"
         let result = try larderctl.run(["--json", "shell", "--keep-going"], input: Array(lines.utf8))

@@ -122,7 +122,7 @@ import Testing
             "no help on 'GET k': GET has no subcommands\n(see: larderctl help)"
         ),
     ])
-    func wrongCommandLinesEndWithTwoAndSayWhatWouldBeRight(words: [String], message: String) throws {
+    func wrongCommandLinesExitWithTwoAndSuggestACorrection(words: [String], message: String) throws {
         let larderctl = Larderctl(socketPath: "/nonexistent/socket")
         let result = try larderctl.run(words)
         #expect(result.errors == "larderctl: \(message)\n")

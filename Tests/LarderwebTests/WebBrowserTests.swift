@@ -36,7 +36,7 @@ import Testing
         "(\(line)?.getAttribute('d') ?? '').split(/[ML]/).filter((point) => point && !point.endsWith(' 152.0')).length"
     }
 
-    @Test func theOverviewMovesUnderLoad() throws {
+    @Test func theOverviewIsUpdatedUnderLoad() throws {
         let daemon = try daemon()
         let web = try WebProcess(daemon.socketPath, listen: "127.0.0.1:0")
         let load = try WebLoad(daemon)

@@ -20,7 +20,7 @@ import Testing
         while !server.requests.contains(where: { $0[0] == name }) { await Task.yield() }
     }
 
-    @Test func aCancelledCallLeavesTheConnectionInStep() async throws {
+    @Test func repliesStayInOrderAfterACancelledCall() async throws {
         let gate = Gate(isClosed: true)
         let server = try Self.server(gate)
         defer { server.stop() }
@@ -101,7 +101,7 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
-    @Test func aTimeoutLeavesTheConnectionInStep() async throws {
+    @Test func repliesStayInOrderAfterATimeout() async throws {
         // It answers by itself, because this task may be resumed so late that the silent connection is dropped.
         let server = try AsyncClientTests.server { request in
             guard request.name == "HANG" else { return nil }

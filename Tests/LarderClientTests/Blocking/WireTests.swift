@@ -53,7 +53,7 @@ import Testing
         #expect(server.requests.isEmpty)
     }
 
-    @Test func pipelinesKeepTheOrderAndHoldErrorsInPlace() throws {
+    @Test func pipelinesReturnRepliesAndErrorsInOrder() throws {
         let server = try FakeServer { request in
             switch request.name {
             case "ONE": .text(":1\r\n")

@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func aLogThatIsCutShortOrMissingIsDamage() throws {
+    @Test func aTruncatedOrMissingLogIsDamage() throws {
         let larder = try killed()
         let count = try Files.read(log(larder)).count
         for length in [0, 1, 7, 100, count / 2, count - 1] {
@@ -100,7 +100,7 @@ import Testing
         #expect(errorCode { _ = try crashCopy.database() } == .damaged)
     }
 
-    @Test func aManifestThatIsCutShortIsDamage() throws {
+    @Test func aTruncatedManifestIsDamage() throws {
         let larder = try killed()
         let manifest = try larder.manifest()
         let count = try Files.read(larder.epochDirectory() + "/" + manifest).count

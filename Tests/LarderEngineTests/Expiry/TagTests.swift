@@ -20,7 +20,7 @@ import Testing
         try database.purge(tags: names.map { Array($0.utf8) }, soft: soft)
     }
 
-    @Test func tagsAreChecked() throws {
+    @Test func invalidTagsAreRefused() throws {
         #expect(throws: TagRules.Impossible.self) { try Tags(checking: [[]]) }
         #expect(throws: TagRules.Impossible.self) { try Tags(checking: [[1, 0, 2]]) }
         #expect(throws: TagRules.Impossible.self) { try Tags(checking: [[UInt8](repeating: 1, count: 129)]) }
@@ -120,7 +120,7 @@ import Testing
         #expect(try database.contents() == [:])
     }
 
-    @Test func aSoftPurgeMakesStale() throws {
+    @Test func aSoftPurgeMakesEntriesStale() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .middle)
         try put(database, "a", "1", tags("x"), grace: 60_000)
@@ -172,7 +172,7 @@ import Testing
         #expect(try again.contents() == [:])
     }
 
-    @Test(arguments: [0, 64 << 20]) func theSweepReclaims(memory: Int) throws {
+    @Test(arguments: [0, 64 << 20]) func theSweepReclaimsPurgedEntries(memory: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memory }
         let database = try larder.database(policy: .never)
         for number in 0..<700 { try put(database, "k\(number)", "v", tags(number % 2 == 0 ? "even" : "odd")) }

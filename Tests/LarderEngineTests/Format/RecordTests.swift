@@ -46,7 +46,7 @@ import Testing
         #expect(try parse(bytes(header)).get() == RecordHeader(storedAt: 0, rule: .own(0)))
     }
 
-    @Test func everyPrefixIsTruncated() {
+    @Test func incompleteHeadersAreReportedAsTruncated() {
         for rule in [DeadlineRule.governed, .ownNever, .own(1)] {
             for grace: Int64? in [nil, 77] {
                 let whole = bytes(RecordHeader(storedAt: 1, rule: rule, grace: grace))

@@ -172,7 +172,7 @@ import Testing
         #expect(try history.segments().count == 3)
     }
 
-    @Test func aClosedJournalRefuses() throws {
+    @Test func aClosedJournalRefusesCalls() throws {
         let history = try JournalHistory()
         let journal = try history.open()
         try history.append(1, to: journal)

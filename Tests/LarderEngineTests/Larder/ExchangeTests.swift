@@ -33,7 +33,7 @@ import Testing
         #expect(try right.value("both") == "1")
     }
 
-    @Test func oneOfThemIsEmpty() throws {
+    @Test func exchangeWithAnEmptyDatabase() throws {
         let larder = try TestLarder()
         try larder.database("a").put("k", "v")
         try exchange(larder)
@@ -44,7 +44,7 @@ import Testing
         #expect(try larder.database("b").value("k") == nil)
     }
 
-    @Test func tooMuchIsRefused() throws {
+    @Test func tooManyEntriesOrBytesAreRefused() throws {
         let larder = try TestLarder()
         for index in 0..<10 { try larder.database("a").put("k\(index)", "0123456789") }
         #expect(errorCode { try exchange(larder, most: 9) } == .invalidArgument)
@@ -55,7 +55,7 @@ import Testing
     }
 
     /// A reader of both at one instant sees all of one state or all of the other, and nothing that is written is lost.
-    @Test func isolation() throws {
+    @Test func exchangesAreIsolated() throws {
         let larder = try TestLarder()
         let (first, second) = (try larder.database("a"), try larder.database("b"))
         try first.put("x", "1")

@@ -109,7 +109,7 @@ import Testing
         #expect(try workspace.open("other").get(bytes("a")) == bytes("1"))
     }
 
-    @Test func aClosedCursorRefuses() throws {
+    @Test func aClosedCursorRefusesCalls() throws {
         let cursor = try database.cursor()
         try cursor.seekToFirst()
         cursor.close()

@@ -99,7 +99,7 @@ import Testing
         #expect(failure { () throws(LevelDBError) in try workspace.reopen() }?.code == .corruption)
     }
 
-    @Test func aTableThatIsCutShortIsDamage() throws {
+    @Test func aTruncatedTableIsDamage() throws {
         try workspace.database.close()
         let table = "\(workspace.path)/\(try #require(try workspace.files(endingWith: ".ldb").first))"
         let whole = try Files.read(table)

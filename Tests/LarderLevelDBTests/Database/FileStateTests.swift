@@ -41,7 +41,7 @@ import Testing
         #expect(try Database.fileState(path: path) == .database)
     }
 
-    @Test func aCreationThatWasCutShortIsDoneAgain() throws {
+    @Test func anInterruptedCreationIsRepeated() throws {
         let cut = try TemporaryDirectory(inMemory: true)
         for name in ["LOCK", "LOG", "MANIFEST-000001", "000001.dbtmp"] {
             try Files.write("\(cut.path)/\(name)", bytes("x"))
@@ -79,7 +79,7 @@ import Testing
         #expect(try !workspace.files(endingWith: ".ldb").isEmpty)
     }
 
-    @Test func aCurrentThatIsCutShortAnywhereIsDamage() throws {
+    @Test func aTruncatedCurrentIsDamage() throws {
         let whole = try Files.read("\(path)/CURRENT")
         for count in 0..<whole.count {
             try Files.write("\(path)/CURRENT", [UInt8](whole[..<count]))

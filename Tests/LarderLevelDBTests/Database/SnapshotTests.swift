@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func aClosedSnapshotRefuses() throws {
+    @Test func aClosedSnapshotRefusesReads() throws {
         let snapshot = try database.snapshot()
         #expect(!snapshot.isClosed)
         snapshot.close()

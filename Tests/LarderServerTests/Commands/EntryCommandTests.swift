@@ -85,7 +85,7 @@ import Testing
         #expect(call("PTTL k") == Wire.int(86_400_000 - 20_000), "without jitter")
     }
 
-    @Test func wrongWordsAreRefused() throws {
+    @Test func invalidArgumentsAreRefused() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("PLACE k v STOREDAT") == Wire.arity("place"))

@@ -555,7 +555,7 @@ extension TestClient {
         #expect(field("stale_served") == "1")
     }
 
-    @Test func badWordsAreRefused() throws {
+    @Test func invalidArgumentsAreRefused() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("FETCH") == Wire.arity("fetch"))

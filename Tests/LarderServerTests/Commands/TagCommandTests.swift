@@ -116,7 +116,7 @@ import Testing
         #expect(two("GET k") == Wire.null)
     }
 
-    @Test func badWordsAreRefused() throws {
+    @Test func invalidArgumentsAreRefused() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let count = Wire.error("ERR TAGS needs the number of tags (1 or more), followed by the tags")

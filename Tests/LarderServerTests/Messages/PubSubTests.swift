@@ -165,7 +165,7 @@ import Testing
 
     // MARK: The queue
 
-    @Test func theLoopIsWokenOnceForMany() {
+    @Test func manyMessagesWakeTheLoopOnce() {
         let queue = PushQueue(PendingBytes())
         let woken = Guarded(0)
         let delivered = Recorder<Int64>()

@@ -205,7 +205,7 @@ import Testing
     }
 
     /// A smaller table drops keys, which are reported; 0 means no limit, as in Redis.
-    @Test func theTableIsMadeSmaller() throws {
+    @Test func shrinkingTheTableInvalidatesKeys() throws {
         var limits = Limits()
         limits.trackedKeysMax = 4
         let (server, reader, writer) = try Self.start(limits: limits)

@@ -11,7 +11,7 @@ import Testing
         ("STLREN", "strlen"), ("trlen", "strlen"), ("strln", "strlen"), ("--jsn", "--json"), ("json", "--json"),
         ("max-subscribtion", "max-subscriptions"), ("max-subskribtionz", "max-subscriptions"),
     ])
-    func typingErrorsAreNear(_ word: String, _ name: String) {
+    func misspelledWordsGetASuggestion(_ word: String, _ name: String) {
         #expect(Suggestion.nearest(to: word, among: names) == name)
     }
 
@@ -20,11 +20,11 @@ import Testing
         "mux-subskribtionz",
         "max-sobskribtionzz", String(repeating: "g", count: 33),
     ])
-    func otherWordsAreNot(_ word: String) {
+    func unrelatedWordsGetNoSuggestion(_ word: String) {
         #expect(Suggestion.nearest(to: word, among: names) == nil)
     }
 
-    @Test func theNearestIsTaken() {
+    @Test func theMostSimilarWordIsSuggested() {
         #expect(Suggestion.nearest(to: "memoy", among: ["memo", "memory"]) == "memo")
         #expect(Suggestion.nearest(to: "memry", among: ["mercy", "memory"]) == "memory")
         #expect(Suggestion.text(for: "memry", among: ["memory"]) == "; did you mean memory?")

@@ -28,7 +28,7 @@ import Testing
         ("BCAST PREFIX ab PREFIX a", "'ab' and 'a' overlap"), ("BCAST PREFIX a PREFIX a", "overlap"),
         ("REPLICAS", "REPLICAS takes milliseconds"), ("REPLICAS 0", "1 to 60000"), ("REPLICAS x", "1 to 60000"),
         ("REPLICAS 60001", "1 to 60000"), ("REPLICAS 1 REPLICAS 1", "'REPLICAS' is not allowed"),
-    ]) func badWordsChangeNothing(words: String, reason: String) throws {
+    ]) func invalidArgumentsChangeNothing(words: String, reason: String) throws {
         let fixture = try self.fixture("STALE")
         let reply = fixture.client("ORIGIN redis://there \(words)")
         #expect(reply.hasPrefix("-ERR ") && reply.contains(reason), "\(reply)")

@@ -454,7 +454,7 @@ import Testing
         #expect(fixture.origin.value("a") == nil)
     }
 
-    @Test func badSettingsChangeNothing() throws {
+    @Test func invalidSettingsChangeNothing() throws {
         let fixture = try OriginFixture()
         #expect(fixture.client("ORIGIN redis://x BESIDE").contains("'BESIDE' is not allowed here"))
         #expect(fixture.client("ORIGIN bad:x").contains("'bad:x' is no address"))

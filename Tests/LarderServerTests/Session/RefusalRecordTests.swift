@@ -90,7 +90,7 @@ import Testing
     }
 
     /// A user that may not evict anything cannot take the space permanently.
-    @Test func scriptsOfReadersGiveWay() throws {
+    @Test func scriptsOfReadersMakeRoomForOthers() throws {
         var limits = Limits()
         limits.scriptsBytesMax = 20_000
         let server = try SocketlessServer(limits: limits, rules: try Self.rules("user:50001=read@0 user:50002=write"))

@@ -35,7 +35,7 @@ import Testing
             + (database.map { " in database '\($0)'" } ?? "") + " (needs \(needs))\r\n"
     }
 
-    @Test func levelsIncludeEachOther() throws {
+    @Test func higherLevelsIncludeLowerOnes() throws {
         let server = try server()
         let (reader, keeper, owner) = (
             server.connect(as: Self.reader), server.connect(as: Self.keeper), server.connect(as: Self.owner)
@@ -196,7 +196,7 @@ import Testing
     }
 
     /// Plain GETs of a user with read-only rights take the fast path; other commands between them do not.
-    @Test func readersHaveTheFastPathOfGETAlone() throws {
+    @Test func readersUseTheFastPathForGETOnly() throws {
         let server = try server()
         let (call, keeper) = (server.connect(as: Self.reader), server.connect(as: Self.keeper))
         #expect(keeper("SET k v") == Wire.ok)
@@ -283,7 +283,7 @@ import Testing
     }
 
     /// However long a word is, only a short form of it is kept and reported.
-    @Test func longAndStrangeNamesAreCut() throws {
+    @Test func longNamesAreTruncated() throws {
         let server = try server()
         let call = server.connect(as: Self.writer)
         let long = String(repeating: "\u{301}x", count: 100_000)

@@ -109,7 +109,7 @@ import Testing
     }
 
     /// A connection that closes in the middle of a transaction changes nothing.
-    @Test func aLostConnectionRunsNothing() throws {
+    @Test func aLostConnectionExecutesNoQueuedCommands() throws {
         let server = try InProcessServer()
         defer { server.stop() }
         let client = try server.connect()

@@ -74,7 +74,7 @@ struct RedisClusterTests {
         for node in 0..<3 { #expect(try cluster.call(node, "GET \(keys[node])") == "$2\r\nv\(node)\r\n") }
     }
 
-    @Test func clientsAreLedToAnnouncedPorts() throws {
+    @Test func clientsAreRedirectedToAnnouncedPorts() throws {
         let cluster = try RedisCluster()
         let ports = cluster.nodes.map { 1000 + $0 }
         try cluster.announce(ports: ports)

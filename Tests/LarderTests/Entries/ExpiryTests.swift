@@ -88,7 +88,7 @@ import Testing
         #expect(try cache.storedCount() == 0)
     }
 
-    @Test func theDistantFutureIsPossible() throws {
+    @Test func deadlinesInTheDistantFutureWork() throws {
         let cache = try work.cache()
         try cache.set(1, forKey: "k", policy: .until(Date.distantFuture))
         #expect(try cache.info(forKey: "k")?.deadline == Date.distantFuture)

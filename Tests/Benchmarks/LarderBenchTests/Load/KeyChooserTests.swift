@@ -12,7 +12,7 @@ import Testing
         #expect(seen.allSatisfy { (0..<count).contains($0) })
     }
 
-    @Test func sequentialKeysGoRound() {
+    @Test func sequentialKeysStartAgainAfterTheLast() {
         var chooser = KeyChooser(.sequential, count: 3, seed: 1)
         let keys = (0..<7).map { _ in chooser.next() }
         #expect(keys == [0, 1, 2, 0, 1, 2, 0])
