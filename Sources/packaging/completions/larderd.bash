@@ -1,4 +1,4 @@
-# Made from the table of options by `make docs`.
+# Generated from the table of options by `make docs`.
 _larderd() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     case $previous in
