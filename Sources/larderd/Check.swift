@@ -56,7 +56,7 @@ enum Check {
         for note in found.notes { Output.write("note: " + LogFormat.clean(note) + "\n") }
         if found.problems.isEmpty {
             Output.write(
-                "nothing is wrong: \(found.databases) \(found.databases == 1 ? "database" : "databases"), "
+                "no problems: \(found.databases) \(found.databases == 1 ? "database" : "databases"), "
                     + "\(found.entries) entries in their files, \(found.operations) operations in the journal\n")
         } else if options.repairs {
             Output.write(left.isEmpty ? "repaired: no problems left\n" : "after the repair:\n")

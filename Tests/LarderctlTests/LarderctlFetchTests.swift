@@ -107,7 +107,8 @@ import Testing
     @Test func aKilledCommandReleasesTheLease() throws {
         let place = try Place()
         let killed = try place.start(["--lease", "600000"] + shell("cat '\(place.gate)' & kill -9 $$"))
-        #expect(try killed.waitForErrorLine(containing: "ended") == "larderctl: k: signal 9 terminated the command")
+        #expect(
+            try killed.waitForErrorLine(containing: "terminated") == "larderctl: k: signal 9 terminated the command")
         #expect(try place.larderctl("fetch", "k", "--wait", "10000", "--", "echo", "next").text == "next\n")
         try place.open("late")
         #expect(try killed.waitForExit() == .exited(6))
@@ -126,7 +127,7 @@ import Testing
         #expect(rests.exitCode == 6 && rests.text.hasPrefix(#"{"key":"k","state":"failed","value":null,"age":null,"#))
         #expect(
             rests.errors.hasPrefix(
-                #"{"error":{"code":"fetch","message":"k: the origin failed a short time ago; it is asked again in "#))
+                #"{"error":{"code":"fetch","message":"k: the origin failed recently; retry in "#))
         #expect(rests.errors.hasSuffix(#","exit":6}}"# + "\n"))
         #expect(try larderctl("del", "k").exitCode == 1)
         #expect(try fetch("--back-off", "0", "--", "false").exitCode == 6)

@@ -136,7 +136,8 @@ import Testing
         while try larderctl("get", "stale").exitCode == 0 { nap() }
         let unmapped = try larderctl("export", "--to-redis", url)
         #expect(
-            unmapped.exitCode == 2 && unmapped.errors.contains("'books' one with --map books=NUMBER"), "\(unmapped)")
+            unmapped.exitCode == 2 && unmapped.errors.contains("map 'books' to one with --map books=NUMBER"),
+            "\(unmapped)")
         let impossible = try larderctl("export", "--to-redis", url, "--map", "books=99")
         #expect(impossible.exitCode == 4 && impossible.errors.contains("DB index is out of range"), "\(impossible)")
         let server = try redis.connect()

@@ -75,13 +75,13 @@ import Testing
             #expect(throws: LarderError.self) { try Engine.check(path) }
         }
         let above = try TemporaryDirectory(inMemory: true)
-        #expect(refusal(above.path)?.message == "\(above.path) is no larder: it has neither databases nor a journal")
+        #expect(refusal(above.path)?.message == "\(above.path) is not a larder: it has neither databases nor a journal")
         try Files.copy(larder.path, to: above.path + "/larder")
         #expect(refusal(above.path)?.code == .invalidArgument)
         let within = larder.path + "/books"
         #expect(
             refusal(within)?.message
-                == "\(within) is no larder: it looks like one database of the larder \(larder.path)")
+                == "\(within) is not a larder: it looks like one database of the larder \(larder.path)")
         #expect(refusal(try larder.epochDirectory())?.code == .invalidArgument)
         // One that nothing was ever stored in is one.
         let empty = try TestLarder()

@@ -146,7 +146,7 @@ import Testing
         let database = try larder.database()
         try database.put("a", "1")
         let store = try #require(try database.flushedStore())
-        let scratch = try TemporaryDirectory(inMemory: true)
+        let scratch = try TemporaryDirectory()
         let image = EpochImage(source: store.path, place: scratch.path + "/image")
         try FileSystem.makeDirectory(image.place)
         func counted() throws -> Set<String> { Set(try FileSystem.list(image.place).filter { $0.contains(".") }) }

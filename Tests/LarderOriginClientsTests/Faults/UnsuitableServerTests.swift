@@ -171,7 +171,7 @@ import Testing
         }
         await eventually { results.count == 1 }
         guard case .resting(let reason)?? = results.all.first else { return #expect(Bool(false)) }
-        #expect(reason.contains("10 calls wait"))
+        #expect(reason.contains("10 calls are waiting"))
         origin.close()
         await eventually { results.count == 11 }
     }

@@ -218,7 +218,7 @@ import Testing
         #expect(call("GET soon") == Wire.null, "a snapshot freezes data, not time")
         #expect(call("KEYS *") == Wire.bulks("a", "b"))
         #expect(call("SNAPSHOT OPEN") == Wire.error("ERR a snapshot is open already: SNAPSHOT CLOSE first"))
-        #expect(call("SELECT 1").hasPrefix("-ERR a snapshot is open"))
+        #expect(call("SELECT 1").hasPrefix("-ERR a snapshot of the current database is open"))
         #expect(call("SNAPSHOT CLOSE") == Wire.ok)
         #expect(call("GET a") == Wire.bulk("new"))
         #expect(call("SNAPSHOT CLOSE") == Wire.error("ERR no snapshot is open"))

@@ -191,7 +191,7 @@ import Testing
             return fixture.client("SET \(key) \(value)")
         }
         for number in 0..<41 { #expect(set("\(number)", value) == Wire.ok) }
-        #expect(set("more", value).contains("ORIGIN writes of 8388608 bytes wait"))
+        #expect(set("more", value).contains("may take 8388608 bytes, half of the disk limit"))
         #expect(set("3", "small") == Wire.ok, "it takes the place of a longer one")
         #expect(set("more", value) == Wire.ok)
         #expect(!fixture.server.engine.held.hasRoom(for: 200_000))

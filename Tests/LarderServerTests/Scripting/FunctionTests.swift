@@ -104,7 +104,9 @@ import Testing
         var limits = Limits()
         limits.scriptsBytesMax = 100
         let later = try SocketlessServer(reopening: server, limits: limits).connect()
-        #expect(Self.load(later, Self.library("return 1", name: "more", function: "g")).hasPrefix("-ERR libraries"))
+        #expect(
+            Self.load(later, Self.library("return 1", name: "more", function: "g")).hasPrefix(
+                "-ERR function libraries are limited"))
         #expect(later("FUNCTION DELETE lib1") == Wire.ok)
         #expect(later("FCALL f2 0") == Wire.int(1))
     }

@@ -104,7 +104,7 @@ import Testing
         #expect(call("EXEC").hasPrefix("-EXECABORT"))
         #expect(call("EXISTS a") == Wire.int(0))
         #expect(call("WATCH a b") == Wire.ok)
-        #expect(call("WATCH a b").hasPrefix("-ERR 3 keys"))
+        #expect(call("WATCH a b").hasPrefix("-ERR the limit of 3 watched keys"))
         #expect(call("UNWATCH") == Wire.ok)
         #expect(call("WATCH a b") == Wire.ok)
     }

@@ -107,7 +107,7 @@ import Testing
         #expect(try daemon.connect().call("CONFIG GET memory").contains("5242880"))
         try Files.remove(file)
         daemon.process.send(signal: SIGHUP)
-        _ = try daemon.process.waitForErrorLine(containing: "again, which is missing, changed: 1")
+        _ = try daemon.process.waitForErrorLine(containing: "which is missing, changed options: 1")
         #expect(try !daemon.connect().call("CONFIG GET memory").contains("5242880"))
     }
 
@@ -208,7 +208,7 @@ import Testing
         // Changes that need a restart are reported each time.
         daemon.process.send(signal: SIGHUP)
         _ = try daemon.process.waitForErrorLine(containing: "threads = 2 takes effect when larderd is restarted")
-        _ = try daemon.process.waitForErrorLine(containing: "changed: 0")
+        _ = try daemon.process.waitForErrorLine(containing: "changed options: 0")
         #expect(try daemon.stop() == .exited(0))
     }
 

@@ -31,7 +31,7 @@ import Testing
           --durability LEVEL what an acknowledged write survives: os (a crash of the daemon), everysecond
                              (fsync at least once a second), always (fsync before the reply)
                              (default: everysecond)
-          --memory BYTES     memory for hot entries, such as 256M; 0 for none. Entries that are not in LevelDB yet,
+          --memory BYTES     memory for hot entries, such as 256M; 0 for none. Entries that are not in LevelDB yet
                              may exceed it: they take up to half of it, or 32M if that is more
                              (default: a 16th of the machine's, at least 16M, at most 512M)
           --max-disk BYTES   limit for all files of the larder, at least 16M; a full budget, or a full file system,
@@ -281,7 +281,7 @@ import Testing
         let beginnings = [
             "larderd: --threads 99: must be a number", "larderd: unknown option --memroy; did you mean --memory?",
             "larderd: unexpected word 'serve'", "larderd: unknown option --bad", "larderd: --help takes no value",
-            "larderd: --check=A/B: not a database name", "larderd: --policy often: it is",
+            "larderd: --check=A/B: not a database name", "larderd: --policy often: must be",
             "larderd: --dir needs a path",
             "larderd: --config needs a value", "Try: larderd --help",
         ]

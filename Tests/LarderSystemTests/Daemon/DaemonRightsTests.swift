@@ -126,7 +126,7 @@ import Testing
             // An incomplete export is not named complete.
             let (own, all) = (try run(4400, "", "export"), try run(4321, "", "export"))
             #expect(own.output.contains(#""databases":["shop"],"all":false"#), "\(own)")
-            #expect(own.errors == "larderctl: this user may read 1 of 2 databases: the others are not exported\n")
+            #expect(own.errors == "larderctl: this user may read 1 of 2 databases; the others are not exported\n")
             #expect(all.output.contains(#""all":true"#) && all.errors.isEmpty, "\(all)")
             // Whatever is found on this machine.
             let looked = try run(4400, "", "doctor")

@@ -150,8 +150,7 @@ extension Session {
                 hasCommand = true
                 return .waiting(until: until)
             }
-            // As in Redis, shown after the command has run; EXEC after its commands. A script is counted after it has
-            // run.
+            // As in Redis, shown after the command has run; EXEC after its commands. Scripts are counted when they end.
             if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }
             if transactions.execution?.script == nil {
                 note(spec, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
