@@ -10,7 +10,8 @@ groups=('Larder(System|ctl|web)Tests[.]' 'LarderEngineTests[.][A-I]')
 # All tests at once would keep those that wait for something waiting for all others.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=5
 run() {
-    "$bundle" --testing-library swift-testing "$@"
+    # A shell has what it starts in the background ignore these signals.
+    env --default-signal=INT,QUIT "$bundle" --testing-library swift-testing "$@"
     local code=$?
     [ $code = 69 ] || return $code # no test of the group is wanted
 }

@@ -180,7 +180,7 @@ import Testing
     }
 
     /// It ends although browsers keep their connections.
-    @Test func itEndsWithConnectionsOpen() throws {
+    @Test func itStopsWhileBrowsersKeepConnectionsOpen() throws {
         let web = try WebProcess("/nowhere/socket")
         let (idle, half) = (try SocketClient(web.socketPath), try SocketClient(web.socketPath))
         try idle.send(Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))

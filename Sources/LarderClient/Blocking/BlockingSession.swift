@@ -93,10 +93,10 @@ final class BlockingSession: @unchecked Sendable {
         set { lock.withLock { kind = newValue } }
     }
 
-    /// The selected database of this connection and the next one.
+    /// The selected database. It is selected again after a reconnect.
     var databaseName: String { lock.withLock { database ?? "0" } }
 
-    /// Selects `name` on this connection and on later ones.
+    /// Selects a database now and after each reconnect.
     func select(_ name: String) throws(LarderClientError) {
         let replies = try perform([[Array("SELECT".utf8), Array(name.utf8)]], operation: "SELECT")
         if let text = replies.first?.errorMessage { throw Handshake.notSelected(name, text) }

@@ -105,30 +105,30 @@ extension CommandMetadata {
     package static let incr = CommandMetadata(
         "incr", arity: 2, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key",
-        summary: "Adds 1 to a number; no entry counts as 0. The entry keeps its deadline rule and counts as "
+        summary: "Adds 1 to a number; a missing entry counts as 0. The entry keeps its deadline rule and counts as "
             + "stored now.", reply: "integer: the new value", tag: .incrby)
 
     package static let decr = CommandMetadata(
         "decr", arity: 2, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key",
-        summary: "Subtracts 1 from a number; no entry counts as 0. The entry keeps its deadline rule and counts "
+        summary: "Subtracts 1 from a number; a missing entry counts as 0. The entry keeps its deadline rule and counts "
             + "as stored now.", reply: "integer: the new value", tag: .incrby)
 
     package static let incrby = CommandMetadata(
         "incrby", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key increment",
-        summary: "Adds an integer to a number; no entry counts as 0. The entry keeps its deadline rule and "
+        summary: "Adds an integer to a number; a missing entry counts as 0. The entry keeps its deadline rule and "
             + "counts as stored now.", reply: "integer: the new value", tag: .incrby)
 
     package static let decrby = CommandMetadata(
         "decrby", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key decrement",
-        summary: "Subtracts an integer from a number; no entry counts as 0. The entry keeps its deadline rule "
+        summary: "Subtracts an integer from a number; a missing entry counts as 0. The entry keeps its deadline rule "
             + "and counts as stored now.", reply: "integer: the new value", tag: .incrby)
 
     package static let incrbyfloat = CommandMetadata(
         "incrbyfloat", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "2.6.0",
         syntax: "key increment",
-        summary: "Adds a decimal number to a number; no entry counts as 0. The entry keeps its deadline rule "
+        summary: "Adds a decimal number to a number; a missing entry counts as 0. The entry keeps its deadline rule "
             + "and counts as stored now.", reply: "bulk: the new value", tag: .incrbyfloat)
 }

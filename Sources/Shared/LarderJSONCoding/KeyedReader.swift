@@ -5,8 +5,9 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     private let place: Place
 
     /// - Parameters:
-    ///   - node: should be an object.
-    ///   - place, step: where it is; a container that takes a step is a nested one.
+    ///   - node: the JSON node. Throws a type mismatch if it is not an object.
+    ///   - place: its coding path, or that of its parent if `step` is given.
+    ///   - step: the last step to a nested container; nil if `place` is the path of the node itself.
     init(_ state: DecodingState, _ node: Int, _ place: Place, _ step: PathStep?) throws {
         guard state.core.pointee.node(node).kind == .object else {
             throw state.mismatch([String: Any].self, node, place, step)

@@ -26,7 +26,8 @@ struct Changes: Sendable {
 
     func respond(_ path: String, _ body: [UInt8]) throws(LarderClientError) -> HTTPResponse {
         guard let request = try? JSONCoder().decode(Request.self, from: body) else {
-            return .problem(400, "the body must be an object with a database and the other fields of this path")
+            return .problem(
+                400, "the body must be a JSON object with the field database and the other fields of this endpoint")
         }
         defer { collector.forget() }
         switch path {

@@ -191,7 +191,7 @@ import Testing
 
     /// A close ends the wait at any point, not only the end of the lock. Concurrently with all other tests each step is
     /// slow: LARDER_ROUNDS=60 is the long form.
-    @Test func aCloseEndsTheWaiting() async throws {
+    @Test func closingTheClientEndsItsWaitForALock() async throws {
         let client = try await connect()
         try await client.command("SET", "l", "somebody's", "PX", "100000000")
         var random = SeededGenerator(seed: testSeed())

@@ -275,7 +275,7 @@ import Testing
         #expect(origin.calls == 3, "it rests")
     }
 
-    @Test func aMissingValueIsRememberedForAll() async throws {
+    @Test func aNegativeResultIsCachedForAllClients() async throws {
         let (first, second) = (try await connect(), try await connect())
         let asked = Recorder<Int>()
         var options = FetchOptions()

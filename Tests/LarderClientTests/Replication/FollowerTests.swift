@@ -147,7 +147,7 @@ import Testing
         #expect(keys.count == 98)
     }
 
-    @Test(arguments: [true, false]) func aTargetWithEntriesOfItsOwnMustBeJoined(joins: Bool) throws {
+    @Test(arguments: [true, false]) func aTargetThatHasEntriesIsRefusedWithoutJoin(joins: Bool) throws {
         let (source, target) = (try Larder(changeLog: "4K"), try Larder())
         if joins { _ = try target.call("SET", "own", "v") }
         _ = try source.call("SET", "k", "v")

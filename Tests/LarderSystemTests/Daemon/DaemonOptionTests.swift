@@ -32,7 +32,7 @@ import Testing
                              (fsync at least once a second), always (fsync before the reply)
                              (default: everysecond)
           --memory BYTES     memory for hot entries, such as 256M; 0 for none. Entries that are not in LevelDB yet
-                             may exceed it: they take up to half of it, or 32M if that is more
+                             count too: a checkpoint begins when they take half of it, or 32M if that is more
                              (default: a 16th of the machine's, at least 16M, at most 512M)
           --max-disk BYTES   limit for all files of the larder, at least 16M; a full budget, or a full file system,
                              evicts the least valuable entries. Files can exceed it briefly by one checkpoint and one
@@ -58,8 +58,8 @@ import Testing
                              most entries with their own deadline whose `expired` events are sent on time
                              (default: 1000000)
           --max-subscriber-output BYTES
-                             most unread messages of a subscriber (default: 32M),
-                             or a quarter of that for one minute
+                             disconnects a subscriber with more bytes of unread messages (default: 32M),
+                             or with more than a quarter of that for one minute
           --max-reply BYTES  total size of the values of one MGET (default: 512M)
           --max-transaction BYTES
                              size of the commands between MULTI and EXEC, per connection (default: 64M)

@@ -1,11 +1,11 @@
 extension Database {
-    /// Returns the changes since a position, in the order of commits, each key with its current entry. If the changes
-    /// are no longer known, a full pass begins: step by step all entries in the order of their keys, together with
-    /// the changes in the meantime.
+    /// Returns the changes since a position, in the order of commits, each key with its current entry. If the change
+    /// log no longer has those changes, a full pass begins: its steps return all entries in the order of their keys,
+    /// and the changes made since the pass began.
     ///
-    /// A reader that applies all steps in order, and for each ``FeedStep/range`` removes the keys that the step does
-    /// not name, has the state of the database, up to what later steps report. No state is kept for a reader: a
-    /// position may be used on any connection and any number of times. May block.
+    /// A reader that applies the steps in order, and for each ``FeedStep/range`` removes the keys that the step does
+    /// not name, ends up with the contents of the database, except for changes that later steps report. No state is
+    /// kept for a reader: a position may be used on any connection and any number of times. May block.
     package func changes(since position: FeedPosition, _ options: FeedOptions) throws(LarderError) -> FeedStep {
         try ForkGuard.check("follow")
         if case .deleted = appliedState.presence { throw deletedError("follow") }

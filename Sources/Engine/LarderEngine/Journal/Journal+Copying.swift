@@ -1,12 +1,12 @@
 import LarderPlatform
 
 extension Journal {
-    /// Replaces segments that could not be synced by synced copies of the system's contents. Their frames, and those
-    /// after them, then survive a machine failure before anything else relies on that.
+    /// Rewrites each segment whose fsync failed: copies its contents from the page cache into a new file, and syncs that.
+    /// Call it before anything relies on these frames, or later ones, to survive a machine failure.
     ///
     /// After a failed fsync the pages count as written but may not be on the disk. Another fsync does not help; a new
     /// file does. Belongs to the thread that appends; may take long.
-    /// - Throws: if a copy cannot be made, or the system has lost bytes. Nothing has changed then.
+    /// - Throws: if a copy cannot be made, or the page cache has lost bytes. The segment has not changed then.
     func copyUnsynced() throws(FileError) {
         try withoutRemovals { () throws(FileError) in try copyUnsyncedHeld() }
     }

@@ -1,7 +1,7 @@
 import LarderLevelDB
 
-/// Reads all entries in LevelDB, step by step, for work without the expiry index: removes expired ones, and on request
-/// indexes governed ones that were stored when their policy was not indexed.
+/// Scans all entries in LevelDB in steps, without the expiry index. Removes expired entries, and on request adds entries
+/// whose deadline follows from the database's policy to the index.
 ///
 /// Confined to the thread that maintains the larder. A restart of the process starts it again.
 struct FullSweep {

@@ -66,8 +66,8 @@ extension Database {
 
     /// Removes the entries of the keys at one instant, as one commit unit.
     /// - Parameter ticket: raised to the commits that the reply has to wait for.
-    /// - Returns: the number of fresh entries; nil, without an effect, if memory does not know, or a listener needs the
-    ///   removed entries.
+    /// - Returns: the number of fresh entries removed; nil, and nothing is removed, if LevelDB must be read to find a
+    ///   key, or if a listener needs the removed entries.
     package func removeInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
         try ForkGuard.check("update")
         let locked = DatabaseShards.set(of: keys)

@@ -25,8 +25,8 @@ extension ManifestScan {
         return (name, scan)
     }
 
-    /// Whether LevelDB could open it: it is undamaged, and all its files exist. The first manifest of a creation names
-    /// no log, and is ignored.
+    /// Whether LevelDB could open the database with this manifest: it is undamaged or only cut short, and its files exist.
+    /// False for the first manifest of a new database, which names no log.
     private func isComplete(among names: Set<String>) -> Bool {
         guard log.problem == nil || log.isCutShort, !isStrange, logNumber > 0, nextFileNumber > 0 else { return false }
         guard Set(names.compactMap(FileNames.logNumber)).contains(logNumber) else { return false }

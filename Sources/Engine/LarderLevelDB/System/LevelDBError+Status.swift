@@ -19,9 +19,9 @@ extension LevelDBError {
         self.init(code: code, message: message, operation: operation, path: path, key: key)
     }
 
-    /// Whether the text reports that a table is shorter than when it was written, or gone. LevelDB reports the first as
-    /// EINVAL of the mapped file and the second as ENOENT, in the same words as transient system errors. These are
-    /// permanent: they are damage. No real read of a table returns EINVAL.
+    /// Whether the text reports that a table is shorter than when it was written, or missing. LevelDB reports these as
+    /// EINVAL and ENOENT, like transient errors of the system. For a table both are permanent: they mean damage. Reading
+    /// an intact table never returns EINVAL.
     private static func blamesTable(_ message: String) -> Bool {
         for ending in [".ldb: Invalid argument", ".ldb: No such file or directory"] where message.hasSuffix(ending) {
             return true

@@ -35,8 +35,8 @@ enum LogFragmentKind: UInt8 {
     case last = 4
 }
 
-/// A file in LevelDB's log format (logs and manifests) as fragments: blocks of 32 KiB, in each fragments with a
-/// checksum, a length and a kind; longer data continues in the next block.
+/// Splits a file in LevelDB's log format, a log or a manifest, into fragments. The file consists of blocks of 32 KiB. A
+/// block has fragments, each with a checksum, a length and a kind; a record that does not fit continues in the next block.
 ///
 /// A fragment is found in two ways only: by the length of the previous one, and at the beginning of a block. A search
 /// for good checksums anywhere would also find bytes of a value.

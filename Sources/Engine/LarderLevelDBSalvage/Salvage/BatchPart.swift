@@ -4,7 +4,7 @@ struct BatchPart {
     private let header: BatchScanner.Header
     private let ignored: Set<UInt8>
 
-    /// The bytes of the whole entries before the missing part, after the batch's header.
+    /// The bytes of the complete entries between the batch's header and the missing part.
     private(set) var frontEntries: UnsafeRawBufferPointer
     private var frontCount: UInt64 = 0
     /// The last key before the missing part that is not ignored, or the key of the entry in which it begins.

@@ -81,7 +81,7 @@ extension DaemonOption {
             "--memory", "BYTES",
             [
                 "memory for hot entries, such as 256M; 0 for none. Entries that are not in LevelDB yet",
-                "may exceed it: they take up to half of it, or 32M if that is more",
+                "count too: a checkpoint begins when they take half of it, or 32M if that is more",
                 "(default: a 16th of the machine's, at least 16M, at most 512M)",
             ],
             settings: [
@@ -198,8 +198,8 @@ extension DaemonOption {
         DaemonOption(
             "--max-subscriber-output", "BYTES",
             [
-                "most unread messages of a subscriber (default: 32M),",
-                "or a quarter of that for one minute",
+                "disconnects a subscriber with more bytes of unread messages (default: 32M),",
+                "or with more than a quarter of that for one minute",
             ],
             settings: [
                 .own { String($0.settings.subscriberBytesMax.read()) },

@@ -81,8 +81,8 @@ enum ClusterSelf {
         return nil
     }
 
-    /// The slots that differ between two descriptions, in ownership or in migration.
-    /// - Returns: nil if they differ in more than slots.
+    /// Returns the slots whose owner or migration differs between two descriptions of a node.
+    /// - Returns: nil if either description is that of a replica, or is malformed.
     static func slots(between old: String, and new: String) -> Set<Int>? {
         guard let old = claims(old), let new = claims(new) else { return nil }
         return old.owned.symmetricDifference(new.owned).union(

@@ -149,7 +149,7 @@ package enum UnixSocket {
             $0.copyBytes(from: path.utf8)
             if isAbstract { $0[0] = 0 }
         }
-        // All bytes of the length belong to an abstract name.
+        // The length determines where an abstract name ends, because it may contain zero bytes.
         let length = isAbstract ? pathOffset + path.utf8.count : MemoryLayout<sockaddr_un>.size
         let status = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

@@ -22,7 +22,7 @@ extension CommandTable {
 
 enum PubSubCommands {
     static func subscribe(_ call: inout Call, _ kind: PubSub.Kind) throws(CommandError) -> Outcome {
-        // Redis still allows the other two, because many clients use them like this.
+        // As in Redis, which still allows SUBSCRIBE and PSUBSCRIBE there, because many clients rely on it.
         if kind == .shardChannel, call.isInTransaction {
             throw CommandError("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
         }
