@@ -119,7 +119,8 @@ import Testing
                 "--socket", socket, "--max-disk", "none",
             ])
         defer { daemon.killNow() }
-        while access(socket, F_OK) != 0 { WorkThread.sleep(nanoseconds: 1_000_000) }
+        // The socket is there a moment before the daemon listens.
+        while (try? SocketClient(socket)) == nil { nap() }
         let client = try SocketClient(socket)
         let text = String(repeating: "warning ", count: 100)
         for _ in 0..<1000 {
