@@ -210,7 +210,7 @@ final class Driver {
                 guard Self.wall < limit else {
                     throw Finding("half a minute after calls stopped failing, '\(database)' says \(last)")
                 }
-                usleep(1000)
+                nap()
             }
             try client.send(["DEL", "z:again"])
             _ = try client.receive()

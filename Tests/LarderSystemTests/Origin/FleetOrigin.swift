@@ -51,7 +51,7 @@ final class FleetOrigin: Sendable {
             proxy.set(.freeze([.toClient]))
         }
         let end = MonotonicClock.milliseconds() + FleetJudge.standard.bound + 1
-        while MonotonicClock.milliseconds() < end { WorkThread.sleep(nanoseconds: 1_000_000) }
+        while MonotonicClock.milliseconds() < end { nap() }
         let sent = MonotonicClock.milliseconds()
         let reply = try client.call(["GET", "k"])
         let version = Int(String(decoding: RawReply.bulk(reply), as: UTF8.self))

@@ -2,4 +2,4 @@ import LarderPlatform
 
 /// Sleeps for a millisecond between two checks of a state that another thread or process changes, so that it gets the
 /// core.
-package func nap() { usleep(1000) }
+package func nap() { WorkThread.sleep(nanoseconds: 1_000_000) }

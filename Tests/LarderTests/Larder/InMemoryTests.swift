@@ -58,7 +58,7 @@ import Testing
                 if expected.allSatisfy(names.contains) {
                     return Swift.print("threads \(when): \(names.joined(separator: " "))")
                 }
-                WorkThread.sleep(nanoseconds: 1_000_000)
+                nap()
             }
         }
 

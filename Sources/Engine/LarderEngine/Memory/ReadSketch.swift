@@ -1,9 +1,8 @@
 /// The approximate number of recent disk reads of keys: a count-min sketch with four-bit counters that age (Einziger,
 /// Friedman and Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", ACM Transactions on Storage, 2017).
 ///
-/// It may count too much for a key that shares its counters with others, and never too little since the counters were
-/// last halved. They are halved when there were so many reads that they lose their meaning; so former popularity is
-/// forgotten.
+/// It may overestimate a key that shares its counters with others, and never underestimates one since the counters were
+/// last halved. The counters are halved after a number of reads, so that past popularity fades.
 ///
 /// A value; the lock of its shard guards it. Nothing is allocated before the first read.
 struct ReadSketch {
