@@ -14,7 +14,7 @@ enum Allocator {
         #endif
     }
 
-    /// The name in the log: memory figures depend on it.
+    /// The allocator's name for the log: memory figures depend on the allocator.
     static var name: String {
         #if LARDER_JEMALLOC
             "jemalloc " + String(cString: larder_allocator_version())

@@ -15,7 +15,7 @@ enum Output {
         }
     }
 
-    /// Returns the exit code, or that of a failure if the output could not be written.
+    /// Returns `code`, or the exit code of a failure if the output could not be written.
     static func finish(_ code: Int32) -> Int32 {
         let number = failure.load(ordering: .relaxed)
         guard number != 0 else { return code }

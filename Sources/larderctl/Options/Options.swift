@@ -14,7 +14,7 @@ struct OptionSpec: Sendable {
     let summary: String
     /// Whether the value is optional; it is then given only as `--name=VALUE`.
     var isValueOptional = false
-    /// Applies it to the options of every verb; nil for an option of one verb, which parses it itself.
+    /// Stores the value in ``Options``; nil for an option of a single verb, which parses the option itself.
     var take: (@Sendable (inout Options, ParsedOption) throws -> Void)?
 
     /// Whether the next word is its value.
@@ -27,7 +27,7 @@ struct OptionSpec: Sendable {
     }
 }
 
-/// The options of every verb, before it or after it.
+/// The options that every verb accepts, before or after the verb's name.
 struct Options {
     var socketPath: String?
     var database: String?
@@ -35,7 +35,7 @@ struct Options {
     var databases: [String] = []
     /// The daemon's password; nil if none was given.
     var password: String?
-    /// Whether ``passwordVariable`` is the daemon's password; otherwise it is that of a Redis.
+    /// Whether ``passwordVariable`` contains the daemon's password; false if it contains the password of a Redis.
     var readsPassword = true
     /// Users whose daemons are trusted, in addition to root, the current user, and owners of the socket's directory
     /// that root has set.
@@ -52,7 +52,7 @@ struct Options {
     /// The environment variable with a password, as for redis-cli.
     static let passwordVariable = "REDISCLI_AUTH"
 
-    /// The daemon's password: the given one, or else that of the environment.
+    /// The daemon's password: from the options, or else from the environment.
     var daemonPassword: String? {
         if let password { return password }
         guard readsPassword, let value = getenv(Self.passwordVariable) else { return nil }

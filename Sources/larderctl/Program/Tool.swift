@@ -71,7 +71,8 @@ enum Tool {
         "-x": "larderctl set KEY - takes the value from standard input",
     ]
 
-    /// Starts the shell. Without a daemon, mentions the help: the user may not know the program.
+    /// Starts the shell. If no daemon is running, the error also names `larderctl help`, because users who do not know
+    /// the program call it without a verb.
     private static func startShell(_ options: Options, _ output: Output) throws -> ExitCode {
         do {
             return try Verb.shell.run(VerbArguments(), Context(options: options, output: output))

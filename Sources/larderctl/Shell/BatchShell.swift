@@ -5,8 +5,8 @@ import LarderRESP
 
 /// The shell on standard input that is not a terminal: each line is a command, and replies are written in order.
 ///
-/// Memory does not grow with the number of lines. Commands are pipelined only if all are run regardless of errors;
-/// otherwise each waits for the previous reply.
+/// Memory does not grow with the number of lines. Commands are pipelined only if errors do not stop the shell;
+/// otherwise each command waits for the previous reply.
 final class BatchShell {
     private static let commandsMax = 512
     private static let bytesMax = 1 << 20
@@ -24,7 +24,7 @@ final class BatchShell {
         session = ShellSession(try context.connect())
     }
 
-    /// - Throws: ``LineFailure`` for the line that stops it.
+    /// - Throws: ``LineFailure`` for the line whose error stops the shell.
     func run() throws -> ExitCode {
         while true {
             // Interactive programs get each reply before they send the next line.
@@ -103,9 +103,9 @@ final class BatchShell {
     }
 
     private func fail(_ line: Int, _ code: String, _ message: String) throws {
-        // Keep one line of output per command.
+        // Write an error object as well, so that each command has one line of output.
         if context.options.json, keepsGoing { context.output.json(.object([("error", .text(message))])) }
-        // Write the previous replies first.
+        // Write the previous replies before the error.
         try context.output.flush()
         let failure = LineFailure(line: line, code: code, message: message, exitCode: .notFound)
         guard keepsGoing else { throw failure }

@@ -3,11 +3,11 @@ import LarderCommandCatalog
 import LarderPlatform
 
 /// Completes the arguments of the daemon's commands. Reads databases and keys from the daemon, on its own connection;
-/// without a daemon, there are none.
+/// without a daemon, it offers neither.
 struct CommandCompletion {
     typealias Word = (word: String, note: String)
 
-    /// The most keys offered; if there are more, their common prefix is unknown.
+    /// The maximum number of offered keys. If more keys match, their common prefix is unknown.
     static let keysMax = 100
     /// The time limit for the daemon's replies, because the user is waiting.
     private static let milliseconds: Int64 = 500
@@ -28,7 +28,7 @@ struct CommandCompletion {
     }
 
     /// Returns the candidates after a command and some of its words.
-    /// - Parameter current: the typed part of the word. Offered keys start with it; other candidates may not.
+    /// - Parameter current: the typed part of the word. Offered keys start with it; other candidates need not.
     func arguments(of command: CommandMetadata, _ behind: [String], current: String) -> Offer {
         if behind.isEmpty, !command.subcommands.isEmpty {
             return Offer(words: command.subcommands.map { ($0.ownName.uppercased(), $0.summary) })

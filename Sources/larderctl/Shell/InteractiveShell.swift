@@ -6,7 +6,7 @@ import LarderRESP
 /// The shell on a terminal: each line is a command.
 final class InteractiveShell {
     private static let localWords = ["help", "exit", "quit"]
-    /// The duration from which on a command's time is shown.
+    /// The time of a command is shown if it took at least this long.
     private static let slowMilliseconds: Int64 = 500
 
     private var context: Context
@@ -195,7 +195,7 @@ final class InteractiveShell {
         }
     }
 
-    /// Reports why there is no reply, and what is lost.
+    /// Reports why there is no reply, and whether a transaction was lost with the connection.
     private func tell(
         _ error: LarderClientError, _ isInterrupted: Bool, _ streams: Bool, _ wasInTransaction: Bool,
         _ session: ShellSession

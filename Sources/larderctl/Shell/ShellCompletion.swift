@@ -59,7 +59,7 @@ struct ShellCompletion {
         let offer = CommandCompletion(options).arguments(of: row, behind, current: current)
         skippedKeys = offer.skippedKeys
         let words = offer.words.map(\.word).filter { $0.hasPrefix(current) }
-        // The options in the syntax, once one was started.
+        // Offer the options in the syntax only after the user has typed a part of the word.
         return words.isEmpty && !current.isEmpty ? inCase(Self.keywords(row.syntax)) : words
     }
 
@@ -70,7 +70,7 @@ struct ShellCompletion {
         return inCase(command.subcommands.map { String($0.ownName) })
     }
 
-    /// The words in capitals in a syntax.
+    /// The words of a syntax that are in capital letters.
     static func keywords(_ syntax: String) -> [String] {
         let words = syntax.split { !$0.isLetter && !$0.isNumber && $0 != "-" }.map(String.init)
         return Array(Set(words.filter { $0.contains(where: \.isUppercase) && !$0.contains(where: \.isLowercase) }))

@@ -40,7 +40,7 @@ final class ShellSession {
     }
 
     /// Runs pipelined commands.
-    /// - Throws: if the connection is lost, and state with it: see ``isInTransaction``.
+    /// - Throws: if the connection is lost; a transaction is then lost too, see ``isInTransaction``.
     func run(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
         do throws(LarderClientError) {
             let replies = try client.pipeline(commands)
@@ -56,7 +56,8 @@ final class ShellSession {
         }
     }
 
-    /// Shows the messages after a command, on its own connection, until it is closed or nothing is subscribed.
+    /// Opens a connection for the command, and shows its messages until the connection is closed or no subscription is
+    /// left.
     func stream(_ words: [[UInt8]], _ visit: (RESPValue) throws -> Void) throws {
         struct Over: Error {}
         do {

@@ -3,7 +3,7 @@ import LarderPlatform
 import Synchronization
 
 /// Handles the signals of an interactive shell on its own thread. While a line is edited, they are sent through a pipe,
-/// which is polled together with the keys. Otherwise, Ctrl-C stops waiting.
+/// which is polled together with the keys. At other times, Ctrl-C stops the wait for a reply.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class ShellSignals: @unchecked Sendable {

@@ -6,7 +6,7 @@ struct TypedLine {
     private(set) var words: [[UInt8]] = []
     /// The typed part of the current word, without quotes; empty after a space. Nil if it is ambiguous.
     private(set) var current: [UInt8]? = []
-    /// The number of characters of that part, including quotes.
+    /// The number of characters of ``current`` as typed, including quotes.
     private(set) var currentLength = 0
 
     init(_ text: String) {

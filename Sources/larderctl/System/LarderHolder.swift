@@ -32,7 +32,7 @@ enum LarderHolder {
 
 /// The program larderd, for operations that only it supports.
 enum DaemonProgram {
-    /// Finds it: next to this program, or else in `PATH`.
+    /// Returns its path: next to this program, or else in `PATH`.
     static func find() -> String? {
         var places = [FileSystem.parent(Program.path)]
         if let path = getenv("PATH") {
@@ -42,7 +42,7 @@ enum DaemonProgram {
         return places.map { $0 + "/larderd" }.first { access($0, X_OK) == 0 && !FileSystem.isDirectory($0) }
     }
 
-    /// Replaces this process with that program.
+    /// Replaces this process with `program`.
     /// - Returns: only if that fails.
     static func become(_ program: String, _ words: [String]) -> InputOutputError {
         var arguments: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]

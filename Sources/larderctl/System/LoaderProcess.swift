@@ -30,7 +30,7 @@ final class LoaderProcess: Sendable {
     private let isRunning = Atomic<Bool>(true)
     /// The received signal; 0 for none.
     private let asked = Atomic<Int32>(0)
-    /// Written to when a signal was received, and when the command has exited.
+    /// Gets a byte when a signal was received, and when the command has exited.
     private let wakeEnd: Int32
 
     private init(_ pid: pid_t, _ wakeEnd: Int32) {
@@ -42,7 +42,7 @@ final class LoaderProcess: Sendable {
     /// - Throws: if it cannot be started, or writes more than the limit of a value; then it is terminated.
     static func run(_ words: [[UInt8]]) throws(InputOutputError) -> Result {
         let (output, wake) = (try makePipe(), try makePipe())
-        // The other pipe stays open: a signal may arrive until this program exits.
+        // Leave the `wake` pipe open: a signal may arrive until this program exits.
         defer { close(output.read) }
         // Block signals before the command starts, so that none is lost.
         var signals = sigset_t()
@@ -91,7 +91,7 @@ final class LoaderProcess: Sendable {
         guard pipe(&ends) == 0 else {
             throw InputOutputError(message: "cannot create a pipe for the command: \(SystemErrorText.of(errno))")
         }
-        // The command must not inherit the other ends.
+        // Close both ends in the command; it keeps only the copy that is its standard output.
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         return (ends[0], ends[1])
     }
@@ -142,8 +142,8 @@ final class LoaderProcess: Sendable {
     }
 
     /// Whether no more output is needed.
-    /// - Parameter isComplete: whether the end was reached. Otherwise, processes left running by the command may still
-    ///   write, but the output of a killed command is not used.
+    /// - Parameter isComplete: whether the end of the pipe was reached. If it was not, processes left running by the
+    ///   command may still write. The output of a killed command is not used, so this does not wait for them.
     private func isOver(isComplete: Bool) -> Bool {
         if asked.load(ordering: .acquiring) != 0 { return true }
         var info = siginfo_t()

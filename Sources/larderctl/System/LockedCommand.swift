@@ -4,8 +4,8 @@ import LarderPlatform
 
 /// A command that runs while a lock is held. It inherits standard input, output and error.
 ///
-/// Signals to stop, and user-defined signals, are forwarded to the command while it runs; before that, they stop the
-/// wait.
+/// Signals to stop, and user-defined signals, are forwarded to the command while it runs. Before that, they stop the
+/// wait for the lock.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class LockedCommand: @unchecked Sendable {
@@ -14,7 +14,7 @@ final class LockedCommand: @unchecked Sendable {
         .filter { !ProcessStart.isIgnored($0) }
 
     private let lock = Lock()
-    /// Set while the command runs, so that the process ID is not reused.
+    /// The running command; nil otherwise, because its process ID may then belong to another process.
     private var pid: pid_t?
     private var isCancelled = false
     private var signal: Int32 = 0

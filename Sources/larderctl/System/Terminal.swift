@@ -4,7 +4,7 @@ import Synchronization
 /// The terminal of a full-screen program: its size, its keys, and its signals. It takes over the screen at creation,
 /// and restores it however the program ends: see ``close()``.
 ///
-/// Used by one thread, except for ``wake()``. A second one waits for signals.
+/// Used by one thread, except for ``wake()``. A second thread waits for signals.
 final class Terminal: Sendable {
     enum Event: Equatable {
         case key(UInt8)

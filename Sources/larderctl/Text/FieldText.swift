@@ -16,8 +16,8 @@ enum FieldText {
         }
     }
 
-    /// An object of sections, each an object of its lines `name:value`. Sections have the lower-case names of their
-    /// headings.
+    /// Parses sections into an object. Each section becomes an object of its lines `name:value`, named like its heading
+    /// in lower case.
     static func sections(_ text: [UInt8]) -> JSONText {
         var sections: [(name: String, value: JSONText)] = []
         var heading = "general"
@@ -39,10 +39,10 @@ enum FieldText {
         return .object(sections)
     }
 
-    /// Fields of connections that are always text, because clients choose them.
+    /// Fields of connections that are always text, even if they look like numbers, because clients choose them.
     private static let chosen: Set<String> = ["name", "lib-name", "lib-ver", "user", "db", "addr", "laddr", "flags"]
 
-    /// An object of `name=value` pairs separated by spaces.
+    /// Parses `name=value` pairs separated by spaces into an object.
     private static func fields(_ line: ArraySlice<UInt8>) -> JSONText {
         let words = line.split { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D }
         return .object(
@@ -57,7 +57,7 @@ enum FieldText {
         text.split(separator: 0x0A).map { $0.last == 0x0D ? $0.dropLast() : $0 }
     }
 
-    /// A number as a number; everything else, such as 1.2.3 or 1e5, as text.
+    /// Returns a number as a number, and everything else, such as 1.2.3 or 1e5, as text.
     private static func number(_ bytes: ArraySlice<UInt8>) -> JSONText {
         let text = String(decoding: bytes, as: UTF8.self)
         if let number = Int64(text), String(number) == text { return .integer(number) }

@@ -120,8 +120,8 @@ extension JSONText {
         }
     }
 
-    /// An object if every key is text or a number, which is written as text; otherwise an array of alternating keys and
-    /// values.
+    /// Returns an object if every key is text or a number; numbers become text. Otherwise returns an array of
+    /// alternating keys and values.
     private static func object(of pairs: [RESPValue.Pair]) -> JSONText {
         var members: [(name: String, value: JSONText)] = []
         for pair in pairs {

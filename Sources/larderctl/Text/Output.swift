@@ -62,7 +62,7 @@ final class Output {
         value.write(to: &buffer)
     }
 
-    /// Writes the buffer if it is large. For output of any length.
+    /// Writes the buffer if it is large, so that memory does not grow with the output.
     func flushIfLarge() throws(InputOutputError) {
         if buffer.count >= Self.flushBytes { try flush() }
     }

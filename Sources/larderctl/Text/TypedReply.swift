@@ -10,19 +10,20 @@ struct TypedReply {
     private let output: Output
     private let isStopped: () -> Bool
 
-    /// - Parameter isStopped: called now and then while a long reply is written.
+    /// - Parameter isStopped: called regularly while a long reply is written.
     init(_ output: Output, isStopped: @escaping () -> Bool) {
         self.output = output
         self.isStopped = isStopped
     }
 
-    /// Writes a message that is not a reply.
+    /// Writes a message of a subscription, which is not the reply of a command.
     func writeMessage(_ message: RESPValue) throws {
         output.bytes("-> ".utf8)
         try write(message, indent: 3)
     }
 
-    /// Writes the reply of a command; nil for a command that is not in the catalog.
+    /// Writes a reply.
+    /// - Parameter command: nil if the command is not in the catalog.
     func write(_ reply: RESPValue, of command: CommandMetadata?) throws {
         if let text = text(of: reply, command) {
             output.line(text.last == 0x0A ? Array(text.dropLast()) : text)
@@ -31,7 +32,7 @@ struct TypedReply {
         }
     }
 
-    /// Text that is shown unchanged, line by line.
+    /// The text of a reply that is shown unchanged, line by line; nil for all other replies.
     private func text(of reply: RESPValue, _ command: CommandMetadata?) -> [UInt8]? {
         let bytes: [UInt8]
         switch reply {
@@ -75,8 +76,8 @@ struct TypedReply {
         }
     }
 
-    /// Starts the line of an element.
-    /// - Returns: the column of its text.
+    /// Writes the start of the line of an element.
+    /// - Returns: the column at which the element's text starts.
     private func begin(_ index: Int, of count: Int, _ mark: String, _ indent: Int) -> Int {
         let width = "\(count)".count
         let number = "\(index + 1)"
@@ -105,7 +106,7 @@ struct TypedReply {
         String(decoding: TerminalText.escaped(bytes, keepsLines: false), as: UTF8.self)
     }
 
-    /// In quotes, in the form for input.
+    /// Formats bytes in quotes, as they are typed.
     static func quoted(_ bytes: [UInt8]) -> String {
         var escaped: [UInt8] = []
         escaped.reserveCapacity(bytes.count + 2)

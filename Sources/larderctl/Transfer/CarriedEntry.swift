@@ -19,7 +19,7 @@ struct CarriedEntry {
     /// The longest key of a larder, in bytes.
     static let keyBytesMax = 65_536
 
-    /// The command that stores it in the selected database.
+    /// The command that stores the entry in the selected database.
     /// - Parameter keepsExisting: whether an existing fresh entry is kept, even if it is older.
     func placing(keepsExisting: Bool) -> [[UInt8]] {
         var words = [Array("PLACE".utf8), key, value, Array("STOREDAT".utf8), Array("\(storedAt)".utf8)]

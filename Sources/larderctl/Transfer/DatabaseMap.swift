@@ -1,6 +1,6 @@
 import LarderVocabulary
 
-/// Maps the databases of a larder to those of a Redis: by equal numbers, or as given with `--map`.
+/// Maps the databases of a larder to those of a Redis: to the one with the same number, or as given with `--map`.
 struct DatabaseMap {
     private var names: [Int: String] = [:]
     private var numbers: [String: Int] = [:]

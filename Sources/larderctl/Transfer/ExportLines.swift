@@ -19,7 +19,7 @@ struct ExportHeader: Equatable {
     /// The prefix of the keys; empty for all.
     var prefix: [UInt8]
 
-    /// Whether the same export was requested, possibly at another time.
+    /// Whether the other export has the same larder, databases and prefix, regardless of the time.
     func isSameExport(as other: ExportHeader) -> Bool {
         larder == other.larder && prefix == other.prefix && isOfAll == other.isOfAll
             && (isOfAll || databases == other.databases)
@@ -108,8 +108,8 @@ extension CarriedEntry {
         }
     }
 
-    /// Longer values are written in pieces of this size, to keep only one copy in memory. A multiple of three, for base
-    /// 64.
+    /// Longer values are written in pieces of this size, to keep only one copy in memory. A multiple of three, so that
+    /// pieces can be encoded in base 64 separately.
     private static let pieceBytes = 3 << 16
 
     /// Writes its line.
@@ -122,7 +122,7 @@ extension CarriedEntry {
         if codec != Codec.raw.description { members.append(("codec", .text(codec))) }
         if !tags.isEmpty { members.append(("tags", .array(tags.map { .bytes($0) }))) }
         JSONText.object(members).write(to: &lines.bytes)
-        // The value is a member of the same object.
+        // Remove the closing brace: the value becomes a member of the same object.
         lines.bytes.removeLast()
         let form = form
         lines.bytes += form.opening.utf8
@@ -177,7 +177,7 @@ extension CarriedEntry {
         return true
     }
 
-    /// Whether base 64 is shorter than the escaped text, which limits the length of a line.
+    /// Whether base 64 is shorter than the escaped text. This limits the length of a line.
     private var isMostlyEscapes: Bool {
         var added = 0
         for byte in value {

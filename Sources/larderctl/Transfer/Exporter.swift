@@ -27,7 +27,8 @@ struct Exporter {
     /// - Parameter names: the databases; empty for all.
     init(_ client: BlockingLarderClient, databases names: [String], prefix: [UInt8]) throws {
         self.client = client
-        // Count first, so that a database created in the meantime is not taken for a hidden one.
+        // Count before listing: otherwise a database created in between would look like one that is hidden from this
+        // user.
         let count = names.isEmpty ? try Self.databaseCount(client) : 0
         let known = try client.databases()
         for name in names where !known.contains(where: { $0.name == name }) {
@@ -50,7 +51,7 @@ struct Exporter {
         report.databases = chosen.count
     }
 
-    /// The number of databases, including those that this user may not read; 0 if unknown.
+    /// The number of databases, including those hidden from this user; 0 if unknown.
     private static func databaseCount(_ client: BlockingLarderClient) throws -> Int {
         let field = "databases:"
         let lines = try client.serverInfo(section: "larder").split(whereSeparator: \.isNewline)
@@ -78,7 +79,7 @@ struct Exporter {
         try run(nil, lines)
     }
 
-    /// Writes the export to a file, or continues that of a previous call.
+    /// Writes the export to a file, or continues the export that a previous call has started.
     mutating func run(to file: ExportFile) throws {
         let former = try file.resume()
         if let former, !former.header.isSameExport(as: header) {
@@ -107,7 +108,7 @@ struct Exporter {
         } else {
             lines.add(header.line)
         }
-        // A continued export does not include databases created since.
+        // A continued export does not include databases created since its start.
         var databases = (former?.header ?? header).databases[...]
         report.databases = databases.count
         if let database = former?.database { databases = databases.drop { $0 != database } }

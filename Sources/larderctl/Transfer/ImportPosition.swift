@@ -2,10 +2,10 @@ import CLarderCRC32C
 import LarderJSONCoding
 import LarderPlatform
 
-/// The progress of a file's import: stored in `FILE.position` until it is complete.
+/// The progress of a file's import: stored in `FILE.position` until the import is complete.
 ///
-/// It includes only acknowledged entries, and belongs to one file, one larder and one set of options. If these differ,
-/// the import starts again, which does not overwrite newer entries.
+/// It includes only acknowledged entries, and is valid for one file, one larder and one set of options. If any of these
+/// differs, the import starts from the beginning, which does not overwrite newer entries.
 struct ImportPosition: Equatable {
     /// The file, the larder and the options of an import.
     struct Identity: Equatable {
@@ -21,7 +21,7 @@ struct ImportPosition: Equatable {
     /// The end of the last completed line, and its number.
     var offset: Int
     var line: Int
-    /// The digest of the preceding bytes, up to ``tailBytes``.
+    /// The digest of the bytes before ``offset``, at most ``tailBytes`` of them.
     var tail: UInt32
     var report = Importer.Report()
 
@@ -32,7 +32,7 @@ struct ImportPosition: Equatable {
         larder_crc32c_extend(0, bytes.baseAddress, bytes.count)
     }
 
-    /// The digest of the bytes before an offset of a file; nil if there are fewer.
+    /// The digest of the bytes before an offset; nil if the file is shorter.
     static func tail(_ descriptor: Int32, before offset: Int) -> UInt32? {
         let count = min(offset, tailBytes)
         var bytes = [UInt8](repeating: 0, count: count)

@@ -11,7 +11,7 @@ struct Importer {
         var imported = 0
         /// Expired entries.
         var expired = 0
-        /// Entries that are newer in the larder, or that exist, with ``Choice/keepsExisting``.
+        /// Entries that are newer in the larder; with ``Choice/keepsExisting``, all entries that exist there.
         var kept = 0
         /// Entries excluded by the options.
         var leftOut = 0
@@ -31,7 +31,8 @@ struct Importer {
         var keepsExisting = false
         var skipsInvalid = false
 
-        /// The text for comparisons. Skipped lines do not affect what is stored.
+        /// The options as text, to compare them with those of a stored position. `skipsInvalid` is not included,
+        /// because it does not affect which entries are stored.
         var text: String {
             let names = databases.sorted().joined(separator: ",")
             let hex = prefix.map { String($0, radix: 16) }.joined(separator: ".")
@@ -75,8 +76,8 @@ struct Importer {
     private static let batchCount = 256
     private static let batchBytes = 1 << 20
     private static let notesMax = 5
-    /// A position is stored when it is this old, because a power failure may lose entries acknowledged within about a
-    /// second.
+    /// The minimum age of a position before it is stored: a power failure may lose entries that were acknowledged
+    /// within about a second.
     private static let settlingMilliseconds: Int64 = 2000
 
     init(_ client: BlockingLarderClient, _ descriptor: Int32, name: String, _ choice: Choice) throws {
@@ -90,8 +91,7 @@ struct Importer {
         databases = Set(try client.databases().map(\.name))
     }
 
-    /// - Parameter keepsPosition: whether the descriptor is that of the file `name`, for which a position may be
-    ///   stored.
+    /// - Parameter keepsPosition: whether `descriptor` is the file called `name`, so that its position may be stored.
     mutating func run(keepsPosition: Bool) throws {
         defer { progress.end() }
         var reader = LineReader(descriptor, name: name)
@@ -175,7 +175,7 @@ struct Importer {
         }
     }
 
-    /// Skips an invalid line, or stops after storing all preceding lines.
+    /// Skips an invalid line, or stores all preceding lines and stops.
     private mutating func pass(_ defect: LineDefect, _ reader: LineReader) throws {
         let text = "\(name), line \(reader.number): \(defect.message)"
         guard choice.skipsInvalid else {
@@ -260,8 +260,8 @@ struct Importer {
 
     // MARK: Sending
 
-    /// Stores the pending entries.
-    /// - Parameter isBefore: whether the last line read is not included.
+    /// Sends the pending entries, and stores the position.
+    /// - Parameter isBefore: whether the position is before the last line that was read.
     private mutating func flush(_ reader: LineReader, isBefore: Bool = false) throws {
         try send()
         let (offset, line) = isBefore ? (reader.lineStart, reader.number - 1) : (reader.offset, reader.number)

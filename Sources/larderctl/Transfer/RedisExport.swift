@@ -28,7 +28,7 @@ struct RedisExport {
 
     mutating func run(_ databases: [(name: String, number: Int)]) throws {
         defer { progress.end() }
-        // Check that all numbers are valid before storing anything.
+        // Select all numbers before storing anything, so that an invalid one is found in time.
         for database in databases { try redis.select(database.number) }
         for database in databases {
             try redis.select(database.number)

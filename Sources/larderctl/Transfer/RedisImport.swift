@@ -40,7 +40,7 @@ struct RedisImport {
         self.keepsExisting = keepsExisting
     }
 
-    /// The numbers of the databases with keys, and the numbers of keys.
+    /// The numbers of the databases that have keys, each with its number of keys.
     static func databases(_ redis: RedisServer) throws(RedisError) -> [(number: Int, keys: Int)] {
         let text = try redis.command(["INFO", "keyspace"]).string ?? ""
         return text.split(whereSeparator: \.isNewline).compactMap { line in
@@ -52,7 +52,7 @@ struct RedisImport {
         }
     }
 
-    /// - Parameter databases: the Redis numbers, the numbers of keys, and the names here.
+    /// - Parameter databases: Redis number, number of keys, and name in the larder of each database.
     mutating func run(_ databases: [(number: Int, keys: Int, name: String)]) throws {
         defer { progress.end() }
         total = prefix.isEmpty ? databases.reduce(0) { $0 + $1.keys } : 0

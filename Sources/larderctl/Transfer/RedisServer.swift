@@ -40,7 +40,7 @@ final class RedisServer {
         try command(["PING"])
     }
 
-    /// Sends commands, and returns their replies; error replies are values.
+    /// Sends commands, and returns their replies. Error replies are returned, not thrown.
     func exchange(_ commands: [[[UInt8]]]) throws(RedisError) -> [RESPValue] {
         guard !commands.isEmpty else { return [] }
         var bytes: [UInt8] = []
@@ -53,7 +53,7 @@ final class RedisServer {
     }
 
     /// Sends one command.
-    /// - Throws: its reply if that is an error.
+    /// - Throws: its reply if that is an error reply.
     @discardableResult
     func command(_ words: [String]) throws(RedisError) -> RESPValue {
         try checked(try exchange([words.map { Array($0.utf8) }])[0])

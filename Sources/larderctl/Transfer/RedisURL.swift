@@ -16,7 +16,7 @@ struct RedisURL {
 
     static let rule = "redis://HOST[:PORT][/DATABASE] or unix:PATH[?db=DATABASE]"
 
-    /// - Throws: an error without the text, which may contain a password.
+    /// - Throws: an error that does not quote the URL, which may contain a password.
     init(_ text: String, verb: String) throws(UsageError) {
         if var path = UnixSocket.path(inURL: text) {
             if let mark = path.lastIndex(of: "?"), path[mark...].hasPrefix("?db=") {

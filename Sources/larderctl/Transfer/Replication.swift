@@ -46,7 +46,7 @@ struct Replication {
     }
 
     /// Returns the databases to follow.
-    /// - Parameter mustExist: whether the given ones must exist; otherwise they may be created later.
+    /// - Parameter mustExist: whether the databases given by options must exist; if not, they may be created later.
     private func databases(_ clients: Clients, mustExist: Bool) throws -> [String] {
         let known = try clients.from.databases().map(\.name).filter {
             $0 != LarderFollower.positionsDatabase && !CompanionName.isOne($0)
@@ -156,7 +156,7 @@ struct Replication {
                 let failure = Failure(error)
                 former.error = failure.message
                 watch.note(former, failure.exitCode)
-                // The next call reconnects; after other errors, the follower is created again.
+                // After a lost connection, the next call reconnects. After an invalid argument, create a new follower.
                 if case let error as LarderClientError = error, error.code == .invalidArgument { follower = nil }
                 if watch.rest(milliseconds: rest) { return }
                 rest = min(2 * rest, Self.restMillisecondsMax)
@@ -165,7 +165,7 @@ struct Replication {
     }
 }
 
-/// A constant value for another thread. `@unchecked Sendable`: nothing changes it.
+/// Passes a replication to another thread. `@unchecked Sendable`: nothing changes it.
 private struct SendableReplication: @unchecked Sendable {
     let replication: Replication
     let watch: ReplicationWatch
@@ -268,7 +268,7 @@ final class ReplicationWatch: @unchecked Sendable {
         }
     }
 
-    /// Reports that everything stops, and terminates the program. The next call completes unfinished work.
+    /// Reports that all replications stop, and terminates the program. The next run completes unfinished work.
     func stop(by signal: Int32) -> Never {
         lock.withLock {
             isStopping = true

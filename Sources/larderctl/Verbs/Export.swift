@@ -64,7 +64,7 @@ extension Context {
 }
 
 extension VerbArguments {
-    /// The path given as the only argument; nil for none and for `-`.
+    /// The path given as the only argument; nil if there is none, or for `-`.
     func file(_ verb: String) throws(UsageError) -> String? {
         guard let word = words.first, word != Array("-".utf8) else { return nil }
         guard let path = String(validating: word, as: UTF8.self), !path.isEmpty else {
@@ -73,7 +73,7 @@ extension VerbArguments {
         return path
     }
 
-    /// Throws for options that need another one.
+    /// Throws if an option is given that is only valid together with `other`.
     func refuse(_ names: [String], without other: String, _ verb: String) throws(UsageError) {
         for name in names where options[name] != nil { throw UsageError("\(name) needs \(other)", verb: verb) }
     }

@@ -46,7 +46,7 @@ extension Verb {
         return .done
     }
 
-    /// Whether a word looks like a limit, not like a database: `none`, or a number above those of numbered databases.
+    /// Whether a word is a limit and not a database: `none`, or a number that is too large for a numbered database.
     private static func isLimit(_ word: String) -> Bool {
         guard word != "none" else { return true }
         guard let first = word.utf8.first, (0x30...0x39).contains(first) else { return false }

@@ -105,7 +105,8 @@ private struct LockVerbCall: Sendable {
         for other in outer.split(separator: ":") {
             let parts = other.split(separator: "@")
             guard parts.count == 2, parts[0] == mark, let holder = pid_t(parts[1]), holder > 0 else { continue }
-            // A process that a command left running may call this long after the lock was released.
+            // The marker may be stale: a process that the command left running may call this long after the lock was
+            // released.
             guard kill(holder, 0) == 0 || errno == EPERM else { continue }
             throw UsageError(
                 "\(printableKey(name)) is held by a parent of this process: it would wait for itself",

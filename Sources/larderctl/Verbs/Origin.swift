@@ -65,7 +65,7 @@ extension Verb {
         return .done
     }
 
-    /// Returns why a new origin does not reply; nil if it does. Waits for a second at most.
+    /// Returns why a new origin does not reply; nil if it replies. Waits for at most a second.
     private static func reasonOfSilence(_ client: BlockingLarderClient) throws -> String? {
         let end = MonotonicClock.milliseconds() + 1000
         while true {
@@ -141,7 +141,7 @@ extension Verb {
     }
 }
 
-/// The URL of an origin, with the values of options.
+/// The URL of an origin, completed with the values of options.
 private struct OriginURL {
     var text: String
 
@@ -167,7 +167,7 @@ private struct OriginURL {
         text = "rediss" + text.dropFirst("redis".count)
     }
 
-    /// Absolute, because the daemon may have another working directory.
+    /// Makes the path absolute, because the daemon may have another working directory.
     static func wholePath(_ option: ParsedOption) throws -> String { FileSystem.absolute(try option.text()) }
 }
 

@@ -31,7 +31,7 @@ extension Verb {
             if arguments.options["--yes"] == nil, Question.canBeAsked {
                 let name = context.options.database ?? "0"
                 let shown = "database '\(printableKey(name.utf8))'"
-                // Without the right to list databases, ask anyway.
+                // If this user has no right to list databases, the database may exist: still ask.
                 if let list = try? client.databases(), !list.contains(where: { $0.name == name }) {
                     return leave("\(shown) does not exist: nothing to purge", context)
                 }

@@ -57,7 +57,7 @@ enum RedisVerb {
         return (url, try RedisServer(url, timeoutMilliseconds: limit == 0 ? 0 : limit + 55_000))
     }
 
-    /// The variable contains the password of the Redis, not the daemon's.
+    /// Connects to the daemon without ``Options/passwordVariable``, which contains the password of the Redis.
     private static func connect(_ context: Context) throws -> BlockingLarderClient {
         var options = context.options
         options.readsPassword = false
@@ -78,7 +78,7 @@ enum RedisVerb {
         let (url, redis) = try redis(arguments.options["--from-redis"], context, "import")
         var databases: [(number: Int, keys: Int, name: String)] = []
         let found = try RedisImport.databases(redis)
-        // Empty and invalid databases are not in this list: selecting them reports an error for invalid ones.
+        // The list lacks empty and invalid databases. Selecting the given ones reports an error for invalid numbers.
         for number in [url.database].compactMap({ $0 }) + map.mappedNumbers { try redis.select(number) }
         for database in found where url.database.map({ $0 == database.number }) ?? true {
             databases.append((database.number, database.keys, try target ?? map.name(database.number)))

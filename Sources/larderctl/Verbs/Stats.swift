@@ -40,7 +40,7 @@ extension Verb {
         return .done
     }
 
-    /// The names of all sections, and the names for several of them.
+    /// The names of all sections, and the names that stand for several sections.
     private static func sections(_ text: String) -> [String] {
         text.split { $0 == "\r\n" || $0 == "\n" }.filter { $0.hasPrefix("# ") }.map { $0.dropFirst(2).lowercased() }
             + ["everything"]

@@ -34,10 +34,10 @@ extension Verb {
         return .done
     }
 
-    /// How long a reply may take before the screen reports that there is none, in milliseconds.
+    /// If there is no reply for this many milliseconds, the screen reports that.
     private static let silenceMilliseconds: Int64 = 1000
 
-    /// Shows updates until a key ends it.
+    /// Shows updates until a key stops it.
     private static func watch(
         _ screen: inout TopScreen, _ terminal: Terminal, _ question: DaemonQuestion, _ interval: Int64
     ) throws {

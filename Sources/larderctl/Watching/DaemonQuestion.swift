@@ -21,7 +21,7 @@ final class DaemonQuestion: @unchecked Sendable {
 
     /// - Parameters:
     ///   - client: nil to connect at the first poll.
-    ///   - connect: opens a new connection after one has failed.
+    ///   - connect: opens a new connection after the previous one has failed.
     init(_ client: BlockingLarderClient?, connect: @escaping @Sendable () throws -> BlockingLarderClient) {
         self.client = client
         self.connect = connect
@@ -40,7 +40,7 @@ final class DaemonQuestion: @unchecked Sendable {
         }
     }
 
-    /// Takes the result of the poll; nil if there is none yet.
+    /// Takes the result of the poll; nil if the poll has not completed.
     func take() -> Result<Answer, any Error>? {
         lock.withLock {
             defer { outcome = nil }

@@ -17,7 +17,7 @@ extension DoctorRule {
                 "larderctl check reports the damage, and larderctl check --repair salvages readable entries",
             needs: .databases
         ) { facts in
-            // Without disk space, a database refuses writes, but is not damaged.
+            // A database without disk space refuses writes, but is not damaged.
             let bad = facts.databases.filter { $0.state == "damaged" || $0.state == "failed" && !facts.isDiskFull }
             return bad.isEmpty ? nil : bad.map { "database '\($0.name)' is \($0.state)" }.joined(separator: ", ")
         },
@@ -255,7 +255,7 @@ extension DoctorRule {
             remedy: "restrict access with --socket-mode and --socket-group, with --password-file or with --allow-uid",
             needs: .settings
         ) { facts in
-            // Users without the right to read the settings cannot check this.
+            // Users without the right to read the settings cannot check whether the daemon is protected.
             let guards = ["password-file", "allow-uid", "allow-gid", "rights"]
             return facts.isSocketOpenToAll == true && facts.settings["password-file"] != nil
                 && guards.allSatisfy { (facts.settings[$0] ?? "").isEmpty }

@@ -13,11 +13,11 @@ struct DoctorFacts {
     var clients: [[String: String]] = []
     /// The times of the slow log's commands from programs, in seconds since 1970.
     var slowTimes: [Int64] = []
-    /// Of the larder's file system, in bytes; nil if unknown on this machine.
+    /// The space of the larder's file system, in bytes; nil if unknown on this machine.
     var disk: (free: Int, total: Int)?
     /// Whether any user of the machine can connect to the socket; nil if unknown.
     var isSocketOpenToAll: Bool?
-    /// Why an origin is down, by the name of its database.
+    /// The reasons why origins are down, by the name of their database.
     var originErrors: [String: String] = [:]
     /// The sources that could not be read, with the reasons.
     var unseen: [Source: String] = [:]
@@ -30,7 +30,7 @@ struct DoctorFacts {
     var reads: Int64 { info.number("keyspace_hits") + info.number("keyspace_misses") }
     /// Whether less than 5 % of the larder's file system is free.
     var isDiskFull: Bool { disk.map { $0.total > 0 && $0.free < $0.total / 20 } ?? false }
-    /// All commands with a reply: those that ran, and those refused before.
+    /// The number of commands that got a reply, including refused commands that did not run.
     var answered: Int64 {
         info.commands.values.reduce(info.number("total_commands_processed")) { $0 + min(max(0, $1.rejected), 1 << 40) }
     }
@@ -55,7 +55,7 @@ struct DoctorRule: Sendable {
     let remedy: String
     /// The source that it needs in addition to INFO.
     var needs: DoctorFacts.Source?
-    /// Returns the figures of a finding; nil if there is none.
+    /// Checks the condition. Returns the figures of the finding; nil if there is none.
     let find: @Sendable (DoctorFacts) -> String?
 
     struct Finding {
@@ -88,7 +88,7 @@ struct DoctorRule: Sendable {
         all.compactMap { rule in rule.find(facts).map { Finding(rule: rule, figures: $0) } }
     }
 
-    /// The rules without a finding that could not read all of their sources.
+    /// The rules that have no finding, but could not read all of their sources.
     static func omissions(_ facts: DoctorFacts) -> [Omission] {
         all.compactMap { rule in
             guard let reason = rule.needs.flatMap({ facts.unseen[$0] }), rule.find(facts) == nil else { return nil }

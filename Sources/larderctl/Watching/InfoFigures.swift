@@ -75,13 +75,13 @@ struct InfoRates {
     private let before: InfoFigures
     let seconds: Double
 
-    /// - Parameter milliseconds: the time between them.
+    /// - Parameter milliseconds: the time between the two replies.
     init(from before: InfoFigures, to now: InfoFigures, milliseconds: Int64) {
         (self.before, self.now) = (before, now)
         seconds = Double(max(1, milliseconds)) / 1000
     }
 
-    /// Whether the daemon was restarted in between, so that rates are unknown.
+    /// Whether the daemon was restarted between the replies, so that rates are unknown.
     var isRestarted: Bool { before.text("run_id") != now.text("run_id") }
 
     /// The increase of a counter; 0 if it was reset.
@@ -94,7 +94,7 @@ struct InfoRates {
 
     func perSecond(_ name: String) -> Double { Double(difference(name)) / seconds }
 
-    /// The hit ratio in between; nil without reads.
+    /// The hit ratio of reads between the replies; nil without reads.
     var hitShare: Double? { InfoFigures.share(difference("keyspace_hits"), difference("keyspace_misses")) }
 
     struct Command {
@@ -107,7 +107,7 @@ struct InfoRates {
         let total: InfoFigures.Command
     }
 
-    /// The commands that ran in between or before, in no order.
+    /// The commands that have run since the start, in no order.
     var commands: [Command] {
         now.commands.values.map { command in
             let old = before.commands[command.name]

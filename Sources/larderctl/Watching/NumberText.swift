@@ -1,6 +1,6 @@
 /// Formats numbers compactly.
 enum NumberText {
-    /// With three digits: `0`, `7.5`, `812`, `12.4k`, `3.1M`.
+    /// Formats a count with three digits: `0`, `7.5`, `812`, `12.4k`, `3.1M`.
     static func count(_ value: Double) -> String {
         guard value.isFinite, value >= 0 else { return "?" }
         if value < 1000 { return value < 100 && value.rounded() != value ? fixed(value, 1) : "\(Int(value.rounded()))" }

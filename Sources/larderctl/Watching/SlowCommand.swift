@@ -2,7 +2,7 @@ import LarderClient
 import LarderCommandCatalog
 
 extension SlowCommand {
-    /// Whether it comes from a program's work, not from administration.
+    /// Whether the command is part of a program's work, not of administration.
     var isOfProgram: Bool {
         guard let row = CommandMetadata.row(of: words) else { return true }
         return row.group != .server && !row.flags.contains(.admin)
@@ -25,7 +25,7 @@ extension SlowCommand {
     }
 }
 
-/// An event of LATENCY LATEST, times in milliseconds.
+/// An event of LATENCY LATEST; times are in milliseconds.
 struct LatencyEvent {
     let name: String
     let seconds: Int64

@@ -80,7 +80,7 @@ struct TopScreen {
 
     // MARK: The tables
 
-    /// The commands in the selected order, those with recent calls first.
+    /// The commands in the selected order; those called in the last interval come first.
     var commands: [InfoRates.Command] {
         let all = (rates?.commands ?? []).filter { $0.total.calls > 0 }
         func less(_ left: InfoRates.Command, _ right: InfoRates.Command, _ by: (InfoRates.Command) -> Double) -> Bool {

@@ -5,7 +5,7 @@ struct BytesReport: Encodable {
     /// All bytes as hexadecimal digits; nil if the text represents them exactly.
     let hex: String?
 
-    /// A key: always includes the digits, which identify it in further requests.
+    /// Creates the report of a key. It always includes the digits, which identify the key in later requests.
     init(key: [UInt8]) {
         text = String(validating: key, as: UTF8.self)
         hex = HexText.text(key)
@@ -18,7 +18,7 @@ struct BytesReport: Encodable {
         hex = text == nil ? HexText.text(value.prefix(Self.binaryMax)) : nil
     }
 
-    /// The text, even if its last character is incomplete.
+    /// The bytes as text, even if the last character is incomplete.
     private static func text(_ bytes: [UInt8]) -> String? {
         (0..<4).lazy.compactMap { String(validating: bytes.dropLast($0), as: UTF8.self) }.first.flatMap { text in
             text.unicodeScalars.contains { $0.value < 0x20 && !"\t\n\r".unicodeScalars.contains($0) } ? nil : text

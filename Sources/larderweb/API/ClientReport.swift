@@ -12,7 +12,7 @@ struct ClientReport: Encodable {
 
     private static let countMax = 200
 
-    /// The busiest first, based on their idle times.
+    /// All connections; those that were active last come first.
     static func all(_ link: DaemonLink) throws(LarderClientError) -> [ClientReport] {
         let text = try link.command("CLIENT", "LIST").string ?? ""
         let all = text.split(separator: "\n").map { line in

@@ -7,7 +7,7 @@ struct EntryBrowser: Sendable {
     init(_ link: DaemonLink) { self.link = link }
 
     private static let countMax = 200
-    /// The most SCAN steps of one search; then it returns the keys found so far.
+    /// The maximum number of SCAN steps of one search. After that, it returns the keys found so far.
     private static let stepsMax = 20
 
     private struct KeyPage: Encodable {
@@ -60,7 +60,7 @@ struct EntryBrowser: Sendable {
                 next: cursor == Array("0".utf8) ? nil : String(decoding: cursor, as: UTF8.self)))
     }
 
-    /// A pattern that matches exactly these bytes.
+    /// Escapes a prefix, so that the pattern matches exactly these bytes.
     private static func escaped(_ prefix: [UInt8]) -> [UInt8] {
         let special = Array("*?[]\\^-".utf8)
         return prefix.flatMap { special.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }
@@ -72,7 +72,7 @@ struct EntryBrowser: Sendable {
         let database: String
         let key: BytesReport
         let storedAt: Int64
-        /// The time of the read, by the daemon's clock.
+        /// The daemon's clock at the time of the read.
         let now: Int64
         /// Nil if it does not expire.
         let deadline: Int64?

@@ -38,7 +38,7 @@ struct Router: Sendable {
         }
     }
 
-    /// The response if the daemon fails or refuses.
+    /// The response for an error of the daemon or of the connection to it.
     private static func failure(_ error: LarderClientError) -> HTTPResponse {
         .problem(error.code == .server || error.code == .invalidArgument ? 400 : 503, error.serverText ?? error.message)
     }
@@ -77,7 +77,7 @@ struct Router: Sendable {
         let daemon: String
     }
 
-    /// The health of larderweb, which is up even without a daemon.
+    /// The health of larderweb. It is healthy even if the daemon is not available.
     private func health() -> HTTPResponse {
         .json(Health(daemon: (try? collector.figures()) == nil ? "away" : "up"))
     }

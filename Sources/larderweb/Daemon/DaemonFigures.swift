@@ -17,7 +17,7 @@ struct DaemonFigures: Sendable {
     let commands: [Command]
     /// Fresh entries by database, for the databases counted by the daemon.
     let entries: [String: Double]
-    /// The number of these with a deadline.
+    /// The number of fresh entries that have a deadline, by database.
     let expiring: [String: Double]
     /// Whether the daemon has counted all databases; false just after its start.
     let isCounted: Bool

@@ -14,13 +14,13 @@ final class DaemonLink: @unchecked Sendable {
     private var idle: [BlockingLarderClient] = []
     private var busyCount = 0
 
-    /// The most connections of each link, regardless of the number of browsers.
+    /// The maximum number of connections of each link, regardless of the number of browsers.
     private static let connectionsMax = 3
     private static let timeoutMilliseconds = 3_000
     private static let name = "larderweb"
 
-    /// - Parameter isUnlogged: keeps the commands out of SLOWLOG, LATENCY and MONITOR, if larderweb has the right to do
-    ///   so.
+    /// - Parameter isUnlogged: whether to keep the commands out of SLOWLOG, LATENCY and MONITOR, if larderweb has the
+    ///   right to.
     init(socketPath: String?, password: String?, trustedUsers: Set<UInt32>, isUnlogged: Bool) {
         self.socketPath = socketPath
         self.password = password
@@ -28,12 +28,12 @@ final class DaemonLink: @unchecked Sendable {
         self.isUnlogged = isUnlogged
     }
 
-    /// Sends commands on a connection that is not used by other threads in the meantime.
+    /// Sends commands on a connection that no other thread uses in the meantime.
     /// - Parameters:
     ///   - database: selected first. The commands are sent only after that succeeded: otherwise they would run in the
     ///     connection's previous database.
-    ///   - mayRepeat: whether they may be sent again if the connection was lost.
-    /// - Returns: the replies; a server's error is the value of its command.
+    ///   - mayRepeat: whether the commands may be sent again if the connection was lost.
+    /// - Returns: the replies; an error reply is the value of its command.
     func perform(
         _ commands: [[[UInt8]]], database: String? = nil, mayRepeat: Bool = true
     ) throws(LarderClientError) -> [RESPValue] {
@@ -43,7 +43,7 @@ final class DaemonLink: @unchecked Sendable {
         }
     }
 
-    /// Like ``perform(_:database:mayRepeat:)``, for one command, whose error is thrown.
+    /// Like ``perform(_:database:mayRepeat:)``, for one command. Throws its error reply.
     func command(
         _ words: [[UInt8]], database: String? = nil, mayRepeat: Bool = true
     ) throws(LarderClientError) -> RESPValue {
@@ -64,7 +64,7 @@ final class DaemonLink: @unchecked Sendable {
         do throws(LarderClientError) { return try lend(mayRepeat, body) } catch { throw explained(error) }
     }
 
-    /// Adds what to do about a missing or wrong password.
+    /// Adds advice about a missing or wrong password to an error.
     private func explained(_ error: LarderClientError) -> LarderClientError {
         guard error.code == .server, let text = error.serverText,
             let word = ["NOAUTH", "WRONGPASS"].first(where: text.hasPrefix)
@@ -91,7 +91,7 @@ final class DaemonLink: @unchecked Sendable {
                     keep(former)
                     throw error
                 }
-                // The daemon may have been restarted since.
+                // The connection may have been lost because the daemon was restarted.
                 former.close()
                 if error.code == .timeout || !mayRepeat && error.code != .noDaemon { throw error }
             }
@@ -99,7 +99,7 @@ final class DaemonLink: @unchecked Sendable {
         let client = try BlockingLarderClient(
             socketPath: socketPath, password: password, timeoutMilliseconds: Self.timeoutMilliseconds,
             trustedUsers: trustedUsers)
-        // Without the right to do so, the connection has no name.
+        // Without the right to set it, the connection has no name.
         _ = try client.command("CLIENT", "SETNAME", Self.name)
         if isUnlogged { _ = try client.command("CLIENT", "NO-LOG", "ON") }
         do throws(LarderClientError) {

@@ -1,8 +1,8 @@
 import LarderClient
 import LarderPlatform
 
-/// A value that is fetched on demand if the last one is too old; failures are cached too. Concurrent callers wait for
-/// the same fetch.
+/// A value that is fetched on demand if the cached value is too old; failures are cached too. Concurrent callers wait
+/// for the same fetch.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class Remembered<Value: Sendable>: @unchecked Sendable {
@@ -32,7 +32,7 @@ final class Remembered<Value: Sendable>: @unchecked Sendable {
             if let last, start < goodUntil { return last }
             let result = Result { () throws(LarderClientError) in try load() }
             let end = MonotonicClock.milliseconds()
-            // The duration of a failure does not predict the next fetch.
+            // The duration of a failed fetch does not predict that of the next one.
             let cost = (try? result.get()) == nil ? 0 : (end - start) * costFactor
             goodUntil = end + max(leastMilliseconds, min(cost, Self.longestMilliseconds))
             last = result

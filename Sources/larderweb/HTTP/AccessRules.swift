@@ -1,13 +1,13 @@
 import LarderPlatform
 import LarderServices
 
-/// Checks whether requests are allowed: the host names of larderweb, other sites, tokens.
+/// Checks whether requests are allowed, by host name, by the site that sends them, and by token.
 ///
 /// Thread-safe: constant, except for the sessions, which have a lock.
 final class AccessRules: Sendable {
-    /// Host names, in lower case and without a port, that a browser may use.
+    /// The host names that browsers may use, in lower case and without a port.
     private let hosts: Set<String>
-    /// The token that allows everything; nil if all clients that can connect are allowed.
+    /// The token that allows all requests; nil if all clients that can connect are allowed.
     private let token: [UInt8]?
     private let sessions = LoginSessions()
     private let wrongTokens: WrongTokens
@@ -53,7 +53,7 @@ final class AccessRules: Sendable {
         return String(parts[0])
     }
 
-    /// Returns why a request from another site is refused.
+    /// Returns why a request from another site is refused; nil if it is allowed.
     private func crossSiteProblem(_ request: HTTPRequest, _ host: String) -> String? {
         let site = request.header("sec-fetch-site")
         if request.method == "POST" {
@@ -98,7 +98,8 @@ final class AccessRules: Sendable {
         return "\(Self.cookie)=\(sessions.begin()); Path=/; HttpOnly; SameSite=Strict; Max-Age=\(LoginSessions.seconds)"
     }
 
-    /// - Returns: the cookie that removes it.
+    /// Ends the request's session.
+    /// - Returns: the header that removes the cookie.
     func logout(_ request: HTTPRequest) -> String {
         if let name = request.cookie(Self.cookie) { sessions.end(name) }
         return "\(Self.cookie)=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"

@@ -1,7 +1,7 @@
 import LarderPlatform
 
 /// Closes connections that take too long to send a request or to read its response, even if they transfer a byte now
-/// and then. If there are too many, closes the one that has been sending its request for the longest time.
+/// and then. If there are too many connections, closes the one whose request has been incomplete for the longest time.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class ConnectionWatch: @unchecked Sendable {
@@ -27,7 +27,7 @@ final class ConnectionWatch: @unchecked Sendable {
     private static let tellMilliseconds: Int64 = 60_000
 
     /// - Parameters:
-    ///   - most: the most connections.
+    ///   - most: the maximum number of connections.
     ///   - requestMilliseconds: from the start of the connection, or the end of its last response, to the end of a
     ///     request.
     ///   - answerMilliseconds: from the start of a response to its end.
@@ -42,7 +42,7 @@ final class ConnectionWatch: @unchecked Sendable {
     }
 
     /// Adds a connection. If there are too many, closes the one that has been without a complete request for the
-    /// longest time; if there is none, closes the new one.
+    /// longest time; if all have sent a complete request, closes the new one.
     func begin(_ descriptor: Int32) {
         let now = MonotonicClock.milliseconds()
         let tells = lock.withLock { () -> Bool in
@@ -74,7 +74,8 @@ final class ConnectionWatch: @unchecked Sendable {
         }
     }
 
-    /// Called with `lock` held. Its thread notices the shutdown, and removes the descriptor before closing it.
+    /// Called with `lock` held. The connection's thread notices the shutdown, and removes the descriptor before closing
+    /// it.
     private func end(_ descriptor: Int32) {
         shutdown(descriptor, Int32(SHUT_RDWR))
         connections[descriptor]?.stage = .ended

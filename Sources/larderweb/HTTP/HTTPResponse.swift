@@ -27,7 +27,7 @@ struct HTTPResponse: Sendable {
         self.body = body
     }
 
-    /// Headers of all responses: other sites must not use them, and only larderweb's own scripts may run.
+    /// Headers of all responses: other sites must not use the responses, and only larderweb's own scripts may run.
     static let common: [(name: String, value: String)] = [
         (
             "Content-Security-Policy",

@@ -1,10 +1,11 @@
 import CLarderMicroHTTPD
 import LarderPlatform
 
-/// A thin wrapper around libmicrohttpd: sockets and bytes in, responses out. It only enforces limits of size and time.
+/// A thin wrapper around libmicrohttpd: sockets and bytes in, responses out. Its only rules are limits of size and
+/// time.
 ///
 /// `@unchecked Sendable`: constant after the start, except for `daemon`, which is used only by the thread that starts
-/// and stops it.
+/// and stops the server.
 final class HTTPServer: @unchecked Sendable {
     /// The limits of one client.
     struct Limits: Sendable {
@@ -19,7 +20,8 @@ final class HTTPServer: @unchecked Sendable {
         var answerMilliseconds: Int64 = 60_000
     }
 
-    /// A head that is too long is still read, up to some multiple, so that it gets a response.
+    /// The memory for a head, as a multiple of its limit: a head that is too long is still read, so that it gets a
+    /// response.
     private static let memoryShare = 8
 
     private let limits: Limits
@@ -28,7 +30,7 @@ final class HTTPServer: @unchecked Sendable {
     private var daemon: OpaquePointer?
     private var thread: WorkThread?
 
-    /// Connections accepted temporarily, until others are closed for them.
+    /// The number of additional connections that are accepted until others have been closed for them.
     static let spareConnections: UInt32 = 4
 
     /// - Parameters:
@@ -75,7 +77,7 @@ final class HTTPServer: @unchecked Sendable {
 
     // MARK: Callbacks of libmicrohttpd, on the connections' threads
 
-    /// A request being received. Confined to its connection's thread.
+    /// The state of a request that is being received. Confined to its connection's thread.
     private final class Exchange {
         let target: [UInt8]
         let descriptor: Int32
@@ -147,7 +149,7 @@ final class HTTPServer: @unchecked Sendable {
         if count.pointee > 0 {
             defer { count.pointee = 0 }
             guard exchange.droppedBytes == 0, exchange.body.count + count.pointee <= limits.bodyBytes else {
-                // Chunked: a response is possible only after the last chunk.
+                // A response is possible only after the last chunk, so read and drop this one.
                 exchange.droppedBytes += count.pointee
                 return exchange.droppedBytes <= limits.droppedBytes
             }

@@ -7,7 +7,7 @@ enum ListenAddress: Equatable, Sendable {
 
     static let rule = "an address with a port, such as 127.0.0.1:8377 or [::1]:8377, or unix:/path"
 
-    /// - Returns: nil for anything else. Except for `localhost`, host names are not resolved.
+    /// - Returns: nil for any other text. Except for `localhost`, host names are not resolved.
     init?(_ text: String) {
         if let path = UnixSocket.path(inURL: text) {
             guard path.hasPrefix("/"), !path.utf8.contains(0) else { return nil }

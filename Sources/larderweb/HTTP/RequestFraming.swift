@@ -1,10 +1,11 @@
-/// Checks a request's head before it is used: a proxy in front of larderweb must see the same request in the same
-/// bytes.
+/// Checks a request's head before it is used. An ambiguous head is refused, because a proxy in front of larderweb may
+/// parse it differently.
 enum RequestFraming {
     /// - Parameters:
     ///   - target: the target in the first line.
     ///   - headers: all headers, in order; names in lower case.
-    /// - Returns: the refusal, after which the connection is closed; nil if there is none.
+    /// - Returns: the response to an invalid request, after which the connection is closed; nil if the request is
+    ///   valid.
     static func refusal(
         _ target: [UInt8], _ headers: [(name: String, value: String)], _ limits: HTTPServer.Limits
     ) -> HTTPResponse? {

@@ -1,6 +1,6 @@
 /// Compares received text with a secret.
 enum SecretText {
-    /// Takes the same time for all texts of one length.
+    /// Compares texts. For all texts of one length, it takes the same time.
     @inline(never)
     static func isEqual(_ text: [UInt8], _ secret: [UInt8]) -> Bool {
         guard !secret.isEmpty else { return false }

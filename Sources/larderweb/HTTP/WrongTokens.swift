@@ -1,7 +1,7 @@
 import LarderPlatform
 import LarderServices
 
-/// Logs wrong tokens: the first one at once, then those of some seconds in one line.
+/// Logs wrong tokens: the first one at once, later ones as one line for several seconds.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class WrongTokens: @unchecked Sendable {

@@ -3,8 +3,8 @@ import LarderClient
 import LarderPlatform
 import LarderServices
 
-/// The figures of the last minutes, in memory, and of the last day, as expiring entries in larderweb's own larder. If
-/// that is not available, they stay in memory.
+/// The figures for the charts: those of the last minutes in memory, and those of the last day as expiring entries in
+/// larderweb's own larder. If that larder is not available, both are in memory.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class History: @unchecked Sendable {
@@ -22,16 +22,18 @@ final class History: @unchecked Sendable {
     private var day: SampleSeries
     /// Nil to keep everything in memory.
     private let place: HistoryStore.Place?
-    /// Used only by the sampling thread, like the next two. Nil while it could not be opened.
+    /// The larder; nil while it could not be opened. This and the next two variables are used only by the sampling
+    /// thread.
     private var store: HistoryStore?
     private var triedAt = Int64.min
     /// The last logged state of the daemon.
     private var said = ""
     /// The problem with the larder; nil for none.
     private var trouble: String?
-    /// The last error that the larder reported, and its time; nil for none, or after it has ended.
+    /// The last error that the larder reported, and its time; nil if there is none, or it has not occurred for a while.
     private var complaint: (text: String, at: Int64)?
-    /// Limits its errors and warnings: while a disk is full, there may be one per second.
+    /// Limits the number of logged errors and warnings of the larder: while a disk is full, there may be one per
+    /// second.
     private var complaintLines = LineRate(milliseconds: 60_000)
 
     /// Intervals; shorter in tests.
@@ -44,7 +46,7 @@ final class History: @unchecked Sendable {
     }
 
     private let rhythm: Rhythm
-    /// Clock corrections up to this limit are not logged.
+    /// Changes of the clock up to this limit are not logged.
     private static let correctionSeconds: Int64 = 5
     private static let daySeconds: Int64 = 86_400
 
@@ -83,8 +85,8 @@ final class History: @unchecked Sendable {
         thread?.join()
     }
 
-    /// Returns the points after a time in seconds since 1970, oldest first. If there are none at or after that time,
-    /// returns all: the clock was set back since.
+    /// Returns the points after a time in seconds since 1970, oldest first. If all points are before that time, because
+    /// the clock was set back, returns all of them.
     func points(_ range: Range, since: Int64) -> [HistoryPoint] {
         let (samples, gap) = lock.withLock {
             range == .recent ? (recent.samples, Int64(30)) : (day.samples, Int64(300))
@@ -94,7 +96,7 @@ final class History: @unchecked Sendable {
         return points.filter { $0.time > since }
     }
 
-    /// Why the last day is kept in memory only; nil if it is not.
+    /// Why the last day's figures are only in memory; nil if they are stored.
     var note: String? {
         lock.withLock { () -> String? in
             place == nil ? "the last day is kept in memory only (--history)" : trouble ?? complaint?.text
@@ -172,12 +174,12 @@ final class History: @unchecked Sendable {
             text + (isDamage ? Self.remedy : "") + LineRate.rest(skipped, "lines of it"))
     }
 
-    /// Advice about damage: a day's figures are not worth a repair.
+    /// Advice about damage. Repairing the larder is not worth it: it has only the figures of a day.
     private static let remedy =
         ". Lost figures are a gap in the charts of the last day; the damaged files are below DAMAGED, and may be removed. "
         + "Test the disk (smartctl) and the memory"
 
-    /// Ends an error of the larder that has not occurred for a while: the larder retries continuously.
+    /// Clears an error that has not occurred for a while, although the larder retries continuously.
     private func endComplaint() {
         let now = MonotonicClock.milliseconds()
         let isOver = lock.withLock { () -> Bool in

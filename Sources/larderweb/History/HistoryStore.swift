@@ -4,9 +4,9 @@ import Larder
 ///
 /// Thread-safe, like its cache.
 struct HistoryStore: Sendable {
-    /// The location of samples, and their daemon.
+    /// The larder that has the samples, and the daemon they belong to.
     struct Place: Sendable {
-        /// The larder; nil for the program's own in the user's cache directory.
+        /// The larder's directory; nil for the default in the user's cache directory.
         let directory: String?
         /// The daemon's socket, so that the samples of different daemons are separate.
         let daemon: String
@@ -19,8 +19,8 @@ struct HistoryStore: Sendable {
 
     private static let database = "samples"
 
-    /// Opens the larder, and creates it if it is missing. Damage is salvaged. Throws for a larder with other contents:
-    /// its size limit would evict them.
+    /// Opens the larder, and creates it if it is missing. Damaged files are salvaged. Throws if another program uses
+    /// the larder: the size limit set here would evict its entries.
     /// - Parameter onEvent: as ``CacheOptions/onEvent``.
     init(_ place: Place, onEvent: @escaping @Sendable (CacheEvent) -> Void) throws(LarderError) {
         if let other = try Cache.databases(in: place.directory).first(where: { $0 != Self.database }) {
@@ -48,7 +48,7 @@ struct HistoryStore: Sendable {
     /// The path of the larder.
     var directory: String { cache.directory }
 
-    /// Minutes have eight digits for the next two centuries, so the order of keys is that of time.
+    /// The number of minutes has eight digits for the next two centuries, so keys are in the order of time.
     private func key(_ seconds: Int64) -> String { prefix + "\(seconds / 60)" }
 
     func keep(_ sample: Sample) throws(LarderError) { try cache.set(sample, forKey: key(sample.time)) }

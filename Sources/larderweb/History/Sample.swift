@@ -32,7 +32,8 @@ struct Sample: Codable, Sendable, Equatable {
         let seconds: Double
     }
 
-    /// More than the charts show: the most frequent commands since the start may differ from those of the last minutes.
+    /// The number of commands to keep. It is more than the charts show, because the most frequent commands since the
+    /// start may differ from those of the last minutes.
     private static let commandsMax = 8
 
     init(_ figures: DaemonFigures, time: Int64) {
@@ -64,7 +65,7 @@ struct Sample: Codable, Sendable, Equatable {
 /// The changes between two samples, for one point of the charts.
 struct HistoryPoint: Encodable, Sendable {
     let time: Int64
-    /// Per second; nil if the daemon was not available or was restarted in between.
+    /// The rate per second; nil if the daemon was not available or was restarted in between.
     let commands: Double?
     let errors: Double?
     let expired: Double?
@@ -73,7 +74,7 @@ struct HistoryPoint: Encodable, Sendable {
     let netOut: Double?
     /// The average time of a command in seconds; nil without commands.
     let seconds: Double?
-    /// Shares of reads, from 0 to 1; nil without reads.
+    /// Shares of reads, from 0 to 1; nil if there were no reads.
     let hits: Double?
     let stale: Double?
     let refreshed: Double?
@@ -83,7 +84,7 @@ struct HistoryPoint: Encodable, Sendable {
     let disk: Double
     let journal: Double
     let memory: Double
-    /// For the most frequent commands: calls per second, and seconds per call if there were any calls.
+    /// The rates of the most frequent commands, in calls per second.
     let commandRates: [String: Double]
     let commandSeconds: [String: Double]
 
@@ -94,7 +95,7 @@ struct HistoryPoint: Encodable, Sendable {
             let belongs = $0.run == sample.run && sample.isBehindGap != true
             return belongs && sample.time > $0.time && sample.time - $0.time <= gapSeconds ? $0 : nil
         }
-        /// The increase of a counter; nil also if the counters were reset in between.
+        /// The increase of a counter; nil if there is no previous sample, or the counters were reset in between.
         func added(_ value: (Sample) -> Double) -> Double? {
             former.flatMap { value(sample) >= value($0) ? value(sample) - value($0) : nil }
         }

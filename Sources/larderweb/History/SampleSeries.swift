@@ -12,7 +12,7 @@ struct SampleSeries: Sendable {
         self.unitSeconds = unitSeconds
     }
 
-    /// Adds a sample. Later ones are dropped: the clock was set back.
+    /// Adds a sample. Drops samples with later times, which exist if the clock was set back.
     /// - Returns: the added sample; nil if there is one with the same time.
     mutating func add(_ sample: Sample) -> Sample? {
         if let ahead = samples.firstIndex(where: { $0.time > sample.time }) { samples.removeSubrange(ahead...) }
@@ -27,7 +27,7 @@ struct SampleSeries: Sendable {
     /// Marks a gap, because the daemon is not available.
     mutating func interrupt() { isInterrupted = true }
 
-    /// Inserts stored samples, in any order, before the others, except those later than now.
+    /// Inserts stored samples, in any order, before the existing ones. Samples later than `now` are skipped.
     mutating func prepend(_ kept: [Sample], now: Int64) {
         let end = min(now, samples.first.map { $0.time - 1 } ?? now)
         let former = kept.filter { $0.time <= end }.sorted { $0.time < $1.time }

@@ -1,6 +1,6 @@
-/// Metrics in one of the two text formats of scrapers: OpenMetrics 1.0, or the older Prometheus format (0.0.4).
+/// Metrics in one of two text formats: OpenMetrics 1.0, or the older Prometheus format (0.0.4).
 ///
-/// They differ in the names of counters, in units, and in the last line.
+/// The formats differ in the names of counters, in units, and in the last line.
 struct MetricsText {
     enum Format {
         case openMetrics, prometheus

@@ -1,6 +1,7 @@
 import LarderPlatform
 
-/// SIGTERM and SIGINT, which stop the program; also SIGHUP, unless the parent had it ignored, like nohup.
+/// The signals that stop the program: SIGTERM, SIGINT and SIGHUP. SIGHUP is left out if it was ignored at the start,
+/// for example because of nohup.
 ///
 /// Created before other threads start. Confined to the main thread.
 struct EndSignals {
@@ -10,7 +11,7 @@ struct EndSignals {
         sigemptyset(&signals)
         let all = [SIGTERM, SIGINT] + (ProcessStart.isIgnored(SIGHUP) ? [] : [SIGHUP])
         for number in all {
-            // Signals that the parent ignores would not be delivered.
+            // An ignored signal would not be delivered to `wait`, and the parent may have set it to be ignored.
             signal(number, SIG_DFL)
             sigaddset(&signals, number)
         }

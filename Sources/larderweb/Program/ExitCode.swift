@@ -7,7 +7,7 @@ enum ExitCode {
     /// Another process uses the socket.
     static let taken: Int32 = 3
 
-    /// For the help and the manual page.
+    /// All exit codes, for the help and the manual page.
     static let all: [(code: Int32, meaning: String)] = [
         (done, "success"), (failed, "system error, such as an address in use"), (usage, "wrong usage"),
         (taken, "another process uses the socket"),

@@ -10,7 +10,8 @@ struct WebOption: Sendable {
     let value: String?
     /// Lines of at most 90 characters.
     let help: [String]
-    /// Throws ``UsageError`` only. Untyped, because closures would have to repeat the type.
+    /// Stores the value in the options. Throws ``UsageError`` only. Untyped, because closures would have to repeat the
+    /// type.
     let take: @Sendable (inout WebOptions, String) throws -> Void
 
     static let all: [WebOption] = [
@@ -141,7 +142,7 @@ struct WebOption: Sendable {
         },
     ]
 
-    /// The option and the name of its value.
+    /// The option's name, followed by that of its value.
     var usage: String { name + (value.map { " " + $0 } ?? "") }
 
     private static var completions: OptionCompletions {

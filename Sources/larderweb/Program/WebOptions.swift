@@ -17,7 +17,7 @@ struct WebOptions {
     var allowsChanges = false
     /// Whether the last day's figures are stored on the disk.
     var keepsHistory = true
-    /// The larder for them; nil for the default.
+    /// The directory of the larder for these figures; nil for the default.
     var historyDirectory: String?
     var limits = HTTPServer.Limits()
     var socketPath: String?

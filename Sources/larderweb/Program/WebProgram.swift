@@ -63,7 +63,7 @@ enum WebProgram {
     // MARK: Serving
 
     private static func serve(_ options: WebOptions, _ service: ServiceManager?) -> Int32 {
-        // Before other threads start, which must not receive the signals.
+        // Block the signals before other threads start, which must not receive them.
         let signals = EndSignals()
         let log = Log(least: options.logLevel, format: options.logFormat)
         defer { log.flush() }
@@ -123,8 +123,8 @@ enum WebProgram {
         return ExitCode.done
     }
 
-    /// Whether there is a directory for the last day's figures. Without a home directory there is only /tmp, where
-    /// other users may create links.
+    /// Whether there is a directory for the last day's figures. Without a home directory, the only place would be /tmp,
+    /// where other users may create links.
     private static func hasPlaceForHistory(_ options: WebOptions, _ log: Log) -> Bool {
         func isNamed(_ name: String) -> Bool { getenv(name).map { $0.pointee != 0 } ?? false }
         if options.historyDirectory != nil || isNamed("XDG_CACHE_HOME") || isNamed("HOME") { return true }
@@ -134,7 +134,7 @@ enum WebProgram {
         return false
     }
 
-    /// Descriptors in addition to those of browsers: for the daemon, and the larder's files.
+    /// The number of descriptors needed for the daemon and the larder's files, in addition to those of browsers.
     private static let ownDescriptors: rlim_t = 48 + rlim_t(HTTPServer.spareConnections)
 
     /// Raises the limit of open files for the connections: without descriptors, a listener would retry accept

@@ -4,7 +4,7 @@ import LarderServices
 /// The listening socket of larderweb, TCP or Unix-domain. Confined to the main thread.
 final class WebSocket {
     let descriptor: Int32
-    /// For users: an address to open, or a path.
+    /// The address or path, as shown to users.
     let name: String
     /// The host name in the address.
     let hosts: Set<String>

@@ -59,7 +59,8 @@ struct CommandLineCompletion {
         Verb.all.map { ($0.name, $0.summary) } + [("help", "explain a verb or a command")]
     }
 
-    /// The daemon's commands, in the case of the typed text: lower-case commands would hide the verbs.
+    /// The daemon's commands, in the case of the typed text. Lower-case text gets none, because they would hide the
+    /// verbs.
     private static func commands(like word: String) -> [(word: String, note: String)] {
         guard word.contains(where: \.isUppercase) else { return [] }
         return CommandMetadata.all.map { ($0.name.uppercased(), $0.summary) }

@@ -12,7 +12,8 @@ enum CompletionScript: String, CaseIterable {
         }
     }
 
-    /// For bash, a colon ends a word, but keys may contain colons: the text before the last colon is removed again.
+    /// In bash, a colon separates words, but keys may contain colons: the text up to the last colon is removed from
+    /// each candidate.
     private static let bashText = """
         # larderctl(1) completion for bash: source <(larderctl completion bash)
         _larderctl() {

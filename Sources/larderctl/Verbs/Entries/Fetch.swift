@@ -118,7 +118,7 @@ private struct FetchCall {
         case "fresh", "stale", "same": return show(answer)
         case "lead": return try load(answer, client)
         case "absent":
-            // Only the reply of a daemon with an origin has no remaining time.
+            // Only daemons whose database has an origin reply without a remaining time.
             if answer.ttl == 0 {
                 complain(
                     "the database has an origin, read by the daemon, which has no value: COMMAND did not run",
@@ -227,7 +227,7 @@ private struct FetchCall {
             .tell(asJSON: context.options.json)
     }
 
-    /// Shows the previous value, if there is one, after a refresh without a result.
+    /// After a refresh without a result, shows the previous value, if there is one.
     private func show(_ answer: Answer, isRefreshed: Bool) -> ExitCode {
         guard answer.value != nil else {
             return show("failed", nil, age: nil, ttl: nil, isStored: false, .noValue)

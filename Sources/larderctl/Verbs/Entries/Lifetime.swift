@@ -18,7 +18,7 @@ extension OptionSpec {
 }
 
 extension VerbArguments {
-    /// The policy given by ``OptionSpec/lifetime``; nil for the database's.
+    /// The policy given by ``OptionSpec/lifetime``; nil to use the database's.
     func policy(_ verb: String) throws(UsageError) -> UpdatePolicy? {
         let word = try options["--policy"]?.text()
         let seconds = try options["--ttl"]?.text()
@@ -32,7 +32,7 @@ extension VerbArguments {
             }
             return policy
         case (nil, let seconds?):
-            // Only a number is allowed here, and a number is also a policy.
+            // This option only accepts a number. `typed` accepts one, because a number is also a policy.
             guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy.typed(seconds) else {
                 throw Self.noTime("--ttl", 1...UpdatePolicy.longestMilliseconds, seconds, verb)
             }
@@ -53,8 +53,8 @@ extension VerbArguments {
         try time("--grace", 0...UpdatePolicy.longestMilliseconds, verb)
     }
 
-    /// The time span of an option, in milliseconds; nil if it is not given.
-    /// - Parameter unit: the unit of a number without one. Seconds may have a fraction.
+    /// The time span given by an option, in milliseconds; nil if the option is not given.
+    /// - Parameter unit: the unit of a number without a unit. Seconds may have a fraction.
     func time(
         _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds, _ verb: String
     ) throws(UsageError) -> Int64? {
@@ -97,7 +97,7 @@ extension VerbArguments {
         try number("--jitter", 0...100, "a percentage", verb).map { Int($0) }
     }
 
-    /// The given tags to purge, including tags that are not text, which other programs may have set.
+    /// The tags to purge. They need not be text, because other programs may have set them.
     func purgedTags(_ verb: String) throws(UsageError) -> [[UInt8]] {
         let tags = given.filter { $0.name == "--tag" }.map { $0.value ?? [] }
         do throws(TagRules.Impossible) {

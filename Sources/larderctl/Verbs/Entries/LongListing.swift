@@ -36,7 +36,7 @@ struct LongListing {
         } while after != nil
     }
 
-    /// The daemon's time, by which deadlines are compared, in milliseconds since 1970.
+    /// The daemon's clock, in milliseconds since 1970: deadlines are compared with it.
     private func now() throws -> Int64 {
         guard let parts = try client.command("TIME").elements?.compactMap(\.int), parts.count == 2,
             let seconds = parts.first, (0...1 << 40).contains(seconds), let microseconds = parts.last
@@ -64,7 +64,7 @@ struct LongListing {
         context.output.oneLine(Array(line.utf8) + entry.key)
     }
 
-    /// Columns with a fixed width, because the number of lines is unknown; longer fields shift the rest.
+    /// Columns have a fixed width, because the number of lines is unknown; a longer field shifts the rest of its line.
     private static func line(_ size: String, _ left: String, _ policy: String, _ state: String) -> String {
         func padded(_ text: String, _ width: Int, isNumber: Bool = false) -> String {
             let space = String(repeating: " ", count: max(0, width - text.count))
