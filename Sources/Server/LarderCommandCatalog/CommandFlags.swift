@@ -1,4 +1,4 @@
-/// Properties of a command. Inlinable, because some are tested for every command that runs.
+/// Properties of a command. Inlinable, because some of them are tested for every command that runs.
 @usableFromInline package struct CommandFlags: OptionSet, Sendable {
     @usableFromInline package let rawValue: Int
     @inlinable package init(rawValue: Int) { self.rawValue = rawValue }
@@ -12,11 +12,11 @@
     @inlinable package static var loading: CommandFlags { CommandFlags(rawValue: 16) }
     @inlinable package static var stale: CommandFlags { CommandFlags(rawValue: 32) }
 
-    /// Works on whole databases, on a thread that may block; nothing is opened or created before it runs.
+    /// Works on whole databases, on a thread that may block; no database is opened or created before it runs.
     @inlinable package static var wholeDatabase: CommandFlags { CommandFlags(rawValue: 64) }
     /// Stores new entries: a database without files is created first.
     @inlinable package static var creates: CommandFlags { CommandFlags(rawValue: 128) }
-    /// Does not read entries, but needs the database open like a command that does.
+    /// Needs the database open, although it does not read entries.
     @inlinable package static var opens: CommandFlags { CommandFlags(rawValue: 256) }
     /// Runs between MULTI and EXEC instead of being queued.
     @inlinable package static var inMulti: CommandFlags { CommandFlags(rawValue: 512) }
@@ -27,11 +27,11 @@
     @inlinable package static var skipSlowlog: CommandFlags { CommandFlags(rawValue: 8192) }
     @inlinable package static var noAuth: CommandFlags { CommandFlags(rawValue: 1 << 14) }
     @inlinable package static var noAsyncLoading: CommandFlags { CommandFlags(rawValue: 1 << 15) }
-    /// Sends messages to connections, or changes their receivers.
+    /// Sends messages to connections, or changes which connections receive them.
     @inlinable package static var pubsub: CommandFlags { CommandFlags(rawValue: 1 << 16) }
     /// Runs on the connection's event loop, regardless of where the previous commands ran.
     @inlinable package static var onLoop: CommandFlags { CommandFlags(rawValue: 1 << 17) }
-    /// Deferred to its own thread: always short, and must not wait for long commands.
+    /// Deferred to a separate thread, because it is always short and must not wait for long commands.
     @inlinable package static var status: CommandFlags { CommandFlags(rawValue: 1 << 18) }
     /// Deferred, with a bounded duration.
     @inlinable package static var brief: CommandFlags { CommandFlags(rawValue: 1 << 19) }
@@ -39,7 +39,7 @@
     @inlinable package static var denyOOM: CommandFlags { CommandFlags(rawValue: 1 << 20) }
     /// In Redis' category `@dangerous`.
     @inlinable package static var dangerous: CommandFlags { CommandFlags(rawValue: 1 << 21) }
-    /// In Redis' category `@admin`, although it is not ``admin``.
+    /// In Redis' category `@admin`, although it does not have the flag ``admin``.
     @inlinable package static var administrative: CommandFlags { CommandFlags(rawValue: 1 << 22) }
     /// Allowed on a RESP2 connection that has subscriptions.
     @inlinable package static var inSubscriberMode: CommandFlags { CommandFlags(rawValue: 1 << 23) }

@@ -20,7 +20,7 @@ package enum AccessLevel: Int, Comparable, CaseIterable, Sendable {
 /// The right that a command needs.
 package struct RequiredRight: Equatable, Sendable {
     package enum Place: Sendable {
-        /// In any one database: the command is not about a particular one.
+        /// In at least one database, because the command does not concern a particular one.
         case anywhere
         /// In the selected database.
         case selected

@@ -1,6 +1,6 @@
 /// The secret words of calls: they are hidden in the slow log and from MONITOR, and are not stored in histories.
 extension CommandMetadata {
-    /// Settings that Redis hides too: passwords, and the related names.
+    /// Settings that Redis hides too: passwords, and names that belong to them.
     private static let secretSettings: [StaticString] = [
         "REQUIREPASS", "MASTERAUTH", "MASTERUSER", "TLS-KEY-FILE-PASS", "TLS-CLIENT-KEY-FILE-PASS",
     ]
@@ -9,7 +9,7 @@ extension CommandMetadata {
     /// secret.
     package func secretRange(_ count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Range<Int> {
         var (row, start) = (self, 0)
-        // Hide all of a call that is nested too deeply.
+        // If calls are nested too deeply, all words are secret.
         for _ in 0..<Self.callsMax {
             guard case .ofCall(let first) = row.secrets else {
                 let range = row.ownSecretRange(count - start) { word(start + $0) }
@@ -37,7 +37,7 @@ extension CommandMetadata {
             }
             return first.map { min($0 + 1, count)..<count } ?? 0..<0
         case .afterAUTH:
-            // Even if the version before it, or the name after SETNAME, was omitted.
+            // Find AUTH even if the call omits the version before it, or the name after SETNAME.
             var index = 1
             while index < count {
                 if Self.isWord(word(index), "AUTH") { return index + 1..<min(index + 3, count) }

@@ -5,7 +5,7 @@ extension CommandMetadata {
         return flags.names + (keys.countAt > 0 ? ["movablekeys"] : [])
     }
 
-    /// The positions that COMMAND shows: none for a command with subcommands.
+    /// The key positions that COMMAND shows: none for a command with subcommands.
     package var shownKeys: KeyPositions {
         if let channels { return channels }
         return subcommands.isEmpty && keys.countAt == 0 ? keys : .none

@@ -22,7 +22,7 @@ package final class CommandMetadata: Sendable {
     package let summary: String
     /// The reply.
     package let reply: String
-    /// How the first key, or all keys, and the others are used: flags of Redis' key specifications.
+    /// The flags of Redis' key specifications: how the first key (or all keys) and the other keys are used.
     package let access: [[String]]
     /// How the words of a call affect the use of its key.
     package let keyUse: KeyUse
@@ -51,8 +51,8 @@ package final class CommandMetadata: Sendable {
     package let isHelp: Bool
     /// The subcommands, selected by the second word of a call.
     package let subcommands: [CommandMetadata]
-    /// The name for comparison with requests: for a subcommand the part after the bar. ``ShortWord/other`` for the few
-    /// longer names.
+    /// The name for comparison with requests; for a subcommand, the part after the bar. ``ShortWord/other`` for the few
+    /// names that are too long.
     package let word: ShortWord
     /// A unique index, starting with 0.
     package let number: Int
@@ -175,7 +175,8 @@ extension CommandMetadata {
     /// Whether the command runs without a subcommand.
     package var runsByItself: Bool { subcommands.isEmpty || arity == -1 }
 
-    /// The most entries, and the most bytes of values, in both databases of SWAPDB, which writes them all at once.
+    /// The most entries and bytes of values that SWAPDB exchanges, in both databases together: it writes all of them at
+    /// once.
     package static let exchangedEntriesMax = 100_000
     package static let exchangedBytesMax = 64 << 20
 }

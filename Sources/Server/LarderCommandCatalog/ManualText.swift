@@ -6,7 +6,8 @@ package enum ManualText {
             .replacing("`", with: "\\(ga").replacing("^", with: "\\(ha").replacing("…", with: "...")
     }
 
-    /// Formats a line of text, with its line break. A line that starts with a dot or an apostrophe would be a request.
+    /// Formats a line of text, with its line break. Escapes a leading dot or apostrophe, which would start a request
+    /// (macro).
     package static func line(_ text: String) -> String {
         let text = escaped(text)
         return (text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" + text : text) + "\n"

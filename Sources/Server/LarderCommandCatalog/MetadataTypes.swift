@@ -23,7 +23,7 @@ package enum CommandGroup: String, Sendable {
 }
 
 extension CommandGroup {
-    /// The kind of value that its commands use.
+    /// The kind of value that the group's commands use.
     var valueName: String {
         switch self {
         case .sortedSet: "sorted set"
@@ -39,9 +39,9 @@ package struct AbsentReply: Sendable {
         case zero, null, nullArray, emptyArray, emptySet, emptyMap, emptyScan, ok
         /// An array with this reply for each word of the call, starting at `from`.
         case each(Form, from: Int)
-        /// The first; or the second, if a count follows the key.
+        /// The first form, or the second one if a count follows the key.
         case counted(Form, Form)
-        /// The first; the second if the option COUNT is given.
+        /// The first form, or the second one if the option COUNT is given.
         case withCOUNT(Form, Form)
 
         var text: String {
@@ -64,17 +64,17 @@ package struct AbsentReply: Sendable {
     package enum Check: Sendable {
         case nothing
         case integers(ClosedRange<Int>)
-        /// The two words after the key: numbers, optionally after a `(`.
+        /// The two words after the key must be numbers, each optionally after a `(`.
         case scores
-        /// The two words after the key: `-`, `+`, or a member after `(` or `[`.
+        /// The two words after the key must be `-`, `+`, or a member after `(` or `[`.
         case members
-        /// The two words after the key: integers, or scores or members with an option BYSCORE or BYLEX.
+        /// The two words after the key must be integers; with the option BYSCORE or BYLEX, scores or members.
         case ranks
         /// The word after the key, a cursor.
         case cursor
-        /// The word after the key, if there is one: an integer.
+        /// The word after the key, if there is one, must be an integer.
         case count
-        /// The word after the key, if there is one: a non-negative integer.
+        /// The word after the key, if there is one, must be a non-negative integer.
         case positiveCount
     }
 
@@ -115,7 +115,7 @@ package struct KeyPositions: Sendable {
 package enum KeyUse: Sendable {
     /// They do not affect it.
     case same
-    /// The key is only overwritten, unless there is the option GET.
+    /// The key is overwritten without being read, unless the option GET is given.
     case overwritesUnlessGET
     /// The key is only read if all operations are GET.
     case readsIfOnlyGET

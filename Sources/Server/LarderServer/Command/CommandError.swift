@@ -8,7 +8,7 @@ struct CommandError: Error, Equatable {
 
     init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// A text that contains bytes of the request: `before`, `shown`, `behind`, `rest`.
+    /// Joins `before`, `shown`, `behind` and `rest`. `shown` and `rest` may be bytes of the request.
     init(_ before: String, _ shown: [UInt8], _ behind: String, _ rest: [UInt8] = []) {
         bytes = Array(before.utf8) + shown + Array(behind.utf8) + rest
     }
@@ -22,7 +22,7 @@ struct CommandError: Error, Equatable {
         CommandError("ERR wrong number of arguments for '\(name)' command")
     }
 
-    /// The error of EXEC if it must not run.
+    /// The error of an EXEC that must not run.
     static func aborted(_ error: CommandError) -> CommandError {
         let text = error.bytes.starts(with: Array("ERR ".utf8)) ? Array(error.bytes.dropFirst(4)) : error.bytes
         return CommandError("EXECABORT Transaction discarded because of: ", text, "")

@@ -37,12 +37,12 @@ package struct CommandSet: Equatable, Sendable {
 
     func contains(_ row: CommandMetadata) -> Bool { numbers.contains(row.number) }
 
-    /// Whether one of them could run on a fast path, which does not check the commands' metadata.
+    /// Whether a command of the set could run on a fast path. Fast paths do not check the commands' metadata.
     private(set) var mayHaveFastPath = false
 }
 
 extension CommandError {
-    /// The error for a disabled command, with the code of Redis for missing rights.
+    /// The error for a disabled command, with Redis' error code for missing permissions.
     static func switchedOff(_ row: CommandMetadata) -> CommandError {
         CommandError("NOPERM \(switchedOffText(row))")
     }

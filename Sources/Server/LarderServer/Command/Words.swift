@@ -6,7 +6,7 @@ func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -
     for index in 0..<bytes.count {
         let byte = bytes[index]
         let upper = byte >= 0x61 && byte <= 0x7A ? byte - 0x20 : byte
-        // Inside the static string: `index` is below its count, which equals `bytes.count`.
+        // `index` is within the static string: it is less than `bytes.count`, which equals the string's count.
         if upper != word.utf8Start[index] { return false }
     }
     return true

@@ -1,7 +1,8 @@
 import LarderPlatform
 import LarderRESP
 
-/// Sends requests to a running daemon, for larderd's own `--purge`. Each uses its own connection.
+/// Sends requests to a running daemon, for larderd's own `--purge`. Each call of ``request(_:seconds:)`` uses its own
+/// connection.
 package struct AdminClient {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String

@@ -8,14 +8,14 @@ struct DescriptorBudget: Equatable {
     let clientsPossible: Int
     /// The number of descriptors reserved for everything else.
     let reserve: Int
-    /// The number of databases that the reserve is enough for, so that the next process can start with them. No more
-    /// can be created.
+    /// The most databases that may exist. The reserve is enough for them, so that the next process can start with them
+    /// too.
     let databasesPossible: Int
 
     /// Standard descriptors, the locks, the listening socket and the signals' pipe: 12. The journal's segments, its
     /// directory, and files being removed: 8. Files that are open briefly, such as POINTER and DAMAGED: 8.
     private static let processDescriptors = 28
-    /// For one event loop: epoll and its wake-up, and one to spare.
+    /// For one event loop: epoll, its wake-up descriptor, and one to spare.
     private static let loopDescriptors = 4
     /// For one open database: LOCK, LOG, MANIFEST, its log, and a table being written or read.
     private static let databaseDescriptors = 5
@@ -32,8 +32,8 @@ struct DescriptorBudget: Equatable {
         let least = Self.least(databases: databases, threads: threads)
         guard limit >= least + Self.clientsMin else { return nil }
         let full = base + Self.databaseDescriptors * max(databases, databasesMax) + openFilesMax
-        // If there are not enough for both, each gets half. But the larder gets its minimum, and enough for a few
-        // databases while a few clients are left.
+        // If there are not enough descriptors for both, the larder and the clients get half each. The larder gets more
+        // if it needs more for its minimum, or for a few databases while a few clients can still connect.
         let few = min(base + Self.databaseDescriptors * Self.databasesFew, limit - 2 * Self.clientsMin)
         reserve = min(full, max(least, limit / 2, few))
         clientsPossible = limit - reserve
@@ -41,7 +41,7 @@ struct DescriptorBudget: Equatable {
         databasesPossible = max(databases, min((reserve - base) / Self.databaseDescriptors, nextStart))
     }
 
-    /// The minimum: enough for all existing databases, or the first one, and one more.
+    /// The minimum reserve: enough for all existing databases (at least one), and one more.
     private static func least(databases: Int, threads: Int) -> Int {
         processDescriptors + loopDescriptors * threads + databaseDescriptors * (max(1, databases) + 1)
     }

@@ -6,7 +6,7 @@ import LarderPlatform
 final class ListeningSocket {
     let path: String
     private(set) var descriptor: Int32
-    /// Nil for a passed one, which belongs to the service manager.
+    /// Nil for a passed socket, which belongs to the service manager.
     private let file: SocketFile?
 
     init(_ configuration: ServerConfiguration) throws(SocketFile.Failure) {
@@ -19,7 +19,7 @@ final class ListeningSocket {
         (path, descriptor, self.file) = (file.path, file.descriptor, file)
     }
 
-    /// The line for the log at the start; nil for none.
+    /// The line to log at startup; nil for none.
     var note: String? {
         guard let file else { return "the socket \(path) was passed by the service manager, which keeps it" }
         return file.hasMadeDirectory

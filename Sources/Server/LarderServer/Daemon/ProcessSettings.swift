@@ -30,7 +30,7 @@ package enum ProcessSettings {
         signal(SIGHUP, SIG_IGN)
     }
 
-    /// Whether the parent wants the process to survive its terminal, like nohup.
+    /// Whether the parent ignored SIGHUP, as nohup does, so that the process outlives its terminal.
     static var ignoresHangUp: Bool {
         var action = sigaction()
         guard sigaction(SIGHUP, nil, &action) == 0 else { return false }
@@ -42,7 +42,7 @@ package enum ProcessSettings {
     /// - Returns: the new limit.
     static func raiseDescriptorLimit() -> Int {
         guard var limit = ResourceLimit.openFiles.read() else { return descriptorsMost }
-        // Some systems refuse their own value for unlimited.
+        // Some systems refuse RLIM_INFINITY, although they report it as the maximum.
         let most = min(limit.rlim_max, rlim_t(descriptorsMost))
         if limit.rlim_cur < most {
             var raised = limit

@@ -57,7 +57,7 @@ package enum Server {
         var options = configuration.engine
         options.onDamage = .salvage
         options.diskBytesMax = configuration.diskBytesMax
-        // Absolute, because other processes that look for it have other working directories.
+        // Absolute, because other processes connect to this path from other working directories.
         options.holderSocket = FileSystem.absolute(configuration.passedSocket?.path ?? configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
         let engine: Engine
@@ -104,8 +104,8 @@ package enum Server {
         return try service.during(status, work)
     }
 
-    /// In addition to event loops and cold reads: slow commands and counts, commits, syncs, checkpoints, maintenance,
-    /// merging, the replay at the start, LevelDB's, and some in reserve.
+    /// The number of threads in addition to event loops and cold reads: slow commands and counts, commits, syncs,
+    /// checkpoints, maintenance, merging, the replay at startup, LevelDB's threads, and some in reserve.
     private static let otherThreads = 14
 
     private static func serve(
@@ -129,7 +129,7 @@ package enum Server {
             configuration, loops[0], onStop: { stopper.stop($0) },
             onHangUp: reload.map { reload in { pools.status.submit { reload.run() } } })
         state.notifier.runInBackground { [weak workers] work in
-            // Without the pool, the server is stopping, and there is no one to notify.
+            // If the pool is nil, the server is stopping, and no one needs to be notified.
             workers?.submit(work)
         }
         let guardian = SocketGuard(surroundings.socket, listener, log)

@@ -11,7 +11,7 @@ final class ServiceReport {
     private var nextStatus = Int64.min
 
     private static let statusMilliseconds: Int64 = 10_000
-    /// A loop without activity for this long is stuck, even if the watchdog's interval is shorter.
+    /// A loop counts as stuck after this time without activity, even if the watchdog's interval is shorter.
     private static let stuckMilliseconds: Int64 = 1_000
 
     init(_ service: ServiceManager, _ server: ServerState, _ loops: [EventLoop]) {

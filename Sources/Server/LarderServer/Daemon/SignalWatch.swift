@@ -4,7 +4,7 @@ import LarderPlatform
 /// Watches SIGTERM, SIGINT and SIGHUP on a loop.
 ///
 /// SIGHUP reloads the configuration. Without a configuration file it stops the daemon too, unless the daemon's parent
-/// had it ignored, like nohup. Confined to that loop.
+/// ignored SIGHUP, as nohup does. Confined to that loop.
 final class SignalWatch {
     private let handles: [UnsafeMutablePointer<uv_signal_t>]
     private let onStop: (String) -> Void

@@ -21,7 +21,7 @@ extension Call {
         let now = now
         if !database.isReady(forWriting: true) { try prepare(database) }
         let isRemoval = if case .remove = command { true } else { false }
-        // The number of keys with an entry here, for DEL; nil if no writes are accepted now.
+        // The number of keys with an entry here, for DEL; nil if the outbox accepts no writes now.
         let removed = try update(keys, and: outbox.database, keys, loading: (isRemoval, isRemoval)) {
             (update, other) throws(LarderError) -> Int? in
             guard let first = outbox.index.note(names, bytes: sizes, now: now) else { return nil }
@@ -48,7 +48,7 @@ extension Call {
         return isRemoval ? .integer(Int64(removed)) : .simpleString("OK")
     }
 
-    /// The value and its deadline; nil instead of a write is a removal.
+    /// The value and its deadline. A nil `Write` is a removal.
     private typealias Write = (value: [UInt8], until: Int64?)
 
     /// Each key once, with its last write in the command.

@@ -16,7 +16,7 @@ final class ScriptHost {
     private let progress: ScriptProgress?
     /// The command that the script calls; reused.
     private let command: QueuedCommand
-    /// The start of the results in the reply buffer; they are removed again.
+    /// Where the script's results start in the reply buffer. Each result is removed after the script has read it.
     private let base: Int
     private let version: RESPVersion
     private let selected: Database
@@ -29,7 +29,7 @@ final class ScriptHost {
     private(set) var shown: [[UInt8]] = []
     private static let shownMax = 1000
     private var log: ScriptLog
-    /// Whether the last result is ignored when the script's commands are replayed.
+    /// Whether the last command must not be recorded: its result is not checked when the script is replayed.
     private var isUnrepeatable = false
     /// The recorded commands; nil with locks held.
     private(set) var record: ScriptRecord?
@@ -73,7 +73,7 @@ final class ScriptHost {
                 if let ending = host.call(count: count, version, { UnsafeRawBufferPointer(words[$0]) }) {
                     return ending.rawValue
                 }
-                // The script copies it before the next call.
+                // The script copies the bytes before its next call.
                 let encoded = host.answer
                 answer.pointee.kind = LARDER_ANSWER_ENCODED
                 answer.pointee.bytes = encoded.baseAddress?.assumingMemoryBound(to: UInt8.self)
@@ -200,8 +200,8 @@ final class ScriptHost {
             })
     }
 
-    /// Runs the deferred part of a command that lists or counts keys. This needs a script without locks; the result is
-    /// not checked again when the script's changes are applied.
+    /// Runs the deferred part of a command that lists or counts keys. This is possible only in a script that holds no
+    /// locks. The result is not checked again when the script's changes are applied.
     private func perform(_ work: DeferredWork, _ row: CommandMetadata) throws(CommandError) {
         guard Self.lists.contains(row), progress != nil else { throw Self.worksOnMore }
         guard record != nil else {
@@ -238,7 +238,7 @@ final class ScriptHost {
         record?.byteCount += copy.byteCount
         guard let bytes = record?.byteCount, bytes <= server.limits.transactionBytesMax else { return .tooMuch }
         record?.commands.append(copy)
-        // The number of receivers of a message may differ.
+        // Do not record results of commands without keys: the number of a message's receivers may differ in the replay.
         record?.answers.append(isOfEntries ? ScriptRecord.Answer(answer) : nil)
         record?.versions.append(version)
         return nil
@@ -274,7 +274,8 @@ final class ScriptHost {
         return nil
     }
 
-    /// Abandons the attempt if it holds locks, so that the script can continue where it delays no one.
+    /// Abandons the attempt if it holds locks, so that the script can restart without locks, where it delays no other
+    /// client.
     private func leave() -> ScriptEnding? {
         if record != nil { return nil }
         if case .replaying? = progress?.stage { return nil }

@@ -18,7 +18,7 @@ extension Session {
         guard !keys.isEmpty || isScript, !spec.flags.contains(.admin), spec != .watch else {
             return try command.run(&call)
         }
-        // The origin may have values of every type.
+        // The origin may have values of all types, so send commands for types that Larder does not store too.
         let isSent = spec.flags.contains(.write) || isScript || spec.absent != nil
         // A forwarded command gets its reply even if the origin was removed in the meantime.
         if isSent || origin.isForwarded, origin.call != nil {
@@ -59,7 +59,7 @@ extension Session {
         }
     }
 
-    /// Refuses to store anything among the writes that wait for an origin.
+    /// Throws if the command would store an entry in an outbox: only DEL and UNLINK may write there.
     func checkMayChangeOutbox(_ spec: CommandMetadata) throws(CommandError) {
         if spec.flags.contains(.write), spec.keys.first > 0, spec != .del, spec != .unlink { throw .inOutbox }
     }
@@ -72,7 +72,7 @@ extension Session {
         .objectRefcount,
     ]
 
-    /// Requests the keys of a command that are not current.
+    /// Requests from the origin those keys of a command whose entries are not current.
     /// - Returns: the end of the wait; nil if the command can run.
     private func askOrigin(_ tier: OriginTier, _ keys: [Int], _ call: Call) throws(CommandError) -> Int64? {
         if let asked = origin.call {
@@ -101,7 +101,8 @@ extension Session {
         return waitEnd
     }
 
-    /// The origin itself reports a failure at the limit; this is the time for that to arrive.
+    /// The extra time before a command fails by itself. The origin reports a timeout at the limit, and its error needs
+    /// this time to arrive.
     private static let slackMilliseconds: Int64 = 20
 
     /// Limits the total wait of a command, regardless of the number of requests.
@@ -113,7 +114,7 @@ extension Session {
         throw CommandError(.timedOut(milliseconds: limit))
     }
 
-    /// When a command that waits for the origin is checked again without a reply.
+    /// When a command that waits for the origin is checked again, even if no reply has arrived.
     private var waitEnd: Int64 {
         let waited = origin.call?.waitedMilliseconds ?? 0
         let patience = server.limits.originPatience
@@ -238,7 +239,7 @@ extension Session {
 
     private static func canRunAtOrigin(_ command: QueuedCommand) -> Bool {
         let row = command.row
-        // Databases of the origin differ from those of the larder.
+        // Database numbers mean other databases at the origin than in the larder.
         if row == .move || row == .copy && command.count > 4 { return false }
         return row.group != .larder && !row.flags.contains(.admin) && !keys(command).isEmpty
     }

@@ -60,7 +60,7 @@ extension Session {
         return index
     }
 
-    /// Replies to keys with a mark, up to one whose entry was evicted.
+    /// Replies to keys with a mark, up to the first one whose entry was evicted.
     private func replyWithKept(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ now: Int64, _ outputBytesMax: Int
     ) -> Int {
@@ -82,7 +82,7 @@ extension Session {
         return isLost ? done - 1 : done
     }
 
-    /// Prefetches the keys of the following requests, so that these do not wait one at a time.
+    /// Prefetches the keys of the following requests, so that they do not wait for the origin one after the other.
     private func askAhead(
         _ keys: Swift.Slice<UnsafeBufferPointer<UnsafeRawBufferPointer>>, _ tier: OriginTier, _ now: Int64
     ) {

@@ -110,7 +110,7 @@ extension Session {
         return clock.now()
     }
 
-    /// Runs the parsed command, or returns what must happen first.
+    /// Runs the parsed command, or returns the reason why it cannot run yet.
     private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
         var start = replyQueue.position
         var call = Call(self, server, now: now, mayBlock: mayBlock)
@@ -150,14 +150,15 @@ extension Session {
                 hasCommand = true
                 return .waiting(until: until)
             }
-            // As in Redis, shown after the command has run; EXEC after its commands. Scripts are counted when they end.
+            // As in Redis, MONITOR shows a command after it has run, and EXEC after its commands. Scripts are counted
+            // when they end.
             if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }
             if transactions.execution?.script == nil {
                 note(spec, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
             }
         } catch {
             if call.isCold {
-                // It had no effect: it starts again on a thread that may block.
+                // The command had no effect yet: it starts again on a thread that may block.
                 hasCommand = true
                 return .cold
             }
@@ -276,7 +277,7 @@ extension Session {
         if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax || commandBytes > Limits.loopBytesMax {
             return .cold
         }
-        // The execution of a script makes its own preparations.
+        // Scripts prepare their databases themselves when they run.
         if spec.flags.contains(.runsScript) || spec == .scriptLoad { return nil }
         // A command that stores an entry creates the files of a database that has none; a command that only changes
         // entries does not.

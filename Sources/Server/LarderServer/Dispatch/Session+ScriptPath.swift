@@ -25,7 +25,7 @@ extension Session {
     /// The script that a word names, if it is known.
     private func script(_ word: UnsafeRawBufferPointer, _ source: ScriptSource) -> Script? {
         switch source {
-        // Only for a text that is short enough for an event loop.
+        // Do not hash longer texts here: that would delay the event loop.
         case .text:
             word.count <= Self.scriptTextMax ? server.scripts.find(ScriptDigest(of: word)) : nil
         case .digest: ScriptDigest(hexadecimal: word).flatMap { server.scripts.find($0) }

@@ -24,7 +24,8 @@ extension Session {
     func runExecution(_ execution: Execution, now: Int64, mayBlock: Bool) -> Pause? {
         while execution.next < execution.commands.count || !execution.isBegun {
             var rest = execution.commands[execution.next...]
-            // Long work holds locks, but at least does not delay the loop's other connections.
+            // Run long work on another thread: it still holds locks there, but does not delay the loop's other
+            // connections.
             if !mayBlock, rest.count > server.limits.coldSliceCommands || needsScriptThread { return .cold }
             if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
                 execution.isSplit = true
@@ -33,7 +34,8 @@ extension Session {
             }
             let plan = TransactionPlan(
                 rest, in: database, watches: execution.watches, more: execution.more,
-                // A command that is refused when it runs does not overwrite anything.
+                // Load all entries if commands may be refused when they run: a refused command does not overwrite its
+                // entry.
                 loadsAll: server.notifier.needsFormer || rights?.areLimited ?? false, engine: server.engine)
             if pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
                 return .congested
@@ -70,7 +72,8 @@ extension Session {
                     sendPublished()
                     if let work = attempt.work {
                         isWaiting = true
-                        // The command may be FUNCTION LOAD; the following commands are another unit.
+                        // The following commands are another unit, and must look up the libraries again: the previous
+                        // command may be FUNCTION LOAD.
                         execution.functions = nil
                         let last = execution.commands[execution.next - 1]
                         accounting.pending = PendingNote(row: last.row, command: last, start: nil)
@@ -147,7 +150,8 @@ extension Session {
         if case .replaying = script.stage {
             script.stage = .speculating
             script.conflicts += 1
-            // Other clients keep changing its entries: let them wait now, as for a long transaction.
+            // Other clients keep changing the script's entries: run it with locks held now, so that they wait as for a
+            // long transaction.
             if script.conflicts >= ScriptProgress.conflictsMax, script.lastRun <= ScriptProgress.heldRunMax {
                 script.stage = .inPlace
                 script.heldSlice = 2 * script.lastRun + ScriptSlice.blocking
@@ -161,7 +165,7 @@ extension Session {
             return .here
         }
         guard attempt.needsScriptThread || script.repeats > ScriptProgress.repeatsInPlace else { return .here }
-        // Give it a slice on a thread for cold reads first: for most scripts, reading the disk took the time.
+        // Give the script a slice on a thread for cold reads first: most slow scripts only wait for the disk.
         if attempt.needsScriptThread, !mayBlock { return .elsewhere }
         if !script.isLong {
             script.isLong = true
@@ -206,7 +210,7 @@ extension Session {
             note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
             return error
         }
-        // Their locks are needed when the changes are applied.
+        // The locks of these keys are needed when the changes are applied.
         execution.more += run.loadedKeys
         return nil
     }
@@ -228,7 +232,7 @@ extension Session {
         var missing: [TransactionMissing] = []
         var needsLongThread = false
         var needsScriptThread = false
-        /// The positions of the commands' replies, counted from the connection's start.
+        /// The positions of the commands' replies in the connection's whole output.
         var regions: [Range<Int>] = []
         /// The index after the last command that ran.
         var next = 0

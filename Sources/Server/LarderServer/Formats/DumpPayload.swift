@@ -136,7 +136,7 @@ package enum DumpPayload {
         return texts
     }
 
-    /// A payload without its footer, which is verified.
+    /// Verifies the footer of a payload, and returns the payload without it.
     private static func content(of payload: UnsafeRawBufferPointer) throws(Defect) -> UnsafeRawBufferPointer {
         guard payload.count >= footerBytes else { throw .footer }
         let end = payload.count - footerBytes

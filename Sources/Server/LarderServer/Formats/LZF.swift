@@ -25,7 +25,7 @@ enum LZF {
     private struct Compressor {
         let input: UnsafeRawBufferPointer
         let bytesMax: Int
-        /// Where the three bytes of a hash were last seen; -1 if never.
+        /// For each hash, where three bytes with this hash were last seen; -1 if never.
         let places: UnsafeMutableBufferPointer<Int>
         var output: [UInt8] = []
         /// The number of literals in the open run.
@@ -118,8 +118,8 @@ enum LZF {
             return end
         }
 
-        /// The number of equal bytes from both positions, computed like Redis: it compares 16 bytes before it checks
-        /// the limit, which affects the result.
+        /// The length of the match at both positions. As in Redis, 16 bytes are compared before the limit is checked,
+        /// because that affects the result.
         private func length(_ place: Int, _ index: Int) -> Int {
             let most = min(input.count - index - 2, referenceMax)
             var length = 2

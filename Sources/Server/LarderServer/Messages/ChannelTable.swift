@@ -20,7 +20,8 @@ final class ChannelTable: @unchecked Sendable {
     init() { parts = (0..<Self.partCount).map { _ in Part() } }
 
     private func part(_ channel: [UInt8]) -> Part {
-        // The dictionary in each part uses another hash seed.
+        // Choosing the part by hash does not cluster keys in its dictionary, because each dictionary has its own hash
+        // seed.
         parts[(channel.hashValue >> 7) & (Self.partCount - 1)]
     }
 
@@ -65,7 +66,7 @@ struct Subscriber: Sendable {
     let queue: PushQueue
 }
 
-/// All connections that get the same messages, loop by loop. A value: a copy costs a reference.
+/// All connections that get the same messages, grouped by loop. A value type; copying it only copies a reference.
 struct Audience: Sendable {
     private struct Group: Sendable {
         let queue: PushQueue

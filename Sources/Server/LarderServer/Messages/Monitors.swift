@@ -37,7 +37,7 @@ final class Monitors: @unchecked Sendable {
         count.store(groups.reduce(0) { $0 + $1.group.members.count }, ordering: .relaxed)
     }
 
-    /// Shows a line to all; each event loop gets it once.
+    /// Sends a line to all monitoring connections; each event loop gets it once.
     /// - Parameter excepted: a connection with replies switched off, which gets no lines.
     func show(_ line: [UInt8], except excepted: Int64?) {
         let message = PushMessage.line(line)

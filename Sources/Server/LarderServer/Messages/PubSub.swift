@@ -20,7 +20,7 @@ final class PubSub: @unchecked Sendable {
 
     private struct Pattern {
         let glob: GlobPattern
-        /// Patterns match in the order in which they were first subscribed to.
+        /// The pattern's place in the order of first subscriptions, in which patterns are matched.
         let number: Int
         var audience = Audience()
     }
@@ -36,7 +36,8 @@ final class PubSub: @unchecked Sendable {
     private var patternsSeen = 0
     private let patternCountNow = Atomic<Int>(0)
     private let changeLock = Lock()
-    /// The number of subscriptions to changes, and the function to call when they change. Guarded by `changeLock`.
+    /// The number of subscriptions to changes, and the function to call when such a subscription is added or removed.
+    /// Guarded by `changeLock`.
     private var changeTopics = 0
     private var changeTopicsChanged: @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void = { _, _, _ in
     }

@@ -8,7 +8,7 @@ final class PushMessage: Sendable {
     private enum Form: Sendable {
         /// The RESP3 encoding; RESP2 differs in the first byte only.
         case message([UInt8])
-        /// In RESP2, a message on its own channel, sent only while the connection is in subscriber mode.
+        /// In RESP2, a message on a channel of its own, sent only while the connection is in subscriber mode.
         case invalidation(two: [UInt8]?, three: [UInt8])
         /// RESP3 only.
         case three([UInt8])
@@ -97,7 +97,7 @@ final class PushMessage: Sendable {
         return PushMessage(.invalidation(two: two, three: three), isOfEverything: keys == nil)
     }
 
-    /// Reports that the connection that receives the reports is closed.
+    /// Reports that the connection to which invalidations are redirected was closed.
     static func redirectBroken(_ id: Int64) -> PushMessage {
         PushMessage(
             .three(
@@ -112,7 +112,8 @@ final class PushMessage: Sendable {
     /// - Parameter isSubscriber: whether the connection has subscriptions.
     func write(to replies: inout ReplyBuffer, isSubscriber: Bool) {
         switch form {
-        // In RESP2 messages look like replies: a late message must not be mistaken for one.
+        // In RESP2, messages look like replies: after the last UNSUBSCRIBE, the client would take a message for a
+        // reply.
         case .message(let bytes): if replies.version == .three || isSubscriber { replies.push(encoded: bytes) }
         case .line(let bytes): replies.raw(bytes)
         case .three(let bytes): if replies.version == .three { replies.raw(bytes) }

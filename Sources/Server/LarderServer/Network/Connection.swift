@@ -15,17 +15,17 @@ final class Connection: MonitorReader {
         case running
         /// The next one waits for another thread.
         case working
-        /// They run on another thread, which owns the session: the loop must not touch it.
+        /// The commands run on another thread, which owns the session: the loop must not touch it.
         case away
-        /// The next one waits because there are too many uncommitted writes.
+        /// The next command waits because there are too many uncommitted writes.
         case congested
-        /// The next one waits until other connections have had their turn.
+        /// The next command waits until the loop has served other connections.
         case yielded
-        /// The next one waits until CLIENT PAUSE is over.
+        /// The next command waits until CLIENT PAUSE is over.
         case paused
-        /// The next one waits for another connection's value.
+        /// The next command waits for another connection's value.
         case waiting
-        /// The next one waits until the client has read its replies.
+        /// The next command waits until the client has read its replies.
         case full
         /// No more commands will run.
         case closing
@@ -57,11 +57,11 @@ final class Connection: MonitorReader {
     /// Messages that arrived while the session was on another thread.
     private var waitingPushes: [PushMessage] = []
     private var waitingPushBytes = 0
-    /// For a monitoring connection, the position in the loop's feed up to which it has taken the lines.
+    /// The position in the loop's feed up to which a monitoring connection has taken lines; nil for other connections.
     var feedPosition: Int?
-    /// Whether it must be closed because of unread messages.
+    /// Whether the connection must be closed, because its client has too many unread messages.
     private var isOverdue = false
-    /// When the unread messages exceeded the soft limit; nil if they do not.
+    /// When the unread messages exceeded the soft limit; nil if they do not exceed it.
     private var overSoftLimitSince: Int64?
     /// Ticks since the last read.
     private var quietTicks = 0
@@ -70,7 +70,7 @@ final class Connection: MonitorReader {
     private static let ticksUntilReclaim = 20
     /// Replies are sent when they reach this size, or earlier.
     private static let flushBytes = 65_536
-    /// The number of flushes while a client reads as fast as it is served, before other connections have their turn.
+    /// The most flushes in one turn for a client that reads as fast as it is served; then other connections are served.
     private static let flushesPerTurn = 16
     /// The most bytes of one uv_write, so that not all replies to a slow reader are copied.
     private static let writeBytes = 262_144
@@ -145,8 +145,8 @@ final class Connection: MonitorReader {
 
     // MARK: Reading
 
-    /// Reads while the session can take more. A client with pending replies may continue to send for a while: many send
-    /// all their requests before they read the first reply.
+    /// Starts or stops reading, depending on whether the session can take more. Even with pending replies, some more
+    /// input is read: many clients send all their requests before they read the first reply.
     private func adjustReading() {
         let isWanted =
             switch progress {
@@ -186,17 +186,17 @@ final class Connection: MonitorReader {
             hasEnded = true
             if count != Int(UV_EOF.rawValue) { return close(nil) }
         } else {
-            // libuv has just written `count` bytes of the loop's buffer. They stay there until this call returns.
+            // libuv has just read `count` bytes into the loop's buffer. They stay there until this call returns.
             session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
             eventLoop.commandCounter.bytesIn.add(count)
         }
-        // Deliver messages that were sent to this connection before these requests ahead of the replies.
+        // Messages that were sent to this connection before the requests arrived must precede the replies.
         eventLoop.pushes.deliverAll()
         advance()
         yieldAfterReads()
     }
 
-    /// Stops reading after some reads, so that other connections have their turn: libuv would read as long as a client
+    /// Stops reading after some reads, so that other connections are served: libuv would read as long as a client
     /// sends.
     private func yieldAfterReads() {
         if readTurn != eventLoop.turn {
@@ -223,7 +223,7 @@ final class Connection: MonitorReader {
         takeLines(upTo: eventLoop.server.limits.outputBytesPause)
         progress = .running
         let next = runCommands(pause)
-        // Do not leave the remaining bytes in the loop's buffer.
+        // Copy the remaining bytes out of the loop's buffer, which other connections use too.
         session.parser.endBorrowing()
         guard !isClosed else { return eventLoop.noteWrites() }
         progress = next == .away ? .running : next
@@ -257,13 +257,13 @@ final class Connection: MonitorReader {
                 eventLoop.notePaused(self)
                 return .paused
             case .waiting(let until):
-                // It may have been woken while another thread owned the session.
+                // If the command was woken while another thread owned the session, run it again now.
                 guard !isFinishing, session.waitsForOthers else { break }
                 eventLoop.noteWaiting(self, until: until)
                 return .waiting
             case .closing: return .closing
             case .sliceEnded:
-                // The other thread's slice is used up; the session continues here.
+                // If the slice of another thread has ended, the session continues here.
                 if !isOfOtherThread { return yield() }
             case .outputFull:
                 flush()
@@ -278,7 +278,7 @@ final class Connection: MonitorReader {
         }
     }
 
-    /// Lets the loop's other connections have their turn before this one's next command.
+    /// Lets the loop serve its other connections before this one's next command.
     private func yield() -> Progress {
         eventLoop.noteYielded(self)
         return .yielded
@@ -307,7 +307,7 @@ final class Connection: MonitorReader {
     /// Continues after the session came back from a thread that may block.
     func sessionReturned(_ pause: Session.Pause) {
         progress = .running
-        // Commits may have been decided in the meantime.
+        // Commits may have succeeded or failed in the meantime.
         session.replyQueue.settle()
         let pushes = waitingPushes
         waitingPushes = []
@@ -354,7 +354,7 @@ final class Connection: MonitorReader {
         advance()
     }
 
-    /// Checks which commits are decided, and sends the replies that waited for them.
+    /// Checks which commits have succeeded or failed, and sends the replies that waited for them.
     func settle() {
         guard !isClosed, !isAway else { return }
         session.replyQueue.settle()
@@ -401,7 +401,7 @@ final class Connection: MonitorReader {
     private func takeLines(upTo bytesMax: Int) {
         guard let position = feedPosition, !isAway, session.transactions.execution == nil else { return }
         let feed = eventLoop.monitorFeed
-        // With replies switched off, lines are off too.
+        // A client that has switched off replies gets no lines either.
         guard session.modes.replyMode == .on else {
             feedPosition = feed.end
             return
@@ -441,7 +441,7 @@ final class Connection: MonitorReader {
         closeIfDone()
     }
 
-    /// Sends directly, which costs less than libuv's queue, which is empty here.
+    /// Sends directly: libuv's write queue is empty here, and would cost more.
     /// - Returns: the number of bytes sent, 0 if the socket is full, negative if it is broken.
     private func trySend(_ most: Int) -> Int {
         let sent = session.replies.withBytes { bytes -> Int in
@@ -526,7 +526,7 @@ final class Connection: MonitorReader {
     ///   - monotonic: the engine's time for timers.
     func tick(_ time: Int64, monotonic: Int64) {
         guard !isAway else { return }
-        // A disconnected client must not delay others until its work has its turn.
+        // Close the connection of a disconnected client now: its queued work would only delay other clients.
         if progress == .working && session.mayDropWork || progress == .waiting, session.record.isGone {
             return close(nil)
         }
@@ -534,7 +534,7 @@ final class Connection: MonitorReader {
         quietTicks += 1
         if quietTicks == Self.ticksUntilReclaim, progress == .idle { session.reclaim() }
         let limits = eventLoop.server.limits
-        // Replies that wait for a commit are not the client's fault.
+        // A client is stalled only if it does not read. Replies that wait for a commit do not count.
         let isStalled = isWriting || session.replyQueue.sendableCount > 0
         let idle = Int64(eventLoop.server.settings.idleSeconds.read()) * 1000
         if idle > 0, progress == .idle, session.isIdle(for: idle) {

@@ -4,7 +4,7 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// One libuv loop with its connections, on one thread.
+/// One libuv loop with its connections, on one thread. A turn is one iteration of the loop.
 ///
 /// `@unchecked Sendable`: the mailbox is guarded by `mailLock`; everything else is confined to the loop's thread.
 final class EventLoop: CommitObserver, @unchecked Sendable {
@@ -47,7 +47,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var connections: [Int64: Connection] = [:]
     /// Connections whose commands wait because there are too many uncommitted writes.
     private var congested: [Connection] = []
-    /// Connections with replies that wait for a commit. A connection without any is removed at the next pass.
+    /// Connections with replies that wait for a commit. Connections without such replies are removed at the next pass.
     private var holding: [Connection] = []
     /// Connections that may have replies to send at the end of the turn, and an empty list for the next turn.
     private var unsent: [Connection] = []
@@ -55,18 +55,18 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var spareHolding: [Connection] = []
     /// Connections whose commands wait for the end of CLIENT PAUSE.
     private var paused: [Connection] = []
-    /// Connections whose commands wait for another connection's value, with the ends of their waits, and the earliest
-    /// of these.
+    /// Connections whose commands wait for another connection's value, each with the end of its wait; and the earliest
+    /// of these times.
     private var waiting: [ObjectIdentifier: (connection: Connection, until: Int64)] = [:]
     private var waitingUntil = Int64.max
     private let waitTimer: UnsafeMutablePointer<uv_timer_t>
-    /// Connections whose commands continue in the next turn, so that others have their turn.
+    /// Connections whose commands continue in the next turn, after other connections were served.
     private var yielded: [Connection] = []
     /// The number of turns so far.
     private(set) var turn = 0
     private var overdue: [(Connection, reason: String)] = []
     private var hasNewWrites = false
-    /// Whether this loop must be woken when commits are decided.
+    /// Whether this loop must be woken when commits succeed or fail.
     private let awaitsDecisions = Atomic<Bool>(false)
     private var isStopping = false
     private var stopDeadline: Int64 = 0
@@ -94,8 +94,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         startPushes()
     }
 
-    /// Sets up the message queue, which is emptied at the end of a turn, and before commands run that arrived after its
-    /// messages.
+    /// Sets up the message queue. It is emptied at the end of a turn, and before commands run that arrived later than
+    /// its messages.
     private func startPushes() {
         pushes.deliver = { [unowned self] delivery in
             if let group = delivery.monitors, let line = delivery.message.line {
@@ -159,7 +159,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             if isOver { return true }
             if case .decided = message, case .decided = mail.last { return false }
             mail.append(message)
-            // Inside the lock, because the handle is closed inside the lock too.
+            // Send with the lock held, because the handle is closed with the lock held too.
             uv_async_send(wakeUp)
             return false
         }
@@ -175,7 +175,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     /// Wakes the loop if it waits for commits.
     func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
-        // Pairs with the fence in `commitWrites`: either this sees that the loop waits, or the loop sees the decision.
+        // Pairs with the fence in `commitWrites`: either this thread sees that the loop waits, or the loop sees the
+        // commit's result.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if awaitsDecisions.load(ordering: .relaxed) { send(.decided) }
     }
@@ -208,7 +209,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         }
     }
 
-    /// Checks which of the held replies are decided, and sends those.
+    /// Sends the held replies whose commits have succeeded or failed.
     private func settle() {
         swap(&holding, &spareHolding)
         for index in spareHolding.indices {
@@ -253,7 +254,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             spareList.removeAll(keepingCapacity: true)
         }
         // Commands that ran while replies were released, or that had waited because of congestion, may have written:
-        // their writes get their own turn.
+        // commit their writes in another turn.
         if hasNewWrites || !yielded.isEmpty || !congested.isEmpty && !server.isCongested { send(.decided) }
     }
 
@@ -265,7 +266,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         monitorFeed.trim()
     }
 
-    /// Closes connections with too many unread messages: here, because no connection is in use.
+    /// Closes connections with too many unread messages. This is safe here, because no connection is in use.
     private func closeOverdue() {
         guard !overdue.isEmpty else { return }
         let closing = overdue
@@ -283,19 +284,19 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         unsent.append(connection)
     }
 
-    /// Commits all writes of this turn as one group, and releases the replies that waited for it if it is decided at
-    /// once.
+    /// Commits all writes of this turn as one group. If the commit succeeds or fails at once, releases the replies that
+    /// waited for it.
     private func commitWrites() {
         guard hasNewWrites else { return }
         hasNewWrites = false
-        // No wake-up is needed for decisions made on this thread.
+        // No wake-up is needed for commits that this thread completes.
         awaitsDecisions.store(false, ordering: .relaxed)
         let pipeline = server.engine.pipeline
         if pipeline.pendingByteCount > Limits.loopCommitBytesMax { pipeline.wake() } else { pipeline.commitNow() }
         settle()
         guard !holding.isEmpty else { return }
         awaitsDecisions.store(true, ordering: .relaxed)
-        // Pairs with the fence in `commitsDecided`: a decision before the store is found now.
+        // Pairs with the fence in `commitsDecided`: a result from before the store is found by the next line.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         settle()
     }
@@ -316,7 +317,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             }
             endIfIdle()
         }
-        // The loop polls for input before it reaches the end of its turn: end the turn here.
+        // End the turn here: otherwise it would end only after the loop has polled for input.
         endTurn()
     }
 
@@ -406,7 +407,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             connection.wake()
         }
         if let next = waiting.values.lazy.map(\.until).min() { startWaitTimer(next) }
-        // Replies are sent, and writes committed, at the end of a turn, which comes after polling.
+        // End the turn here to send replies and commit writes: otherwise it would end only after the loop has polled
+        // for input.
         endTurn()
     }
 

@@ -20,7 +20,8 @@ final class Listener {
     private var lines = LineRate(milliseconds: 1000)
 
     private static let pauseMilliseconds: Int64 = 200
-    /// The most connections accepted per turn of the loop, so that a flood of them does not block the others.
+    /// The most connections accepted per turn of the loop, so that a flood of new connections does not block existing
+    /// ones.
     private static let acceptsPerTurn = 64
 
     init(_ descriptor: Int32, loops: [EventLoop], server: ServerState, log: Log) {
@@ -77,7 +78,7 @@ final class Listener {
                 refuse(client)
                 continue
             }
-            // Counted here, because many may be accepted before a loop opens the first one.
+            // Count the client here, because many may be accepted before a loop opens the first one.
             server.clients.add(1)
             loops[next].send(.accept(descriptor: client))
             next = (next + 1) % loops.count

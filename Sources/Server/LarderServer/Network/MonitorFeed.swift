@@ -1,6 +1,6 @@
 /// A connection that receives the lines of a ``MonitorFeed``.
 protocol MonitorReader: AnyObject {
-    /// The position in the feed up to which it has taken the lines; nil if it gets none.
+    /// The position in the feed up to which the connection has taken lines; nil if it gets no lines.
     var feedPosition: Int? { get set }
     /// Called when there are new lines.
     func noteLines()
@@ -33,7 +33,7 @@ final class MonitorFeed {
     var byteCount: Int { chunks.first.map { end - $0.start } ?? 0 }
 
     /// Adds a line for a group of connections.
-    /// - Parameter connection: finds one of them; nil if it was closed.
+    /// - Parameter connection: finds a connection of the group by its ID; nil if it was closed.
     func append(_ line: [UInt8], _ group: MonitorGroup, _ connection: (Int64) -> (any MonitorReader)?) {
         if group !== self.group { change(to: group, connection) }
         guard !readers.isEmpty else { return }

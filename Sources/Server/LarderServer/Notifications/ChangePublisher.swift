@@ -1,7 +1,7 @@
 import LarderEngine
 
 /// Publishes changes of entries to the channels of ``ChangeChannel`` while there are subscribers. Unlike keyspace
-/// notifications, it needs no setting, and reports kinds of changes instead of command names.
+/// notifications, they need no setting, and contain kinds of changes instead of command names.
 ///
 /// Thread-safe: constant.
 final class ChangePublisher: EntryObserver {

@@ -43,7 +43,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// The number of running scans for deadlines, and the changes since their start, which they may have missed.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
-    /// The number of callers that are purging each database; they report that themselves.
+    /// The number of callers that are purging each database. These callers report the purge themselves.
     private var flushing: [ObjectIdentifier: Int] = [:]
     private var tooMany: (@Sendable (Int) -> Void)?
     private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
@@ -59,7 +59,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         tracking.onClientsChanged { [weak self] in self?.wishesChanged() }
     }
 
-    /// Sets how long work is run. Until then, the caller runs it at once.
+    /// Sets the function that runs long work in the background. Before that, the caller runs such work itself.
     func runInBackground(_ background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
         lock.withLock { self.background = background }
     }
@@ -117,7 +117,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
                     note(EntryName(database: database, key: Array(try cursor.key().bytes)), deadline)
                 }
             } catch {
-                // The database was purged or damaged in the meantime: the old entries are gone, and new ones are
+                // The database was purged or damaged in the meantime: the old entries no longer exist, and new ones are
                 // reported by their writes.
             }
         }
@@ -151,7 +151,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         lock.withLock {
             var isAnnounced = false
             for (index, change) in changes.enumerated() {
-                // Like Redis, store the new entry before reporting the removal of the old key.
+                // As in Redis, a move reports the new entry before the removal of the old key.
                 let arrival = index + 1 < changes.count ? changes[index + 1] : nil
                 let announces = arrival.map { isMove(from: change, to: $0) } ?? false
                 if announces, let arrival, events.isActive { publish(.new, "new", arrival) }
@@ -188,10 +188,11 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             for event in tag.removed { publish(event.kind, event.name, change) }
         case .evicted: publish(.evicted, "evicted", change)
         case .swept(let header, let deadline):
-            // The expiry of an entry with its own deadline was already reported at the deadline, unless that is now.
+            // The expiry of an entry with its own deadline was already reported at the deadline, unless the deadline is
+            // still watched.
             guard header.rule == .governed ? deadline > startedAt : old != nil else { return }
             if engine.isExpiryHeld {
-                // During CLIENT PAUSE, checkpoints continue but events wait.
+                // During CLIENT PAUSE, checkpoints continue but events wait: watch the deadline again.
                 deadlines.set(EntryName(database: change.database, key: change.key), deadline)
             } else {
                 publish(.expired, "expired", change)

@@ -4,7 +4,7 @@ import Synchronization
 
 /// A connection that is notified when keys that it has read change.
 ///
-/// It stays the same when the connection changes its settings: keys read before are still tracked.
+/// A connection keeps this object when it changes its tracking settings, so that keys read before are still tracked.
 ///
 /// `@unchecked Sendable`: ``settings`` and ``databases`` are guarded by `lock`, `isTracking` is atomic, and the rest is
 /// constant.
@@ -26,7 +26,7 @@ final class TrackingClient: @unchecked Sendable {
     private let isTracking = Atomic<Bool>(true)
     private let lock = Lock()
     private var settings: TrackingSettings
-    /// The databases that the client has selected; it cannot have read keys of others.
+    /// The databases that the client has selected; it cannot have read keys of other databases.
     private var databases: Set<String>
 
     /// - Parameter database: the currently selected one.
@@ -51,7 +51,7 @@ final class TrackingClient: @unchecked Sendable {
     /// Called when the client selects a database.
     func visit(_ database: String) { lock.withLock { _ = databases.insert(database) } }
 
-    /// Takes over the settings of another client of the same connection, which is not shared.
+    /// Takes over the settings of another client object of the same connection. No other thread may use that object.
     func take(_ other: TrackingClient) {
         let (settings, databases) = (other.settings, other.databases)
         lock.withLock {
@@ -60,8 +60,8 @@ final class TrackingClient: @unchecked Sendable {
         }
     }
 
-    /// Whether the client is notified of changes of a whole database; with ``Mode/broadcast(_:)``, also of changes of
-    /// its keys.
+    /// Whether the client is notified when a whole database may have changed; with ``Mode/broadcast(_:)``, also when
+    /// keys of the database change.
     func isConcerned(by database: String) -> Bool {
         let settings = now
         if case .broadcast = settings.mode { return settings.onlyDatabase.map { $0 == database } ?? true }
@@ -81,7 +81,7 @@ final class TrackingClient: @unchecked Sendable {
 /// The settings of CLIENT TRACKING ON.
 struct TrackingSettings: Sendable {
     var mode = TrackingClient.Mode.read
-    /// The ID of the connection that receives the reports instead; 0 for this one.
+    /// The ID of the connection to which invalidations are redirected; 0 for none.
     var redirect: Int64 = 0
     /// Whether the client is not notified of its own changes.
     var isNoLoop = false
@@ -103,7 +103,7 @@ final class Tracking: @unchecked Sendable {
     private struct Reader {
         let client: TrackingClient
         /// The last commit unit of the client before it read the key, or before it was last notified of a change of the
-        /// key. What it has read includes its own changes up to this unit.
+        /// key. The value that it has read includes its own changes up to this unit.
         var ownUnit: UInt64
 
         func isClient(_ other: TrackingClient) -> Bool { client === other }
@@ -117,6 +117,7 @@ final class Tracking: @unchecked Sendable {
         /// When the tracked entries expire.
         var deadlines = DeadlineWatch<[UInt8]>()
 
+        /// Removes a client from the writers of a key.
         /// - Returns: whether the client had changed the key.
         func endWriting(_ key: [UInt8], _ client: TrackingClient) -> Bool {
             guard let index = writers[key]?.firstIndex(where: { $0 === client }) else { return false }
@@ -128,7 +129,7 @@ final class Tracking: @unchecked Sendable {
     private let directory: ConnectionDirectory
     private let keysLimit: Atomic<Int>
     private let keyCount = Atomic<Int>(0)
-    /// The sum over all keys of the clients that have read each.
+    /// The number of pairs of a key and a client that has read it.
     private let itemCount = Atomic<Int>(0)
     private let clientCount = Atomic<Int>(0)
     private let broadcastCount = Atomic<Int>(0)
@@ -170,7 +171,7 @@ final class Tracking: @unchecked Sendable {
 
     /// The number of tracked keys.
     var trackedKeys: Int { keyCount.read() }
-    /// The sum over all keys of the clients that have read each, including closed connections.
+    /// The number of pairs of a key and a client that has read it, including clients with closed connections.
     var trackedItems: Int { itemCount.read() }
     /// The number of different prefixes tracked.
     var prefixCount: Int {
@@ -205,7 +206,7 @@ final class Tracking: @unchecked Sendable {
             return clientsChanged
         }
         changed()
-        // Its keys are removed from the table when they change.
+        // The keys of a removed client stay in the table until they change; without any clients, they are removed now.
         if !hasClients { forgetKeys { !$0.isActive } }
     }
 
@@ -232,10 +233,10 @@ final class Tracking: @unchecked Sendable {
     private func part(_ key: [UInt8]) -> Part { parts[(key.hashValue >> 7) & (Self.partCount - 1)] }
 
     /// Records that a client is about to read a key.
-    /// - Parameter ownUnit: the last commit unit of the client, whose own changes up to there are in what it reads. 0
-    ///   if it cannot be notified before its reply.
-    /// - Returns: whether the client has read the key before, has changed it since, and must be notified of that before
-    ///   it gets the new value. It is not notified again when that change is committed.
+    /// - Parameter ownUnit: the last commit unit of the client: the value that it reads includes its own changes up to
+    ///   this unit. 0 if the client cannot be notified before its reply.
+    /// - Returns: whether the client must be notified before it gets the new value, because it has changed the key
+    ///   since it last read it. It is not notified again when that change is committed.
     @discardableResult
     func willRead(_ key: [UInt8], _ client: TrackingClient, ownUnit: UInt64 = 0) -> Bool {
         let part = part(key)
@@ -243,7 +244,7 @@ final class Tracking: @unchecked Sendable {
             if var readers = part.readers[key] {
                 let wasWritten = !part.writers.isEmpty && part.endWriting(key, client)
                 if let index = readers.firstIndex(where: { $0.isClient(client) }) {
-                    // A change in a script is not recorded: such a client is notified at the commit.
+                    // Changes by a script are not recorded: its client is notified at the commit.
                     guard client.isNoLoop || wasWritten && ownUnit > 0 else { return (false, nil) }
                     readers[index].ownUnit = max(ownUnit, readers[index].ownUnit)
                     part.readers[key] = readers
@@ -264,8 +265,8 @@ final class Tracking: @unchecked Sendable {
         return isChanged
     }
 
-    /// Records that a client is about to change a key. Its read of the key is dropped when the change is committed,
-    /// unless it reads the key again before that, in the same transaction or pipeline.
+    /// Records that a client is about to change a key. When the change is committed, the client's earlier read of the
+    /// key is dropped, unless it has read the key again in the same transaction or pipeline.
     func willWrite(_ key: [UInt8], _ client: TrackingClient) {
         let part = part(key)
         part.lock.withLock {
@@ -287,8 +288,9 @@ final class Tracking: @unchecked Sendable {
 
     /// Removes a key from the table. Called with the part's lock held.
     /// - Parameters:
-    ///   - database: readers without access to this database have read the key in another one, and stay.
-    ///   - writer: the client that changed the key with the commit unit `unit`; it stays if it has read the key since.
+    ///   - database: readers without access to this database have read the key in another one, and are kept.
+    ///   - writer: the client that changed the key with the commit unit `unit`; it is kept if it has read the key
+    ///     since.
     private func take(
         _ key: [UInt8], _ part: Part, in database: String? = nil, by writer: Int64 = 0, unit: UInt64 = 0
     ) -> [TrackingClient]? {
@@ -297,7 +299,8 @@ final class Tracking: @unchecked Sendable {
                 let client = reader.client
                 if database.map({ !client.hears($0) }) ?? false { return true }
                 guard client.subscriber.id == writer, client.isActive else { return false }
-                // A later command may have intended to change the key, without doing so.
+                // Keep a client that has read its own change. It may be listed as a writer again, for a later command
+                // that did not change the key.
                 if unit != 0, unit <= reader.ownUnit { return true }
                 return client.isNoLoop && part.writers[key]?.contains(where: { $0 === client }) != true
             }
@@ -363,7 +366,8 @@ final class Tracking: @unchecked Sendable {
         let all = lock.withLock { Array(clients.values) }
         let told =
             databases.map { names in all.filter { client in names.contains { client.isConcerned(by: $0) } } } ?? all
-        // If others' keys stay in the table, they are reported once more than necessary at most.
+        // If only some clients are notified, their keys stay in the table, and are reported at most once more than
+        // necessary.
         if told.count == all.count {
             let gone = Set(told.map { ObjectIdentifier($0) })
             forgetKeys { gone.contains(ObjectIdentifier($0)) || !$0.isActive }
@@ -382,7 +386,7 @@ final class Tracking: @unchecked Sendable {
     private func broadcast(_ keys: [(key: [UInt8], by: Int64, database: String)]) {
         for client in lock.withLock({ clients.values.filter(\.isBroadcast) }) {
             for prefix in client.prefixes {
-                // In order, and each only once, as in Redis.
+                // As in Redis, each key is reported once, in byte order.
                 let own = client.isNoLoop ? client.subscriber.id : -1
                 let matching = Set(
                     keys.filter {

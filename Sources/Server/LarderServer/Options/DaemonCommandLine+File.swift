@@ -56,7 +56,7 @@ extension DaemonCommandLine {
     }
 
     private static func unknown(_ name: String) -> String {
-        // For users who know the names of Redis.
+        // For users who give the name of a Redis setting instead of the option.
         if let option = DaemonOption.serving.first(where: { $0.settings.contains { $0.name == name.lowercased() } }) {
             return "there is no option '\(printableKey(name.utf8))': it is called \(option.key)"
         }

@@ -70,7 +70,8 @@ package struct DaemonCommandLine: Sendable {
 
     /// Checks combinations of options. Ignores options with errors.
     private func lookAtAll(_ mistakes: inout Mistakes) {
-        // If all users can create files in its parent directory, another user may have created it first.
+        // Another user may have created the default directory first, if all users can create files in its parent
+        // directory.
         if !hasDirectory, action != .help, action != .version, !DefaultPaths.isDaemonLarderSafe,
             mistakes.leaves("--dir")
         {
@@ -129,7 +130,7 @@ package struct DaemonCommandLine: Sendable {
             let named = DaemonOption.all.filter { $0.name == name }
             guard let option = named.first(where: { ($0.form == .attached) == (attached != nil) }) ?? named.first else {
                 mistakes.note(unknown(name), at: place)
-                // The next word may be the value of the unknown option.
+                // Skip the next word, which may be the value of the unknown option.
                 if name.hasPrefix("-"), attached == nil, rest.first?.hasPrefix("-") == false { rest.removeFirst() }
                 continue
             }

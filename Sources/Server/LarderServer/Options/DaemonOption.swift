@@ -9,7 +9,7 @@ package struct DaemonOption: Sendable {
         case flag
         /// `--name VALUE` or `--name=VALUE`.
         case value
-        /// `--name=VALUE` only: without a value the name is another option.
+        /// `--name=VALUE` only; `--name` without a value is another option.
         case attached
     }
 
@@ -41,7 +41,7 @@ package struct DaemonOption: Sendable {
     package let valueName: String
     /// Lines of at most 100 characters.
     package let help: [String]
-    /// Its settings in CONFIG: its own, and the equivalents of Redis.
+    /// The option's settings in CONFIG: under its own name, and under the names of equivalent Redis settings.
     let settings: [Setting]
     /// Nil if a new value takes effect only after a restart.
     let live: Live?

@@ -25,11 +25,11 @@ extension DaemonOption {
         ) { try $0.grant(\.others, try $1.rules(nil), by: "--rights") }.repeatable(),
     ]
 
-    /// A client that could change them would have all rights.
+    /// Clients cannot change access rules: a client that could would have all rights.
     private static let live = Live(
         isForClients: false,
         problem: { server, line in
-            // If the file was moved away, do not remove all restrictions.
+            // If the configuration file was moved away, do not remove all restrictions.
             let isLost = line.filePath != nil && !line.hasReadFile && line.configuration.rules.isEmpty
             return isLost && !server.access.rules.isEmpty ? "the file is missing; the current rules stay" : nil
         },
@@ -50,7 +50,7 @@ extension DaemonCommandLine {
         _ path: WritableKeyPath<AccessRules, [AccessRule]>, _ rules: [AccessRule], by option: String
     ) throws {
         configuration.rules[keyPath: path] = rules
-        // Compare the numbers, because a name may get another number later.
+        // Compare the IDs of users and groups, because a name may get another ID later.
         contents[option] = Array(rules.map { "\($0.kind) \($0.number)" }.joined(separator: ",").utf8)
     }
 }

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// A disk limit in bytes, as given to `--max-disk` and `LIMIT`. A value.
+/// A disk limit in bytes, as given to `--max-disk` and `LIMIT`.
 package enum DiskLimit: Sendable, Equatable {
     case unlimited
     case bytes(Int)

@@ -12,15 +12,15 @@ struct Mistakes {
 
     /// Adds an error of the command line.
     /// - Parameters:
-    ///   - place: the position of its word; none for an error about several words, which is reported last.
-    ///   - option: the option that has no value because of it.
+    ///   - place: the position of the wrong word; none for an error about several words, which is reported last.
+    ///   - option: the option that has no value because of the error.
     mutating func note(_ text: String, at place: Int = .max, about option: String? = nil) {
         ofCommandLine.append((place, text))
         if let option { options.insert(option) }
     }
 
     /// Adds the errors of the file's lines.
-    /// - Parameter options: the options that have no value because of them.
+    /// - Parameter options: the options that have no value because of these errors.
     mutating func note(inFile texts: [String], about options: Set<String>) {
         ofFile += texts
         self.options.formUnion(options)

@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderPlatform
 
-/// The text of an option, and its conversions. Each throws the error in the text, after the option's name.
+/// The text of an option, and its conversions. Each conversion throws an error that begins with the option's name.
 struct OptionValue {
     /// The name as given: `--memory` on the command line, `memory` in the configuration file and in CONFIG SET.
     let option: String
@@ -33,7 +33,7 @@ struct OptionValue {
         ByteCount.parse(text, letters: .binary).flatMap { $0 <= 1 << 40 ? Int($0) : nil }
     }
 
-    /// Parses a time span in whole `unit`s, which is the unit of a number without one.
+    /// Parses a time span: a whole number of `unit`s. A number without a unit is in `unit`s.
     /// - Parameter besides: other texts that the option accepts, for the error.
     func time(
         _ unit: TimeSpan.Unit, _ range: ClosedRange<Int64>, besides: String = ""
@@ -93,7 +93,7 @@ struct OptionValue {
         }
     }
 
-    /// - Parameter kind: nil if each rule includes it.
+    /// - Parameter kind: the kind of all rules; nil if each rule names its own.
     func rules(_ kind: AccessRule.Kind?) throws(Failure) -> [AccessRule] {
         do throws(AccessRule.Failure) { return try AccessRule.parse(text, kind) } catch {
             throw Failure("\(option): \(error.description)")

@@ -57,7 +57,7 @@ package struct ServerConfiguration: Sendable {
         return min(max((overflow ? Int.max : bytes) / 16, 16 << 20), 512 << 20)
     }
 
-    /// The smallest useful value: then every few writes cause a checkpoint.
+    /// The smallest useful value, at which every few writes cause a checkpoint.
     static let checkpointBytesMin = 1 << 10
     private static let segmentBytesMin = 64 << 10
 

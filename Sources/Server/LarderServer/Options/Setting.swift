@@ -33,7 +33,7 @@ struct Setting: Sendable {
         self.change = change
     }
 
-    /// The setting with the name of the option in whose row it is. It accepts the same values as the command line.
+    /// The setting under the option's own name, for the option's row. It accepts the same values as the command line.
     static func own(_ get: @escaping @Sendable (ServerState) -> String) -> Setting { Setting("", .never, get) }
 
     var isOwn: Bool { name.isEmpty }
@@ -65,7 +65,7 @@ struct Setting: Sendable {
             { String(get($0)) })
     }
 
-    /// `yes` or `no`, and only the current one.
+    /// `yes` or `no`; only the current value is accepted.
     static func yesNo(_ name: String, _ value: Bool) -> Setting {
         Setting(
             name,

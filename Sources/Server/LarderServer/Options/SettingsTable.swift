@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// All settings. To add one, add a row here, or to its larderd option if it has one.
+/// All settings. To add one, add a row here, or to the row of its larderd option if it has one.
 enum SettingsTable {
     static func find(_ name: String) -> Setting? { byName[name.lowercased()] }
 

@@ -17,8 +17,8 @@ final class CycleDetector: @unchecked Sendable {
 
     /// The longest interval between polls. A larder further upstream may get another origin, and nothing reports that.
     private static let usualMilliseconds: Int64 = 10_000
-    /// The first interval, because several origins may be set at the same time; also used while there is a cycle or no
-    /// reply.
+    /// The first interval. It is short, because several origins may be set at the same time. It is also used while
+    /// there is a cycle or no reply.
     private static let soonMilliseconds: Int64 = 1_000
 
     /// Polls if a poll is due. Does not block.

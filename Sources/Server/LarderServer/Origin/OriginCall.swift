@@ -8,7 +8,7 @@ import Synchronization
 /// `@unchecked Sendable`: everything below "Guarded" is guarded by `lock`.
 final class OriginCall: @unchecked Sendable {
     /// When the command started, in nanoseconds of the monotonic clock. Values read after that are recent enough for
-    /// it.
+    /// the command.
     let startedAt: Int64
     let isWoken = Atomic<Bool>(false)
     private let wakeUp: (@Sendable () -> Void)?
@@ -58,7 +58,8 @@ final class OriginCall: @unchecked Sendable {
     /// The reply of a replica.
     func early(_ key: [UInt8]) -> OriginReading? { lock.withLock { early[key] } }
 
-    /// Whether a replica has replied since the last call. If that does not complete the command, it continues to wait.
+    /// Whether a replica has replied since the last call. If its reply does not complete the command, the command
+    /// continues to wait.
     func takeNews() -> Bool {
         lock.withLock {
             defer { hasNews = false }
@@ -69,7 +70,7 @@ final class OriginCall: @unchecked Sendable {
 
     func take(_ key: [UInt8], early reading: OriginReading) {
         let isNew = lock.withLock {
-            // A caller that joins a read gets its early reply again.
+            // A caller that joins a running read gets its early reply twice.
             guard early.updateValue(reading, forKey: key) == nil else { return false }
             hasNews = true
             isWoken.store(true, ordering: .releasing)

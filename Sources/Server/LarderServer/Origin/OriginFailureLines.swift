@@ -20,6 +20,6 @@ final class OriginFailureLines: @unchecked Sendable {
         }
     }
 
-    /// The origin is available again: log the next failure at once.
+    /// Called when the origin is available again, so that the next failure is logged at once.
     func forget() { lock.withLock { rates = [:] } }
 }

@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// The origins of all databases, as a fact of the ledger: one line of text per database, then the checksum of the
-/// preceding text. Earlier versions kept it in the file `ORIGINS`.
+/// The origins of all databases, stored as a fact in the ledger: one line of text per database, then the checksum of
+/// the preceding text. Earlier versions stored them in the file `ORIGINS`.
 struct OriginFile {
     static let factName = "origins"
     static let fileName = "ORIGINS"

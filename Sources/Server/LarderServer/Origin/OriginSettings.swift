@@ -50,7 +50,7 @@ package struct OriginReads: Hashable, Sendable {
             guard prefixes.count < Self.prefixesMax else {
                 throw CommandError("ERR at most \(Self.prefixesMax) prefixes are allowed")
             }
-            // Redis refuses these too: a key must have one prefix.
+            // Redis refuses overlapping prefixes too: a key must have only one prefix.
             if let other = prefixes.first(where: { $0.hasPrefix(prefix) || prefix.hasPrefix($0) }) {
                 throw CommandError(
                     "ERR the prefixes '\(other)' and '\(prefix)' overlap: one must not begin with the other")
@@ -102,7 +102,7 @@ struct OriginSettings: Hashable, Sendable {
         guard let url = words.first, !words.contains(where: { $0.contains { $0.isWhitespace } || $0.isEmpty }) else {
             throw CommandError("ERR the arguments of ORIGIN must not contain spaces: \(Self.syntax)")
         }
-        // Both forms of the address of a socket are the same origin.
+        // Use one form of a socket's address, because both forms are the same origin.
         var source = OriginSource(url: UnixSocket.path(inURL: url).map { "unix://\($0)" } ?? url)
         var writing: Writing?
         var reads = OriginReads()

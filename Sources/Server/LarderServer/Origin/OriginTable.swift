@@ -28,7 +28,7 @@ package final class OriginTable: @unchecked Sendable {
     private var watch: WorkThread?
     private var isClosed = false
     private let closing = Condition()
-    /// Makes the changes, one at a time: each may wait for an origin.
+    /// Runs the changes one at a time, because each may wait for an origin.
     private var turns: WorkerPool?
     /// The origin that is checked before it is set.
     private var candidate: OriginTier?
@@ -112,7 +112,7 @@ package final class OriginTable: @unchecked Sendable {
         return OriginFile()
     }
 
-    /// Whether a database has an origin, or should have one.
+    /// Whether any database has an origin, or should have one.
     var isUsed: Bool { isAnyUsed.load(ordering: .relaxed) }
     private let isAnyUsed = Atomic<Bool>(true)
 
@@ -146,7 +146,7 @@ package final class OriginTable: @unchecked Sendable {
         if let path = settings.source.passwordPath {
             for warning in PasswordFile.warnings(path, program: "larderd") { surroundings.log.warning(warning) }
         }
-        // Caching needs the database's files; without them nothing is cached yet.
+        // Open the database's files, which caching needs. If that fails, nothing is cached yet.
         try? database.prepare(forWriting: true)
         var used: Outbox?
         if settings.writing == .behind {

@@ -63,8 +63,8 @@ struct BitField: Equatable {
         }
     }
 
-    /// The largest or smallest number that fits, if the sum does not fit. Differences wrap as in Redis; this determines
-    /// how numbers far outside of the range are saturated.
+    /// The largest or smallest number that fits, if the sum does not fit; otherwise nil. As in Redis, differences wrap,
+    /// which determines how numbers far outside of the range are saturated.
     private func signedLimit(_ value: Int64, _ amount: Int64) -> Int64? {
         let greatest: Int64 = width == 64 ? .max : 1 << Int64(width - 1) - 1
         let least = -greatest - 1

@@ -80,7 +80,7 @@ enum BitCommands {
                 guard words.count > 2 else { return count(payload, 0..<payload.count * 8) }
                 guard words.count == 4 || words.count == 5 else { throw .syntax }
                 let (start, end) = (try words.integer(2), try words.integer(3))
-                // As in Redis, before the unit is parsed.
+                // As in Redis, this is checked before the unit is parsed.
                 if start < 0, end < 0, start > end { return 0 }
                 let unit = words.count == 5 ? try unit(words, 4) : 8
                 let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)
@@ -134,12 +134,12 @@ enum BitCommands {
         let unit = call.count > 5 ? try unit(call, 5) : 8
         let length = Int64(payload.count * 8 / unit)
         let end = call.count > 4 ? try call.integer(4) : length - 1
-        // No overflow: one number is negative, and a length is not.
+        // Cannot overflow: a negative number is added to a non-negative length.
         let first = max(0, start < 0 ? length + start : start)
         let last = min(max(0, end < 0 ? length + end : end), length - 1)
         guard first <= last else { return -1 }
         if let place = find(bit, payload, Int(first) * unit..<(Int(last) + 1) * unit) { return place }
-        // Zeros follow the end of a value, but not an explicit end.
+        // Zeros follow the value's last byte, unless the call gives an end.
         return !bit && call.count <= 4 ? payload.count * 8 : -1
     }
 

@@ -62,7 +62,7 @@ enum ClientCommands {
         return .done
     }
 
-    /// A connection's name, for SETNAME here and in HELLO.
+    /// Parses a connection's name, for CLIENT SETNAME and the option SETNAME of HELLO.
     static func name(_ call: Call, _ index: Int) throws(CommandError) -> String {
         guard isPlain(call.bytes(index)) else {
             throw CommandError("ERR Client names cannot contain spaces, newlines or special characters.")

@@ -74,7 +74,7 @@ enum ConnectionCommands {
     private static func authenticate(_ call: Call, user: Int?, password: Int) throws(CommandError) {
         let isUser = user.map { call.text($0) == "default" } ?? true
         guard isUser, isPassword(call.bytes(password), call.server.password) else {
-            // Longer names are truncated, like those of other refusals.
+            // Long names are truncated, as in the records of other refusals.
             let name = user.map { String(decoding: call.bytes($0).prefix(Rights.Refusal.shownMax), as: UTF8.self) }
             call.session.notePassword(call.spec?.name.uppercased() ?? "AUTH", name: name ?? "default")
             throw CommandError("WRONGPASS invalid username-password pair or user is disabled.")

@@ -22,7 +22,8 @@ extension CommandTable {
 
 enum PubSubCommands {
     static func subscribe(_ call: inout Call, _ kind: PubSub.Kind) throws(CommandError) -> Outcome {
-        // As in Redis, which still allows SUBSCRIBE and PSUBSCRIBE there, because many clients rely on it.
+        // As in Redis, SSUBSCRIBE is refused in a transaction. SUBSCRIBE and PSUBSCRIBE are allowed, because many
+        // clients rely on it.
         if kind == .shardChannel, call.isInTransaction {
             throw CommandError("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
         }

@@ -60,7 +60,8 @@ enum TrackingCommands {
             if options.isBroadcast {
                 // Prefixes apply to all databases; the rights were checked before.
                 var prefixes = session.modes.tracking?.prefixes ?? []
-                // The empty prefix matches all keys. DATABASE may be added to existing tracking.
+                // An empty prefix matches all keys. It is not added if the call only adds DATABASE to existing
+                // tracking.
                 let saysMore = options.isOfDatabase && !prefixes.isEmpty
                 prefixes += options.prefixes.isEmpty && !saysMore ? [[]] : options.prefixes
                 try PubSubCommands.checkSubscriptions(

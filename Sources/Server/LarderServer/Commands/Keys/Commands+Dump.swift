@@ -69,7 +69,7 @@ enum DumpCommands {
     private struct RestoreOptions {
         private(set) var replaces = false
         private(set) var isAbsolute = false
-        // Redis' usage statistics of an entry are checked, and ignored.
+        // IDLETIME and FREQ are checked, but ignored: they are Redis' usage statistics of an entry.
         private var hasIdleTime = false
         private var hasFrequency = false
 

@@ -189,7 +189,8 @@ struct View: Sendable {
     }
 
     /// Runs `body`, and turns the engine's errors into replies. If the database is purged or reopened in the meantime,
-    /// `body` runs again and must restart: the reply shows the new state. Only with a connection's snapshot it fails.
+    /// `body` runs again and must restart: the reply shows the new state. With a connection's snapshot, it throws
+    /// instead.
     func run<Result>(_ body: () throws(LarderError) -> Result) throws(CommandError) -> Result {
         while true {
             do throws(LarderError) {

@@ -74,7 +74,8 @@ enum MovingCommands {
         _ call: inout Call, _ key: Key, to target: Database, _ targetKey: Key, removes: Bool, replaces: Bool
     ) throws(CommandError) -> Bool {
         try call.checkHasNoOrigin(target)
-        // In a transaction, the other database's files are created before the entry is read.
+        // Check first whether there is an entry to move or copy: a transaction creates the other database's files
+        // before it reads the entry.
         if call.isInTransaction, try call.facts(1) == nil { return false }
         return try call.update([key], and: target, [targetKey]) { update, other in
             guard let record = update.current(0), replaces || other.current(0) == nil else { return false }
@@ -159,9 +160,9 @@ enum RandomKey {
                 let last = try key(snapshot, EnumerationOptions(prefix: prefix, backward: true))
             else { return nil }
             if first == last { return first }
-            // Both start with `prefix`, and are the smallest and the largest key that do.
+            // `first` and `last` are the smallest and the largest key that start with `prefix`.
             let common = zip(first, last).prefix { $0 == $1 }.count
-            // If the smallest key is a prefix of all others, it is one of the branches.
+            // If the smallest key is a prefix of all others, that key itself is one of the branches.
             let least = common < first.count ? Int(first[common]) : -1
             let way = Int.random(in: least...Int(last[common]))
             if way < 0 { return first }

@@ -36,7 +36,7 @@ enum ObjectCommands {
     @Sendable static func referenceCount(_ call: inout Call) throws(CommandError) -> Outcome {
         var count: Int?
         try call.read(2) { _, payload in
-            // Redis shares one object for each small number, and shows the largest count for it.
+            // As in Redis, small integers are shared objects, which have the maximum reference count.
             count = parseInteger(payload).map { (0..<10_000).contains($0) } ?? false ? Int(Int32.max) : 1
         }
         if let count { call.session.replies.integer(count) } else { call.session.replies.null() }

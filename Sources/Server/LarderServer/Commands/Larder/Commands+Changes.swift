@@ -4,8 +4,8 @@ import LarderRESP
 import LarderVocabulary
 import Synchronization
 
-/// Replication: the changes of a database for its followers, and changes from another larder, of which the later one
-/// wins.
+/// Replication: returns the changes of a database to its followers, and applies changes from another larder, where the
+/// later write wins.
 extension CommandTable {
     static let changesCommands: Handlers = [
         .changes: ChangesCommands.changes,

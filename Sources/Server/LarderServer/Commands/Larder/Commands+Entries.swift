@@ -11,8 +11,8 @@ extension CommandTable {
 }
 
 enum EntryCommands {
-    /// How far the engine's time is ahead of the wall clock, if that is significant. On a busy machine it can seem
-    /// ahead by some milliseconds, and entries that are exported and imported again must keep their times.
+    /// How far the engine's time is ahead of the wall clock; 0 if less than a second. On a busy machine it can seem
+    /// ahead by some milliseconds, which must not change the times of entries that are exported and imported again.
     static func timeAhead(_ engine: Engine) -> Int64 {
         let ahead = engine.clockOffsetMilliseconds
         return ahead < 1000 ? 0 : ahead
@@ -119,12 +119,12 @@ enum EntryCommands {
         /// The last key that was read; nil if all keys were.
         var last: [UInt8]?
 
-        /// The most entries that a step reads which no longer exist, and so are not in its reply.
+        /// The most entries that a step skips because they no longer exist.
         private static let goneMax = 100_000
 
         mutating func run(_ view: View, _ options: StepOptions, now: Int64) throws(LarderError) {
             var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
-            // The next possible key in byte order; no key precedes the prefix's range.
+            // Continue at the next possible key in byte order, unless the prefix's range starts later.
             if let start = options.after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(options.prefix) {
                 enumeration.start = start
             }
@@ -254,7 +254,7 @@ enum EntryCommands {
             guard seen.insert(word).inserted else { throw .syntax }
         }
 
-        /// Parses a time by the engine's clock, not after now.
+        /// Parses a time by the engine's clock. A time in the future is reduced to now.
         private static func past(_ call: Call, _ index: Int) throws(CommandError) -> Int64 {
             let instant = try call.integer(index)
             guard instant >= 0 else { throw CommandError("ERR STOREDAT takes milliseconds since 1970, 0 or more") }

@@ -50,7 +50,8 @@ enum FetchingCommands {
         switch end {
         case .queued(let leaseEnds):
             session.fetching.waiting = waiting
-            // Several waiters may be woken for the same lease: the first one to check takes it or passes it on.
+            // Several waiters may be woken for the same lease: the first one that checks it takes the lease or passes
+            // it on.
             return .waits(until: min(waiting?.until ?? clock, leaseEnds))
         case .wait(let left): reply(call.session, "wait", left: left)
         case .answered: break
@@ -65,7 +66,7 @@ enum FetchingCommands {
         case answered
         /// Another caller holds the lease, for this many milliseconds at most. No reply is written.
         case wait(Int64)
-        /// The same, and the command waits until this time of the monotonic clock at most.
+        /// Like `wait`, but the command keeps waiting, at most until this time of the monotonic clock.
         case queued(Int64)
     }
 
@@ -196,7 +197,7 @@ extension Call {
             token = granted
         }
         guard let payload, let header = answer.header else {
-            // Only a caller that gets the lease can be without a value.
+            // There is always a value, except for a caller that gets the lease.
             FetchingCommands.reply(session, "lead", token: token, left: 0)
             return .answered
         }

@@ -60,7 +60,7 @@ enum ServedState {
 extension ReplyBuffer {
     /// Writes the reply of FETCH with a value.
     /// - Parameters:
-    ///   - known: the version that the client has: if it is that of a fresh value, the value is not sent.
+    ///   - known: the version that the client has. If a fresh value has this version, the value is not sent.
     ///   - deadline: nil if the value does not expire.
     mutating func fetched(
         _ state: ServedState, token: UInt64? = nil, _ payload: UnsafeRawBufferPointer, unless known: UInt64?,

@@ -39,8 +39,8 @@ enum ScriptingCommands {
     }
 
     @Sendable static func load(_ call: inout Call) throws(CommandError) -> Outcome {
-        // Keep scripts of users without SCRIPT FLUSH only while they are in use: those users could not free the cache
-        // again.
+        // Keep a script only while it is in use if its user may not run SCRIPT FLUSH: such a user could fill the cache,
+        // but not empty it.
         let mayFlush = call.session.rights?.covers(.write, in: nil) ?? true
         let script = try call.server.scripts.script(call.bytes(2), mayFlush ? .untilFlushed : .whileUsed)
         call.session.replies.bulk(script.title)

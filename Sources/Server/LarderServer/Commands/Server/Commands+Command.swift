@@ -60,7 +60,7 @@ enum CommandCommands {
         return .done
     }
 
-    /// The commands named from the third word on, or all if there is none; nil for unknown names.
+    /// The commands named from the third word on, or all commands if no name is given; nil for an unknown name.
     private static func named(_ call: Call) -> [CommandSpec?] {
         guard call.count > 2 else { return CommandTable.all }
         return (2..<call.count).map { CommandTable.findWithSubcommand(call.text($0)) }

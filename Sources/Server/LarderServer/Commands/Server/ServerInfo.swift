@@ -147,7 +147,7 @@ struct ServerInfo {
         return unit == "B" ? "\(bytes)B" : fixed(value, 2) + unit
     }
 
-    /// A number with this many digits after the decimal point.
+    /// Formats a number with `digits` digits after the decimal point.
     private static func fixed(_ value: Double, _ digits: Int) -> String {
         var scale = 1
         for _ in 0..<digits { scale *= 10 }
@@ -320,8 +320,8 @@ struct ServerInfo {
         ]
     }
 
-    /// The disk usage of the whole larder, or of the databases that the client may read, so that the difference does
-    /// not reveal others.
+    /// The disk usage of the whole larder, or of the databases that the client may read: the total would reveal the
+    /// size of the others.
     private var diskBytes: Int {
         guard let rights, !rights.covers(.read, in: nil) else { return server.engine.diskBytes }
         return server.engine.databases.filter { rights.covers(.read, in: $0.name) }.reduce(0) { $0 + $1.diskBytes }

@@ -52,7 +52,7 @@ enum ConditionalCommands {
             values.append(call.bytes(index + 1))
         }
         let isLoading = options.needsCurrent
-        // Tags to keep are stored in the records.
+        // Read whole records if tags are kept, because the tags are stored there.
         let headersOnly = !options.keepsAny
         let isStored = try call.update(keys, loading: isLoading, headersOnly: headersOnly) {
             [keys, values] update -> Bool in

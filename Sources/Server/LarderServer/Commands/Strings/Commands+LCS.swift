@@ -116,8 +116,8 @@ struct CommonSequence {
 
     var length: Int { Int(lengths[lengths.count - 1]) }
 
-    /// The bytes, and their ranges in both values, the last first. If there are several solutions, returns the one that
-    /// Redis chooses.
+    /// The bytes, and their ranges in both values, starting with the last range. If there are several solutions,
+    /// returns the one that Redis chooses.
     func trace() -> (bytes: [UInt8], ranges: [Range]) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(length)
@@ -130,7 +130,7 @@ struct CommonSequence {
                 bytes.append(first[row - 1])
                 row -= 1
                 column -= 1
-                // A range was closed when the path left its diagonal.
+                // Extend the open range, which ends where the path leaves the diagonal.
                 open = Range(first: row, second: column, count: (open?.count ?? 0) + 1)
             } else {
                 if let range = open { ranges.append(range) }

@@ -2,7 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Variants of SET and GET: with a condition, a lifetime or the previous value in the command's name.
+/// Variants of SET and GET whose names imply a condition, a lifetime or the previous value, such as SETNX, SETEX and
+/// GETSET.
 extension CommandTable {
     static let storingCommands: Handlers = [
         .setnx: StoringCommands.setnx,
@@ -116,7 +117,7 @@ enum StoringCommands {
             guard let form = ExpiryForm(call, index), index + 1 < call.count else { throw .syntax }
             switch lifetime {
             case .unchanged: break
-            // As in Redis, the same form may be repeated, and the last one is used.
+            // As in Redis, the same option, such as EX, may be repeated; the last one is used.
             case .expiry(let before, _): guard before == form else { throw .syntax }
             case .never: throw .syntax
             }

@@ -64,9 +64,9 @@ enum ValuePartCommands {
         return .done
     }
 
-    /// Returns the range in `count` places for two indices; negative ones count from the end.
+    /// Converts two inclusive indices to a range of `count` elements. Negative indices count from the end.
     static func range(from start: Int64, through end: Int64, of count: Int) -> Range<Int> {
-        // No overflow: one number is negative, and a length is not.
+        // Cannot overflow: a negative number is added to a non-negative length.
         let length = Int64(count)
         let first = max(0, start < 0 ? length + start : start)
         let last = min(max(0, end < 0 ? length + end : end), length - 1)

@@ -33,7 +33,7 @@ struct SetOptions {
     private(set) var codec = Codec.raw
     /// The grace in milliseconds; nil to use the database's.
     private(set) var grace: Int64?
-    /// The jitter in percent; nil to use the database's, which only shortens governed lifetimes.
+    /// The jitter in percent; nil to use the database's jitter, which shortens only lifetimes that follow the policy.
     private(set) var jitter: Int?
     /// The leases for which the values were fetched, one per key; empty for none.
     private(set) var tokens: [UInt64] = []
@@ -65,11 +65,11 @@ struct SetOptions {
         }
     }
 
-    /// Returns the grace of the new entry. A kept lifetime includes it.
+    /// Returns the grace of the new entry. If the lifetime is kept, the grace is kept with it.
     func grace(_ former: Record?) -> Int64? { keepsDeadline ? grace ?? former?.header.grace : grace }
 
-    /// Returns the tags of the new entry. A kept lifetime includes them: the entry should still be invalidated with its
-    /// sources.
+    /// Returns the tags of the new entry. If the lifetime is kept, the tags are kept with it: the entry should still be
+    /// invalidated with its sources.
     func tags(_ former: Record?) -> Tags? { keepsAny ? tags ?? former?.tags : tags }
 
     /// Whether the given leases are valid, if any were given. If so, the next changes of the keys complete them.
@@ -211,7 +211,7 @@ struct SetOptions {
             }
         }
 
-        /// As in Redis, the same form may be repeated, and the last one is used.
+        /// As in Redis, the same option, such as EX, may be repeated; the last one is used.
         private func mayFollow(_ form: ExpiryForm) -> Bool {
             switch lifetime {
             case nil: true

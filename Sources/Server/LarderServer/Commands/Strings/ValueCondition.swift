@@ -31,7 +31,7 @@ struct ValueCondition {
         }
     }
 
-    /// Whether the fresh entry meets the condition. A missing entry is equal to nothing.
+    /// Whether the fresh entry meets the condition. A missing entry differs from every value.
     func holds(_ record: Record?) -> Bool {
         guard let record else { return isNegated }
         let isEqual =
