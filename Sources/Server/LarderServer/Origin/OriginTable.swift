@@ -193,7 +193,7 @@ package final class OriginTable: @unchecked Sendable {
             let url = settings?.source.url
             let isSame = before?.source.url == url
             if isSame { settings?.since = former?.since ?? before?.since ?? 0 }
-            // The outbox of an origin that could not be set up belongs to that origin only.
+            // If the previous origin could not be set up, no tier has loaded its outbox.
             var found = former?.outbox
             if former == nil, before?.writing == .behind { found = try self.outbox(of: name) }
             if found == nil, settings?.writing == .behind { found = try companionToDiscard(name, discards) }
@@ -205,13 +205,13 @@ package final class OriginTable: @unchecked Sendable {
                 try self.tier(settings, name, outbox: goesOn ? outbox : nil)
             }
             do throws(CommandError) {
-                // Takes as long as the origin does. Meanwhile the previous origin stays in use.
+                // This takes as long as the origin needs to reply. The previous origin stays in use meanwhile.
                 if let tier { try checkIsNoCircle(tier) }
                 if !goesOn {
                     outbox?.index.seal(true)
                     try checkNothingWaits(name, outbox, discards)
                 }
-                // From here on, no entry of the previous origin is stored.
+                // From here on, no values of the previous origin are cached.
                 former?.keep(isSame)
                 if let tier, !isSame, try hasEntries(tier.database) {
                     tier.begin(since: surroundings.engine.now() + 1)
@@ -225,7 +225,7 @@ package final class OriginTable: @unchecked Sendable {
                 if let former { beginDelivery(former) }
                 throw error
             }
-            // Sessions that have not noticed the change must not queue writes that will never be delivered.
+            // Close the outbox for sessions that have not noticed the change: their writes would never be delivered.
             former?.close()
         }
     }
@@ -263,14 +263,14 @@ package final class OriginTable: @unchecked Sendable {
         generation.wrappingAdd(1, ordering: .acquiringAndReleasing)
         if let tier {
             beginDelivery(tier)
-            // The other larder may have set its origin at the same time.
+            // Check again now: the other larder may have set its origin at the same time.
             checkCircle(tier, isUrgent: true)
             watchCircles()
         }
         let now = tier.map { "its origin is now \($0.origin.name), \($0.settings.writing.rawValue)" }
         surroundings.log.info("database '\(name)': \(now ?? "its origin was removed")")
         guard let database = try? surroundings.engine.database(name) else { return }
-        // Tracking clients have copies from before the change.
+        // Tracking clients may have copies from before the change.
         surroundings.tell(database, nil)
     }
 
@@ -297,7 +297,7 @@ package final class OriginTable: @unchecked Sendable {
                 + "reports outbox 0, or add DISCARD. Nothing was changed")
     }
 
-    /// An existing companion database whose entries were not accepted for the origin; nil if it is empty.
+    /// An existing companion database with entries that were not queued for this origin; nil if it is empty.
     /// - Throws: if it has entries and `discards` is false.
     private func companionToDiscard(_ name: String, _ discards: Bool) throws(CommandError) -> Outbox? {
         let companion = try outbox(of: name)

@@ -39,7 +39,8 @@ extension OriginTier {
         }
     }
 
-    /// The staleness bound of fresh entries, in milliseconds after a change was acknowledged; -1 if there is none.
+    /// The staleness bound of fresh entries: the most milliseconds after a change was acknowledged; -1 if there is no
+    /// bound.
     private var bound: Int64 {
         guard settings.reads.hearing == .lifetimes else { return Int64(limits.staleness) }
         return database.rules.policy.intervalMilliseconds ?? -1

@@ -27,7 +27,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// A request in progress.
     private final class Flight {
         let key: [UInt8]
-        /// Set when the key was invalidated during the request: the reply must not be cached.
+        /// Whether the key was invalidated during the request, so that the reply must not be cached.
         var isDetached = false
         /// The reply of a replica, while the primary's is outstanding.
         var early: OriginReading?
@@ -62,13 +62,13 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     private let parts: [Part]
     private(set) var origin: any Origin = NoOrigin()
     /// Entries stored before this time come from another origin, or were set locally. They are not served, not even as
-    /// stale. In milliseconds since 1970, by the engine's clock, which is monotonic.
+    /// stale entries. In milliseconds since 1970, by the engine's clock, which is monotonic.
     private(set) var since: Int64
     /// Whether replies of the origin are cached.
     private let keeps = Atomic<Bool>(true)
 
     private static let partCount = 16
-    /// Longer values are returned, but not cached: 1 MiB.
+    /// The longest value that is cached: 1 MiB. Longer values are only returned.
     private static let storedBytesMax = 1 << 20
 
     init(
@@ -103,9 +103,9 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: State of keys
 
-    /// The state of a key without a request to the origin.
+    /// The state of a key, as far as it is known without a request to the origin.
     enum Knowledge {
-        /// The cached entry is current. If there is none, it was evicted, and the key must be read.
+        /// The cached entry is current. If the entry is missing, it was evicted, and the key must be read.
         case kept
         /// The origin has no value.
         case absent
@@ -132,18 +132,18 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         hasLifetimes ? isYoung(mark.sentAt, instant) : origin.isCurrent(mark.stamp, now: instant)
     }
 
-    /// Whether entries are fresh for a lifetime, because the origin sends no invalidations.
+    /// Whether freshness depends only on lifetimes, because the origin sends no invalidations.
     private var hasLifetimes: Bool { settings.reads.hearing == .lifetimes }
 
-    /// Whether less than the policy's interval has passed since the request.
+    /// Whether less than the policy's interval has passed since the request was sent.
     private func isYoung(_ sentAt: Int64, _ instant: Int64) -> Bool {
         database.rules.policy.intervalMilliseconds.map { (instant - sentAt) / 1_000_000 < $0 } ?? true
     }
 
-    /// Whether the entry was current at some time since the start, and was not invalidated since.
+    /// Whether the entry was current at some time since the daemon started, and was not invalidated since.
     func wasKnown(_ key: UnsafeRawBufferPointer) -> Bool { marks.find(Key.hash(key)) != nil }
 
-    /// Whether a value may be returned to a command that started at an instant: it was read later, or it is still
+    /// Whether a value may be returned to a command that started at an instant: it was requested later, or it is still
     /// current.
     func isGood(_ reading: OriginReading, since start: Int64) -> Bool {
         if reading.sentAt >= start { return true }
@@ -151,7 +151,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         return reading.stamp.map { origin.isCurrent($0, now: MonotonicClock.nanoseconds()) } ?? false
     }
 
-    /// Whether a value is still marked as current, so that its changes will be notified.
+    /// Whether a value is still marked as current, so that the origin's invalidation for its next change will arrive.
     func isKnown(_ reading: OriginReading, of key: [UInt8]) -> Bool {
         guard let mark = marks.find(Key.hash(of: key)), mark.rollbacks == surroundings.engine.rollbackCount else {
             return false
@@ -199,7 +199,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
             })
     }
 
-    /// A replica has replied before the primary. Its value is not cached.
+    /// Handles the reply of a replica that arrives before the primary's. Its value is not cached.
     private func hear(_ flight: Flight, _ reading: OriginReading) {
         counts.replicas.add()
         let part = part(Key.hash(of: flight.key))
@@ -239,7 +239,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         _ reading: OriginReading, _ key: [UInt8], _ hash: Int, _ part: Part, _ rollbacks: UInt64,
         _ isValid: () -> Bool
     ) {
-        // Without invalidations, a mark cannot be lost with a connection.
+        // Without invalidations, losing a connection does not affect marks.
         let believed = hasLifetimes ? OriginStamp(part: 0, epoch: 1) : reading.stamp
         guard let stamp = believed, part.lock.withLock(isValid) else { return }
         let now = surroundings.engine.now()
@@ -247,7 +247,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         let left = reading.lifetimeMilliseconds.map { $0 - elapsed }
         var absentUntil: Int64?
         if let value = reading.value, left ?? 1 > 0 {
-            // Another value is being stored in this part: the next reader requests this one again.
+            // If another value is being stored in this part, do not cache this one: its next reader requests it again.
             guard part.storing.tryLock() else { return }
             defer { part.storing.unlock() }
             guard part.lock.withLock(isValid), store(value, key, left, now) else { return }
@@ -405,7 +405,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Delivering queued writes
 
-    /// Entries were written here, and are queued for the origin.
+    /// Called after entries were written here and queued for the origin.
     func hasWrittenHere(_ keys: [[UInt8]]) {
         drop(keys)
         counts.written.add()
@@ -446,7 +446,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Invalidations
 
-    /// Removes the mark of a key, and detaches its request in progress, so that the reply is not cached.
+    /// Removes the mark of a key, and detaches its pending request, so that the reply is not cached.
     private func drop(_ key: [UInt8]) {
         let hash = Key.hash(of: key)
         let part = part(hash)
@@ -469,7 +469,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     func originLost(_ reason: String) {
         counts.lost.add(1)
-        // The next attempt to connect may fail for the same reason: do not log that again.
+        // The next attempt to connect may fail for the same reason: do not log that failure too.
         _ = failureLines.line(reason, at: surroundings.engine.monotonic())
         if hasLifetimes {
             return surroundings.log.warning("database '\(database.name)': its origin is not available: \(reason)")

@@ -42,7 +42,7 @@ final class OutboxDelivery: @unchecked Sendable {
     /// The most keys, and bytes of values, in one round.
     private static let parcelsMax = 256
     private static let bytesMax = 16 << 20
-    /// A message is not repeated within this time, in milliseconds.
+    /// The least interval between equal log lines, in milliseconds.
     private static let quietMilliseconds: Int64 = 10_000
 
     init(_ tier: OriginTier, _ outbox: Outbox, _ engine: Engine, _ log: Log) {
@@ -79,14 +79,14 @@ final class OutboxDelivery: @unchecked Sendable {
         defer { outbox.index.tellWaiters(now: engine.monotonic()) }
         if outbox.index.takeRecovery() {
             restsUntil = min(restsUntil, now + Int64.random(in: 0...RetryBackoff.shortest))
-            // The other connection may still be backing off: the next attempt may fail, and must not cause the longest
-            // back-off.
+            // The other connection may still be backing off, so the next attempt may fail. Such a failure must not
+            // cause the longest back-off.
             failures = 0
         }
         if restsUntil > now { return max(1, min(restsUntil, outbox.index.nextWaiter) - now) }
         do throws(LarderError) {
             if engine.rollbackCount != rollbacks {
-                // Deletions may have been rolled back, and writes lost.
+                // A rollback may have restored deleted writes, and removed others.
                 rollbacks = engine.rollbackCount
                 try outbox.load()
             }
@@ -142,7 +142,7 @@ final class OutboxDelivery: @unchecked Sendable {
                 continue
             }
             settled.append(Outbox.Settled(turn: parcel.turn, number: parcel.entry.number))
-            // Until the removal from the outbox is durable, the write may be delivered again.
+            // Note this before sending: the write may be delivered twice until its removal from the outbox is durable.
             outbox.index.note(parcel.turn, parcel.doubt)
         }
         do throws(LarderError) {
@@ -167,7 +167,7 @@ final class OutboxDelivery: @unchecked Sendable {
         for (index, answer) in zip(first, answers.wait()) {
             switch answer {
             case .success(let found): parcels[index]?.doubt = .mayBeThere(over: found.string)
-            // The origin does not run scripts for this user.
+            // The origin runs no scripts for this user, so the current value is unknown.
             case .failure(let error) where Self.isRefusal(error): parcels[index]?.doubt = .mayBeThere(over: nil)
             case .failure(let error):
                 if let parcel = parcels[index] { failed.append((parcel, error)) }
@@ -211,7 +211,7 @@ final class OutboxDelivery: @unchecked Sendable {
         var reason: OriginError?
         let isPartly = failed.count < count || tier.origin.status().servers.contains(where: \.isUp)
         for (parcel, error) in failed {
-            // Otherwise the write was not executed, and a retry is like a first attempt.
+            // If the error is certain, the write was not executed, and its retry is like a first attempt.
             if error.isUncertain { outbox.index.note(parcel.turn, parcel.doubt) }
             if Self.isRefusal(error) {
                 outbox.counts.refused.add()
@@ -239,7 +239,7 @@ final class OutboxDelivery: @unchecked Sendable {
         rest()
     }
 
-    /// Whether the error is about this write only, and not about the whole server.
+    /// Whether the error concerns only this write, not the whole server.
     private static func isRefusal(_ error: OriginError) -> Bool {
         switch error {
         case .tooLarge: true

@@ -11,7 +11,7 @@ enum OutboxScripts {
 
         """
 
-    /// Applies the write if the value is the one from before the first attempt.
+    /// Applies the write if the value is still the one from before the first attempt.
     private static let apply = """
         if d == ARGV[1] then
           if ARGV[2] == '' then redis.call('DEL', KEYS[1])
@@ -23,13 +23,13 @@ enum OutboxScripts {
         return v == ARGV[4] and 1 or 0
         """
 
-    /// The command that returns the digest of a key's value.
+    /// The command that reads the digest of a key's value.
     static func looking(at key: [UInt8]) -> [[UInt8]] {
         [Array("EVAL".utf8), Array((look + "return d").utf8), [0x31], key]
     }
 
-    /// The command that applies a write unless there is a newer value. It returns 1 if the write is applied, now or
-    /// before, otherwise 0.
+    /// The command that applies a write unless there is a newer value. It returns 1 if the write was applied by this or
+    /// an earlier attempt, otherwise 0.
     /// - Parameter before: the result of ``looking(at:)`` before the first attempt.
     static func repeating(_ key: [UInt8], _ entry: OutboxEntry, over before: String, now: Int64) -> [[UInt8]] {
         let value = entry.isOver(now: now) ? nil : entry.value

@@ -2,7 +2,7 @@ import LarderEngine
 import LarderOriginClients
 import LarderPlatform
 
-/// Tracks which cached entries are current at the origin: a *mark* for each, with the stamp of its read.
+/// Tracks which cached entries are current at the origin. Each of them has a *mark*, with the stamp of its read.
 ///
 /// A mark does not contain the value. No mark is set for a value that the origin may have changed since the read, and
 /// an unmarked entry is read again. Losing a mark costs one request, so the table is bounded and evicts the oldest
@@ -15,7 +15,7 @@ import LarderPlatform
 final class TrackedKeys: @unchecked Sendable {
     struct Mark {
         let stamp: OriginStamp
-        /// For an absent entry, the time until which it counts as absent, in milliseconds since 1970. Nil for an
+        /// For an absent entry, the time until which it is assumed to be absent, in milliseconds since 1970. Nil for an
         /// existing entry.
         let absentUntil: Int64?
         /// The engine's rollback count before the value was stored. If it has changed since, the value may be lost.
@@ -52,7 +52,7 @@ final class TrackedKeys: @unchecked Sendable {
 
     var count: Int { parts.reduce(0) { sum, part in sum + part.lock.withLock { part.marks.count } } }
 
-    /// Uses the highest bits, because the part's dictionary uses the others.
+    /// Uses the highest bits, because the part's dictionary uses the lower ones.
     private func part(_ hash: Int) -> Part { parts[Int(UInt(bitPattern: hash) >> 60)] }
 
     func find(_ hash: Int) -> Mark? {
@@ -72,7 +72,7 @@ final class TrackedKeys: @unchecked Sendable {
             } else {
                 mark.place = part.next
                 let oldest = part.order[part.next]
-                // Its mark may have been removed, and set again in another place.
+                // Its mark may have been removed, and set again at another position.
                 if part.marks[oldest]?.place == part.next { part.marks[oldest] = nil }
                 part.order[part.next] = hash
                 part.next = (part.next + 1) % partMax

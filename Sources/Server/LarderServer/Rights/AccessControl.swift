@@ -20,16 +20,16 @@ final class AccessControl: @unchecked Sendable {
         let object: String
         /// For a wrong password, the user name given with it.
         let user: String
-        /// Whether the command is disabled for all users.
+        /// Whether the reason is that the command is disabled for all users.
         var isSwitchedOff = false
         /// The line of CLIENT LIST.
         var client: String
         var count = 1
-        /// The time of the last one, in milliseconds of the engine's time.
+        /// The time of the last refusal, in milliseconds of the engine's time.
         var at: Int64
     }
 
-    /// Changes with the rules; 0 if there were never any.
+    /// Changes whenever the rules change; 0 if there were never any rules.
     let generation: Atomic<Int>
     /// Refused commands, refused channels, and wrong passwords.
     let commandsDenied = Atomic<Int>(0)
@@ -85,7 +85,8 @@ final class AccessControl: @unchecked Sendable {
 
     private func name(of user: uid_t) -> String {
         if let known = lock.withLock({ names[user] }) { return known }
-        // Without the lock, because a directory service may be slow. Replace white space, which separates fields.
+        // Do not hold the lock: a directory service may be slow. Replace white space, because it separates the output's
+        // fields.
         let name = User.name(of: user).map { String($0.map { $0.isWhitespace ? "_" : $0 }) } ?? String(user)
         lock.withLock {
             if names.count >= Self.namesMax { names = [:] }
@@ -114,8 +115,8 @@ final class AccessControl: @unchecked Sendable {
         log.warning(what + LineRate.rest(skipped, "refusals"))
     }
 
-    /// Counts a wrong password, and logs at most one per second. The user name given with it is not logged: it may be a
-    /// misplaced password.
+    /// Counts a wrong password, and logs at most one per second. The user name given with the password is not logged,
+    /// because users sometimes enter the password there.
     /// - Parameter who: the connection and its user.
     func notePassword(_ denial: Denial, of who: String, monotonic: Int64) {
         passwordsDenied.add(1)

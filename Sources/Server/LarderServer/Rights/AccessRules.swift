@@ -80,7 +80,7 @@ extension AccessRule {
             kind = named
             rest = parts[1]
         }
-        // User names may contain an @, database names must not.
+        // User names may contain an @, but database names cannot: search from the end.
         guard let equals = rest.lastIndex(of: "=") else {
             throw Self.failure(word, "there is no '='; an example: \(Self.example(given))")
         }
@@ -150,7 +150,7 @@ package struct AccessRules: Equatable, Sendable {
         guard !isEmpty else { return nil }
         guard let peer else { return Rights() }
         var rights = Rights()
-        // These users can stop the daemon and read its files anyway.
+        // Always grant root and the daemon's user all rights: they can stop the daemon and read its files anyway.
         if peer.user == 0 || peer.user == geteuid() { rights.allow(.administer, in: nil) }
         for rule in all where rule.concerns(peer) { rights.allow(rule.level, in: rule.database) }
         return rights

@@ -24,7 +24,7 @@ enum EventChannel {
         if literal.count == pattern.count { return databases(of: pattern) }
         for start in starts {
             if literal.starts(with: start) {
-                // A name that continues after a special character may be that of any database.
+                // If the name continues after a special character, it may be the name of any database.
                 let rest = literal[start.count...]
                 return hasEnd(rest) ? .one(name(rest)) : .all
             }
@@ -33,7 +33,8 @@ enum EventChannel {
         return .none
     }
 
-    /// The text before the `__` that ends a name, which may itself contain underscores: before a colon, or at the end.
+    /// The database's name, which ends at the `__` before a colon or before the end. The name itself may contain
+    /// underscores.
     private static func name(_ rest: Slice<UnsafeRawBufferPointer>) -> String {
         let name = rest.prefix { $0 != UInt8(ascii: ":") }
         let isEnded = name.count >= end.count && name.suffix(end.count).elementsEqual(end)

@@ -6,7 +6,7 @@ import LarderRESP
 struct Rights: Equatable, Sendable {
     /// The right in all databases.
     private(set) var everywhere: AccessLevel?
-    /// Rights in single databases, if they are higher.
+    /// Rights in single databases, if they are higher than the rights in all databases.
     private(set) var databases: [String: AccessLevel] = [:]
 
     /// Adds a right.
@@ -43,14 +43,14 @@ struct Rights: Equatable, Sendable {
     /// Whether calls can be refused.
     var areLimited: Bool { everywhere != .administer }
 
-    /// Why a call is not allowed: the object, and the missing right.
+    /// Why a call is not allowed: the command, the database or the channel, and the missing right.
     enum Refusal: Equatable {
         case command(Missing)
         /// The command would be allowed in another database.
         case database(String, Missing)
         case channel([UInt8], Missing)
 
-        /// Redis' text, with the database if another one would be allowed, and the missing level.
+        /// Redis' error text with the missing level, and with the database if the command is allowed in another one.
         func text(_ row: CommandMetadata, user: String) -> String {
             switch self {
             case .command(let missing):
@@ -76,9 +76,9 @@ struct Rights: Equatable, Sendable {
     }
 
     /// - Parameters:
-    ///   - selected: the database in which it would run.
+    ///   - selected: the database in which the call would run.
     ///   - word: returns the bytes of the call's words.
-    /// - Returns: nil if it is allowed.
+    /// - Returns: nil if the call is allowed.
     func refusal(
         _ row: CommandMetadata, count: Int, selected: String, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
@@ -114,7 +114,8 @@ struct Rights: Equatable, Sendable {
         return nil
     }
 
-    /// CLIENT TRACKING ON with BCAST reports keys of all databases.
+    /// Refuses CLIENT TRACKING ON with BCAST to users without read access to all databases, because it reports keys of
+    /// all databases.
     private func broadcastRefusal(
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
@@ -161,6 +162,6 @@ struct Rights: Equatable, Sendable {
 }
 
 extension CommandMetadata {
-    /// Whether the channels of its calls are patterns.
+    /// Whether the channels in the command's calls are patterns.
     fileprivate var isOfPatterns: Bool { self == .psubscribe }
 }

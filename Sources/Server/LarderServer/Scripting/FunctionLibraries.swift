@@ -10,7 +10,7 @@ package final class FunctionLibraries: @unchecked Sendable {
     /// A consistent set of all libraries. A value.
     struct State {
         fileprivate(set) var libraries: [String: FunctionLibrary] = [:]
-        /// The functions of all libraries, by their lower-case names: FCALL ignores case.
+        /// The functions of all libraries by their lower-case names, because FCALL ignores case.
         fileprivate var functions: [String: Script] = [:]
 
         /// Sorted by name.
@@ -50,8 +50,8 @@ package final class FunctionLibraries: @unchecked Sendable {
     static let factName = "functions"
     /// The file of earlier versions.
     static let fileName = "FUNCTIONS"
-    /// The longest fact or file that is read: four times the default limit, because the limit may have been higher
-    /// before.
+    /// The longest stored text that is read: four times the default limit, because the limit may have been higher when
+    /// it was written.
     static let fileBytesMax = 64 << 20
 
     private let lock = Lock()
@@ -64,8 +64,8 @@ package final class FunctionLibraries: @unchecked Sendable {
     private let scripts: ScriptCache
     private let log: Log
     private let lines: LimitedLines
-    /// Why the stored libraries cannot be used. While set, there are no functions, and the stored libraries are left
-    /// unchanged.
+    /// Why the stored libraries cannot be used. If this is set, there are no functions, and the stored libraries are
+    /// left unchanged.
     private var defect: CommandError?
 
     /// Reads the functions of a larder. Problems are logged.
@@ -133,7 +133,8 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    /// Loads a stored library. If that fails, it is kept without functions, so that the next change does not remove it.
+    /// Loads a stored library. If that fails, the library is kept without its functions, so that the next change does
+    /// not remove it.
     private func loadAtStart(_ text: [UInt8]) {
         do throws(CommandError) {
             try state.insert(try library(text, by: "a kept library"))
@@ -228,7 +229,7 @@ package final class FunctionLibraries: @unchecked Sendable {
             let former = lock.withLock { state }
             var next = former
             try body(&next)
-            // If the limit was higher before, the size may exceed it, but must not increase.
+            // If the limit was higher in the past, the size may exceed the current limit, but must not grow.
             guard next.byteCount <= max(bytesMax, former.byteCount) else {
                 throw CommandError(
                     "ERR function libraries are limited to \(bytesMax) bytes (--max-scripts): "

@@ -52,7 +52,7 @@ struct FunctionLibrary: Sendable {
             }
     }
 
-    /// Redis' error for other names, also of functions.
+    /// Redis' error for invalid names, also of functions.
     static let nameRule: StaticString =
         "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
 }

@@ -16,7 +16,8 @@ final class Interpreter: @unchecked Sendable {
     /// The ``ScriptCache/generation`` of its scripts.
     let generation: Int
 
-    /// With more compiled scripts, the interpreter is replaced: scripts no longer cached are not removed individually.
+    /// The most compiled scripts. An interpreter with more is replaced, because scripts that are no longer cached are
+    /// not removed individually.
     private let functionsMax: Int
     private let bytesMax: Int
 
@@ -39,8 +40,8 @@ final class Interpreter: @unchecked Sendable {
         quickFunctions.deallocate()
     }
 
-    /// Whether it can run other scripts. One that has grown, by garbage or by compiled scripts, would waste memory, and
-    /// leave less for its next script.
+    /// Whether it can run other scripts. An interpreter that has grown, by garbage or by compiled scripts, would waste
+    /// memory, and leave less for its next script.
     var isReusable: Bool {
         !larder_script_is_spoilt(state) && functions.count <= functionsMax && byteCount <= bytesMax / 4
     }
@@ -81,7 +82,7 @@ final class Interpreter: @unchecked Sendable {
         }
     }
 
-    /// Runs a script with ``quick``, which was prepared.
+    /// Runs a script with ``quick``, which must be prepared.
     /// - Returns: nil if the script is not compiled here yet, or was abandoned.
     func runQuickly(
         _ script: Script, words: UnsafeBufferPointer<larder_script_word>, keyCount: Int, version: RESPVersion,
@@ -119,7 +120,7 @@ final class Interpreter: @unchecked Sendable {
         return .replied(output)
     }
 
-    /// The longest error of a library being loaded.
+    /// The longest error of a library that fails to load, in bytes.
     private static let errorBytesMax = 1 << 20
 
     /// Runs a library, which registers its functions.

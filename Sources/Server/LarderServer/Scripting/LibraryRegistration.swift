@@ -51,7 +51,7 @@ final class LibraryRegistration {
                 context, declaration in
                 guard let registration = LibraryRegistration.of(context), let declaration else { return nil }
                 return registration.add(declaration.pointee).map {
-                    // A static string ends with a zero, and lives as long as the process.
+                    // A static string is zero-terminated, and is never freed.
                     UnsafeRawPointer($0.utf8Start).assumingMemoryBound(to: CChar.self)
                 }
             }
@@ -60,7 +60,7 @@ final class LibraryRegistration {
         let bytes = UnsafeRawBufferPointer(declaration.name)
         guard FunctionLibrary.isName(bytes) else { return FunctionLibrary.nameRule }
         let name = String(decoding: bytes, as: UTF8.self)
-        // FCALL could not distinguish names that differ only in case.
+        // Refuse names that differ only in case: FCALL could not distinguish them.
         guard names.insert(name.lowercased()).inserted else { return "Function already exists in the library" }
         declarations.append(
             Declaration(

@@ -4,7 +4,7 @@ import LarderEngine
 import LarderRESP
 
 /// The commands used for counters, locks and limits, in their usual forms, on a few entries in memory. The results are
-/// those of the commands' handlers; all other calls are left to these.
+/// the same as those of the commands' handlers, which run all other calls.
 ///
 /// Used by one thread at a time. `@unchecked Sendable`: it is passed between threads as a value.
 final class QuickCommands: @unchecked Sendable {
@@ -14,7 +14,7 @@ final class QuickCommands: @unchecked Sendable {
 
     deinit { digits.deallocate() }
 
-    /// Whether a command is supported here. GET and EXISTS have a faster path.
+    /// Whether a command is supported here. GET and EXISTS are not, because they have a faster path.
     static func has(_ word: ShortWord) -> Bool {
         switch word {
         case .incr, .incrby, .del, .unlink, .expire, .pexpire, .decr, .decrby, .ttl, .pttl, .set: true
@@ -92,7 +92,7 @@ final class QuickCommands: @unchecked Sendable {
         case .incrby: return add(value, index, &answer) ? .incrby : nil
         case .decrby: return value != .min && add(-value, index, &answer) ? .decrby : nil
         case .expire, .pexpire:
-            // Past deadlines and invalid numbers are left to the handler.
+            // Leave past deadlines and invalid numbers to the handler.
             guard value > 0, value <= Int64.max / 4000, !entries.hasTags(index) else { return nil }
             let row: CommandMetadata = name == .expire ? .expire : .pexpire
             guard entries.current(index) != nil else {

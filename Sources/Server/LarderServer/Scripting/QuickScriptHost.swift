@@ -5,25 +5,25 @@ import LarderPlatform
 import LarderRESP
 
 /// The commands that a short script can call on the fast path: ``QuickCommands`` on its declared keys, in memory. Any
-/// other call abandons the attempt before anything was applied, and the usual path starts.
+/// other call abandons the attempt before anything is applied, and the script starts again on the usual path.
 ///
 /// Belongs to an interpreter, and is used with it by one thread at a time.
 final class QuickScriptHost {
     private let commands = QuickCommands()
     var entries: BatchScope { commands.entries }
-    /// The commands that ran, for the counters; further ones are not counted.
+    /// The commands that ran, for the counters. Commands beyond the limit are not counted.
     private(set) var rows: [CommandMetadata] = []
-    /// The access rules, and the generation that allows the script all of this: with other rules, the usual path checks
-    /// each call.
+    /// The access rules, and their generation when the script was allowed to run all of these commands. If the rules
+    /// change, the usual path checks each call.
     private var access: AccessControl?
     private var generation = 0
-    /// When the interpreter first asked whether to continue, in nanoseconds of the monotonic clock; 0 before.
+    /// The time of the interpreter's first check whether to continue, in nanoseconds of the monotonic clock; 0 before.
     private var begin: Int64 = 0
 
     private static let rowsMax = 64
 
     /// Prepares for a script.
-    /// - Parameter generation: the ``AccessControl/generation`` of the rules that allow everything here.
+    /// - Parameter generation: the ``AccessControl/generation`` of the rules that allow all commands here.
     func begin(now: Int64, _ access: AccessControl, generation: Int) {
         self.access = access
         self.generation = generation

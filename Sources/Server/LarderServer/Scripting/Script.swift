@@ -98,11 +98,11 @@ final class Script: Sendable {
     let flags: ScriptFlags
     /// The name in errors, zero-terminated: its digest, or the function's name.
     let name: [CChar]
-    /// Whether it was found to need more than ``QuickScriptHost`` supports.
+    /// Whether the script was found to need more than ``QuickScriptHost`` supports.
     let isUnusual = Atomic<Bool>(false)
-    /// When it was last used, as a count of uses of all scripts.
+    /// When the script was last used, as a count of uses of all scripts.
     let lastUse = Atomic<Int>(0)
-    /// Whether SCRIPT LOAD keeps it until SCRIPT FLUSH.
+    /// Whether SCRIPT LOAD keeps the script until SCRIPT FLUSH.
     let isLoaded = Atomic<Bool>(false)
 
     init(_ digest: ScriptDigest, _ text: UnsafeRawBufferPointer) throws(CommandError) {
@@ -123,7 +123,7 @@ final class Script: Sendable {
         self.name = name.utf8.map { CChar(bitPattern: $0) } + [0]
     }
 
-    /// The source as given to EVAL; for a function, that of its library.
+    /// The source as given to EVAL; for a function, the source of its library.
     var text: [UInt8] { head + code.body }
 
     /// The approximate memory use, without the compiled forms.
@@ -132,7 +132,7 @@ final class Script: Sendable {
     /// ``name`` as a string.
     var title: String { String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
 
-    /// Splits a source into the flags of its first line and the rest.
+    /// Splits a source into the flags of its first line, and the remaining source.
     private static func parse(_ text: UnsafeRawBufferPointer) throws(CommandError) -> (ScriptFlags, [UInt8]) {
         guard text.count >= 2, text[0] == UInt8(ascii: "#"), text[1] == UInt8(ascii: "!") else {
             return (ScriptFlags(), Array(text))
@@ -151,7 +151,7 @@ final class Script: Sendable {
             for flag in word.dropFirst("flags=".count).split(separator: ",") {
                 switch flag {
                 case "no-writes": flags.noWrites = true
-                // Nothing is refused here because of memory or staleness, and there is no cluster.
+                // Ignore these flags: Larder refuses no script because of memory or stale data, and has no cluster.
                 case "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys": break
                 default: throw CommandError("ERR Unexpected flag in script shebang: \(flag)")
                 }

@@ -38,9 +38,9 @@ final class ScriptCache: @unchecked Sendable {
 
     /// How long a script is cached.
     enum Keeping {
-        /// While it is among the last ones used, if there is space.
+        /// Keep the script while it is among the last ones used, if there is space.
         case ifThereIsRoom
-        /// While it is among the last ones used.
+        /// Keep the script while it is among the last ones used.
         case whileUsed
         case untilFlushed
     }
@@ -52,7 +52,8 @@ final class ScriptCache: @unchecked Sendable {
         return script
     }
 
-    /// Returns the script with a source, new if necessary. It is compiled, so that a faulty one is not cached.
+    /// Returns the cached script with a source, or adds it. It is compiled first, so that a script with errors is not
+    /// cached.
     func script(_ text: UnsafeRawBufferPointer, _ keeping: Keeping) throws(CommandError) -> Script {
         let digest = ScriptDigest(of: text)
         if let known = find(digest) {
@@ -89,7 +90,7 @@ final class ScriptCache: @unchecked Sendable {
                 byteCount -= oldest.byteCount
                 counts.evicted.wrappingAdd(1, ordering: .relaxed)
             }
-            // Without space, it runs but is not cached.
+            // If there is no space, the script runs but is not cached.
             guard script.byteCount <= room else { return script }
             scripts[digest] = script
             script.lastUse.store(uses.wrappingAdd(1, ordering: .relaxed).newValue, ordering: .relaxed)
@@ -152,7 +153,7 @@ final class ScriptCache: @unchecked Sendable {
         return made
     }
 
-    /// Takes an idle interpreter, which must be returned; nil if there is none.
+    /// Takes an idle interpreter, which the caller must return; nil if there is none.
     func takeIdle() -> Interpreter? { lock.withLock { idle.popLast() } }
 
     func give(_ interpreter: Interpreter) {
@@ -179,7 +180,7 @@ final class ScriptCache: @unchecked Sendable {
 
     /// Kills long-running scripts.
     /// - Parameter kind: only scripts, or only functions; nil for both.
-    /// - Returns: the number of killed ones.
+    /// - Returns: the number of killed scripts.
     func kill(_ kind: Kind? = nil) -> Int {
         lock.withLock {
             var count = 0
@@ -203,7 +204,7 @@ final class ScriptCache: @unchecked Sendable {
 /// Counts of scripts by result.
 struct ScriptCounts: ~Copyable {
     let runs = Atomic<Int>(0)
-    /// Restarts: because of undeclared keys, or because other clients changed the entries read.
+    /// Restarts of scripts, because of undeclared keys, or because other clients changed the entries that were read.
     let repeats = Atomic<Int>(0)
     /// Scripts that continued without locks because they were slow.
     let longRuns = Atomic<Int>(0)

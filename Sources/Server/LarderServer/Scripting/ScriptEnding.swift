@@ -2,7 +2,7 @@ import Synchronization
 
 /// Why a script stopped without a reply.
 enum ScriptEnding: Int32 {
-    /// The attempt was abandoned; the transaction's run has the reason.
+    /// The attempt was abandoned; the transaction's run contains the reason.
     case abandoned = 1
     case killed, timedOut, tooMuch, tooLongInTransaction
 }

@@ -3,8 +3,8 @@ import LarderOriginClients
 import LarderOutboxes
 import LarderVocabulary
 
-/// Reads entries of a database with an origin. Current entries are read here; for others, the command requests them
-/// from the origin and runs again.
+/// Reads entries of a database with an origin. Current entries are read here. For others, the command requests them
+/// from the origin, and runs again with the replies.
 extension Call {
     /// Whether reads go through the origin. Reads of a snapshot do not: they see the larder.
     var readsOrigin: Bool {
@@ -114,8 +114,8 @@ extension Call {
         return isOfOtherType
     }
 
-    /// Reads a queued write from the outbox. Nothing newer exists here.
-    /// - Returns: whether there is an entry; nil if the key has no queued write any more.
+    /// Reads a queued write from the outbox. No newer value exists here.
+    /// - Returns: whether there is an entry; nil if the key no longer has a queued write.
     private mutating func readWaiting(
         _ outbox: Outbox, _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool? {
@@ -159,7 +159,8 @@ extension Call {
         guard let tier = session.origin.tier, let reading = session.origin.call?.early(Array(key.bytes)),
             let value = reading.value, rules.grace > 0
         else { return try readStale(key, body) }
-        // A replica may lag behind entries that were current here, and behind writes through this daemon.
+        // If the entry here was current once, prefer it: a replica may lag behind it, and behind writes through this
+        // daemon.
         if key.withBytes({ tier.wasKnown($0) }), try readStale(key, body) { return true }
         let rule = tier.rule(of: reading, now: now)
         value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }

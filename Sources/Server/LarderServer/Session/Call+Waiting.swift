@@ -13,7 +13,8 @@ extension Call {
         return try awaitedReply() ?? .done
     }
 
-    /// Replies with the awaited reply, or continues to wait; nil if the command does not wait. Any error ends the wait.
+    /// Replies with the awaited reply, or continues to wait; nil if the command waits for no reply. An error ends the
+    /// wait.
     func awaitedReply() throws(CommandError) -> Outcome? {
         guard let awaited = session.awaited else { return nil }
         if let reply = awaited.value {
@@ -27,6 +28,6 @@ extension Call {
         return .waits(until: session.clock.monotonic() + Self.wakeUpsMilliseconds)
     }
 
-    /// A waiting command is woken by others; it also checks by itself at this interval.
+    /// How often a waiting command checks by itself, in addition to being woken by others.
     private static let wakeUpsMilliseconds: Int64 = 60_000
 }

@@ -25,7 +25,8 @@ struct Call {
     /// Whether the command needs the disk, but must not block. It has had no effect then, and runs again from the start
     /// on another thread.
     private(set) var isCold = false
-    /// The key that must be read from the origin. The command has had no effect, and runs again with the reply.
+    /// The key that must be read from the origin. The command has had no effect yet, and runs again when the origin has
+    /// replied.
     var missing: [UInt8]?
     /// Whether the last key read exists at the origin, but is not a string.
     var isOfOtherType = false
@@ -114,8 +115,8 @@ struct Call {
         if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
     }
 
-    /// Moves a command that will build a value of this many bytes to the thread that builds long values, one at a time.
-    /// This limits their memory to one such value, regardless of the number of clients.
+    /// Moves a command that will build a value of this many bytes to the thread that builds long values. It builds them
+    /// one at a time, which limits their memory to one value, regardless of the number of clients.
     ///
     /// In a transaction, ``Call/admits(_:_:)`` decides.
     mutating func mayBuild(bytes: Int) throws(CommandError) {
@@ -134,14 +135,14 @@ struct Call {
         return .elsewhere
     }
 
-    /// Runs a change that builds a value. If it must run on another thread, it has no effect here.
+    /// Runs a change that builds a value. If the change must run on another thread, it has no effect here.
     mutating func build<Result>(
         _ keys: [Key], _ body: (inout Update, Call) -> Built<Result>
     ) throws(CommandError) -> Result {
         let call = self
         if !isInTransaction { session.waitForRoomToBuild() }
-        // Do not fill the cache: the old value will not be read again, and the cache would keep even a block larger
-        // than itself.
+        // Do not fill the cache: the old value will not be read again, and the cache would keep the value even if it is
+        // larger than the cache.
         switch try update(keys, loading: true, fillCache: false, { body(&$0, call) }) {
         case .value(let result): return result
         case .failure(let error): throw error
@@ -286,7 +287,7 @@ struct Call {
 
     /// Replies with the payloads of the fresh entries of several keys at one instant; null for a key without an entry.
     mutating func replyWithValues(_ keys: [Key]) throws(CommandError) {
-        // In a transaction, and with an open snapshot, each entry comes as a copy.
+        // In a transaction, and with an open snapshot, reply with a copy of each entry.
         guard run == nil, try session.snapshot() == nil, !readsOrigin else {
             let records = try read(keys)
             session.replies.array(count: records.count)
@@ -328,10 +329,11 @@ struct Call {
     }
 
     /// Holds the fresh entries of several keys at one instant, if their values fit into one reply. Very long values are
-    /// copied by a single thread, one command at a time.
+    /// copied on the thread for long values, one command at a time.
     private mutating func hold(_ keys: [Key]) throws(CommandError) -> HeldEntries {
         let bytesMax = server.limits.replyBytesMax
-        // First read them one at a time: that fills memory, if allowed, and stops at the reply's limit.
+        // First read the entries one at a time. That loads them into memory, if allowed, and stops at the reply's
+        // limit.
         var byteCount = 0
         for index in keys.indices {
             try read(index + 1) { byteCount += $1.count }
@@ -359,7 +361,7 @@ struct Call {
         if run != nil, open != nil { throw Self.snapshotIsOpen }
         var room = server.limits.replyBytesMax
         if mayBlock {
-            // One at a time, to stop at the reply's limit.
+            // Read one entry at a time, to stop at the reply's limit.
             var records: [Record?] = []
             for key in keys {
                 let record = try read(key, open)
@@ -370,14 +372,15 @@ struct Call {
         } else if open != nil {
             throw cold()
         }
-        // Then all at one instant; most of them are in memory now.
+        // Then read all of them at one instant; most are in memory now.
         let records = try update(keys, loading: true) { update in keys.indices.map { update.current($0) } }
         room = server.limits.replyBytesMax
         for record in records { try take(record, from: &room) }
         return records
     }
 
-    /// Throws if the values to load exceed the limit of one reply. Values in memory are limited by the memory itself.
+    /// Throws if the values to load exceed the limit of one reply. Values that are already in memory are limited by the
+    /// memory's size.
     mutating func limitTotal(of keys: some Sequence<Key>) throws(CommandError) {
         guard mayBlock else { return }
         var room = server.limits.replyBytesMax
@@ -431,7 +434,8 @@ struct Call {
         }
     }
 
-    /// Whether a command may read memory only: its client does not track reads, and no locks are held.
+    /// Whether a command may read memory only: its client does not track reads, no locks are held, and no events need
+    /// the old entry.
     private var mayUseMemoryOnly: Bool { !isInTransaction && !session.tracksReads && !server.notifier.needsFormer }
 
     /// Runs one change of entries. The reply waits for its commit.
@@ -442,7 +446,7 @@ struct Call {
         _ keys: [Key], loading: Bool, headersOnly: Bool = false, fillCache: Bool = true,
         observing version: ChangeVersion? = nil, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
-        // The event depends on whether the entry is new, which requires a lookup.
+        // Look up the old entry, because the event depends on whether the entry is new.
         let loading = loading || server.notifier.needsFormer
         if let run {
             try checkHasNoOrigin()
@@ -507,7 +511,7 @@ struct Call {
     }
 
     /// Returns the result of a change, and makes the reply wait for its commit.
-    /// - Parameter ticket: nil if the change would have had to block, but must not.
+    /// - Parameter ticket: nil if the change would have had to block on a thread that must not block.
     private mutating func committed<Result>(_ result: Result?, _ ticket: CommitTicket?) throws(CommandError) -> Result {
         guard let ticket else { throw cold() }
         depends(on: ticket)
@@ -520,7 +524,7 @@ struct Call {
         return result
     }
 
-    /// Prepares the reports for change subscribers and tracking clients.
+    /// Sets the origin of a change, and records the keys for change subscribers and tracking clients.
     private func prepare(_ update: inout Update, hasLoaded: Bool) {
         update.origin = WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)
         guard hasLoaded, session.tracksReads else { return }
@@ -555,7 +559,7 @@ struct Call {
             }
             return Self.made(result)
         }
-        // Files are created only if the database is written to.
+        // Create missing files only if the database is written to.
         for needsFiles in [other.exists, true] {
             if needsFiles, !other.isReady(forWriting: true) { try prepare(other) }
             var result: Result?

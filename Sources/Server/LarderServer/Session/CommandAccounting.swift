@@ -20,19 +20,19 @@ struct FastPathCounts {
     var workLeft = 0
     /// The average duration of a command in the last timed run.
     var nanosecondsEach: Int64 = 0
-    /// Runs of the session, to select those that are timed.
+    /// The number of runs of the session, which determines the runs that are timed.
     var runs = 0
 
-    /// Corresponds to some tens of microseconds of work.
+    /// The number of commands for one reading of the clock: some tens of microseconds of work.
     static let workPerTime = 64
 }
 
-/// A deferred command that is noted when its work is done.
+/// A deferred command, which is counted when its work is done.
 struct PendingNote {
     let row: CommandMetadata
     /// Nil to use the parser's words.
     let command: QueuedCommand?
-    /// The start of its reply; nil in a transaction.
+    /// The position at which its reply starts; nil in a transaction.
     let start: Int?
 }
 
@@ -47,7 +47,7 @@ final class CommandAccounting {
     /// The commands on the fast path since the last ``noteRun(_:_:_:outputBytes:)``. A pointer avoids the exclusivity
     /// checks on a class's stored properties.
     let fastPath = UnsafeMutablePointer<FastPathCounts>.allocate(capacity: 1)
-    /// The running deferred command, which is noted when its work is done.
+    /// The running deferred command, which is counted when its work is done.
     var pending: PendingNote?
     /// The command that waits until its database is open; it is refused if that fails.
     var preparing: CommandMetadata?
@@ -69,7 +69,7 @@ final class CommandAccounting {
         fcall: CommandMetadata.fcall.number
     )
 
-    /// Every 16th run of the session is timed; the fast path of the others is assumed to take as long.
+    /// Every 16th run of the session is timed. Fast-path commands in other runs are assumed to take as long.
     private static let runsPerSample = 16
 
     /// - Returns: the start of this run of the session if it is timed, otherwise 0.
@@ -89,7 +89,7 @@ final class CommandAccounting {
             done.get + done.set + done.ping + done.mget + done.exists + done.fetch + done.eval + done.evalsha
             + done.fcall + done.quick
         if doneCount > 0 {
-            // If other commands ran too, the time includes them.
+            // Skip runs in which other commands ran too, because the time includes them.
             if sample != 0, doneCount == count {
                 fastPath.pointee.nanosecondsEach = max(0, MonotonicClock.nanoseconds() - sample) / Int64(doneCount)
             }

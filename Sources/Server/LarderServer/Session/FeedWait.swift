@@ -24,7 +24,7 @@ struct FeedWait {
     }
 
     private var waiting: Waiting?
-    /// The position from which a command that started at the end reads.
+    /// The end of the feed at the command's start: it reads from there.
     private(set) var end: FeedPosition?
 
     /// Whether a command waits and was not woken.
@@ -32,8 +32,8 @@ struct FeedWait {
 
     /// Waits if there is nothing to return.
     /// - Parameter milliseconds: nil to not wait, 0 to wait forever.
-    /// - Returns: the end of the wait, by the monotonic clock; nil if the command replies now, from ``end`` if that is
-    ///   set.
+    /// - Returns: the end of the wait, by the monotonic clock. Nil if the command must reply now; if ``end`` is set, it
+    ///   reads from there.
     mutating func mustWait(
         behind position: FeedPosition, _ prefix: [UInt8], milliseconds: Int64?, _ database: Database, _ means: Means
     ) -> Int64? {
@@ -61,7 +61,7 @@ struct FeedWait {
         guard position.start == .end, let wakeUp = means.wakeUp else {
             return wait(behind: position, prefix, until: until, database, means)
         }
-        // The current end of the database's changes, which may not be in the change log yet.
+        // Look up the current end of the database's changes, which may not be in the change log yet.
         let (beginning, isWoken) = (Beginning(), WaitingFetch.Flag())
         waiting = Waiting(database: database, until: until, isWoken: isWoken, beginning: beginning)
         means.elsewhere {

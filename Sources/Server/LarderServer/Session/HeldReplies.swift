@@ -1,7 +1,8 @@
 import LarderEngine
 import LarderRESP
 
-/// The replies of one connection that wait for commits, in the order of their requests.
+/// The replies of one connection that wait for commits, in the order of their requests. A reply is *decided* when its
+/// commit has succeeded or failed.
 ///
 /// - Positions count the bytes of replies since the connection was opened.
 /// - Replies do not overlap: each starts at or after the end of the previous one.
@@ -11,7 +12,7 @@ struct HeldReplies {
     private struct Entry {
         var start: Int
         var end: Int
-        /// None once the reply is decided and only waits for previous ones.
+        /// `.none` once the reply is decided, and only waits for the previous replies.
         var ticket: CommitTicket
     }
 
@@ -28,17 +29,17 @@ struct HeldReplies {
 
     var isEmpty: Bool { first == entries.count }
 
-    /// Where the first held reply starts: nothing from there on may be sent. Nil if none is held.
+    /// Where the first held reply starts: nothing from that position on may be sent. Nil if none is held.
     var firstStart: Int? { isEmpty ? nil : entries[first].start }
 
     mutating func add(start: Int, end: Int, _ ticket: CommitTicket) {
         entries.append(Entry(start: start, end: end, ticket: ticket))
     }
 
-    /// Releases the decided replies at the front; those that failed become errors first.
+    /// Releases the decided replies at the front; replies whose commits failed become errors first.
     ///
-    /// Replies after an undecided one are not checked, unless a reply fails. Then all are checked in one pass over the
-    /// bytes, regardless of the number of failures.
+    /// Replies after an undecided one are not checked, unless a reply fails. In that case, all are checked in one pass
+    /// over the bytes, regardless of the number of failures.
     /// - Parameters:
     ///   - sent: the number of bytes taken from the front of `replies` since the connection was opened.
     ///   - decision: returns the state of a ticket.

@@ -15,7 +15,7 @@ struct OriginAccess {
     /// Whether the current command may return a stale value, because it has waited long enough.
     var servesStale = false
 
-    /// Whether the current command reads, and was forwarded unchanged.
+    /// Whether the current command is a read that was forwarded to the origin unchanged.
     var isForwarded = false
 
     /// Whether commands are checked before they run.

@@ -8,8 +8,8 @@ enum Outcome {
     case close
     /// The reply will be written by a thread that may block; nothing is written yet.
     case deferred(DeferredWork)
-    /// Nothing is written. The command runs again when it is woken, or at this time of the monotonic clock. Other
-    /// connections are not delayed.
+    /// Nothing is written. The command runs again when it is woken, or at this time of the monotonic clock. Meanwhile,
+    /// other connections are served.
     case waits(until: Int64)
 }
 

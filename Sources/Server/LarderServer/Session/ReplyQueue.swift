@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderRESP
 
-/// Owns the replies of one connection until they are sent: their bytes, and which of them wait for a commit.
+/// Owns the replies of one connection until they are sent: their bytes, and the commits that they wait for.
 ///
 /// Positions count the bytes of replies since the connection was opened. Used by the session's owner only.
 final class ReplyQueue {
@@ -11,12 +11,12 @@ final class ReplyQueue {
     private var held = HeldReplies()
     /// The number of reply bytes taken for sending since the connection was opened.
     private(set) var sentBytes = 0
-    /// Whether the current command's reply is sent regardless of CLIENT REPLY. Redis does so for subscribe replies,
-    /// which are messages.
+    /// Whether the current command's reply is sent regardless of CLIENT REPLY. As in Redis, this is the case for
+    /// replies of SUBSCRIBE and similar commands, which are messages.
     var keepsReply = false
     /// The last commit that a reply of the connection waited for.
     private(set) var lastTicket = CommitTicket.none
-    /// Whether there may be uncommitted writes for which no reply waits.
+    /// Whether there may be uncommitted writes of commands without replies.
     var hasSilentWrites = false
 
     init(_ pipeline: CommitPipeline) {
@@ -44,16 +44,16 @@ final class ReplyQueue {
         sentBytes += count
     }
 
-    /// Holds the reply from `start` to the current end until its ticket is decided.
+    /// Holds the reply from `start` to the current end until its commit has succeeded or failed.
     func hold(from start: Int, _ ticket: CommitTicket) {
         lastTicket = max(lastTicket, ticket)
-        // If the ticket is decided after this check, the deciding thread wakes the loop, which finds the reply held.
+        // If the commit ends after this check, the committing thread wakes the loop, which then finds the held reply.
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
         held.add(start: start, end: position, ticket)
         if pipeline.isDecided(ticket) { settle() }
     }
 
-    /// Holds replies until their ticket is decided, so that each can be replaced by an error.
+    /// Holds replies until their commit has succeeded or failed, so that each can be replaced by an error.
     func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
         lastTicket = max(lastTicket, ticket)
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
@@ -67,7 +67,7 @@ final class ReplyQueue {
         if ticket != .none, !pipeline.isDecided(ticket) { hasSilentWrites = true }
     }
 
-    /// Checks which commits are decided. Their replies can be sent, or are replaced by errors.
+    /// Checks which commits have succeeded or failed. Their replies can be sent, or are replaced by errors.
     func settle() {
         guard !held.isEmpty else { return }
         held.settle(in: &memory.pointee, sent: sentBytes) { ticket in
@@ -77,6 +77,7 @@ final class ReplyQueue {
         }
     }
 
-    /// Discards the reply that starts at `start`, except for bytes already sent: the header of a long transaction.
+    /// Discards the reply that starts at `start`, except for bytes already sent, such as the header of a long
+    /// transaction.
     func discard(from start: Int) { memory.pointee.removeLast(max(0, position - max(start, sentBytes))) }
 }

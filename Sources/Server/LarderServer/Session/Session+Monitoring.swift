@@ -9,8 +9,8 @@ extension Session {
         accounting.note(spec, nanoseconds, failed, call.count) { call.bytes($0) }
     }
 
-    /// Whether deferred work may be dropped if the connection was closed, because it only produces a reply, and no
-    /// transaction has started.
+    /// Whether deferred work may be dropped if the connection was closed: it only produces a reply, and no transaction
+    /// has started.
     var mayDropWork: Bool {
         guard let spec = accounting.pending?.row, transactions.execution == nil else { return false }
         return !isSilent || !spec.flags.contains(.write)
@@ -105,7 +105,7 @@ extension Session {
     func endCommand(_ start: Int) {
         defer { replyQueue.keepsReply = false }
         guard modes.replyMode != .on else { return }
-        // Bytes already sent cannot be discarded: the header of a long transaction.
+        // Bytes already sent, such as the header of a long transaction, cannot be discarded.
         if !replyQueue.keepsReply { replyQueue.discard(from: start) }
         switch modes.replyMode {
         case .skipsNext: modes.replyMode = .skipping

@@ -7,11 +7,11 @@ extension Session {
         if server.origins.generation.load(ordering: .acquiring) != origin.generation { findOrigin() }
     }
 
-    /// The current command is complete, or its origin replies are outdated.
+    /// Ends the current command's requests to the origin, because it is complete or its replies are outdated.
     func endOriginCall() {
         let hadCall = origin.call != nil
         origin.endCall()
-        // Without an origin, the next commands can use the fast path again.
+        // If the database has no origin, the next commands can use the fast path again.
         if hadCall, !origin.isLookedAt { noteMode() }
     }
 

@@ -18,15 +18,16 @@ extension Session {
     }
 
     func subscribe(_ name: [UInt8], _ kind: PubSub.Kind) {
-        // Mutate in place: writing a changed copy back would copy all names each time.
+        // Mutate in place: changing a copy and writing it back would copy all names each time.
         if subscription.names == nil { subscription.names = Subscriptions() }
         if subscription.names?.insert(name, kind) == true { server.pubsub.add(subscriber, to: name, kind) }
         noteMode()
-        // The rights may have changed since the command was checked, when this connection had no subscriptions.
+        // Check the rights again: they may have changed after the command was checked, when this connection had no
+        // subscriptions yet.
         renewRights()
     }
 
-    /// - Parameter isInTransaction: whether a transaction has started a reply, which must not be interrupted.
+    /// - Parameter isInTransaction: whether a transaction has started a reply, which a message must not interrupt.
     func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isInTransaction: Bool) {
         if subscription.names?.remove(name, kind) == true {
             server.pubsub.remove(subscriber, from: name, kind)
@@ -64,8 +65,8 @@ extension Session {
         noteMode()
     }
 
-    /// Publishes a command's message. In a transaction, messages are published after it was applied, because its
-    /// commands may have to run again.
+    /// Publishes a command's message. In a transaction, messages are published after the transaction was applied,
+    /// because its commands may have to run again.
     /// - Returns: the number of copies sent.
     func publish(_ publication: Publication, isInTransaction: Bool) -> Int {
         if isInTransaction {
@@ -73,8 +74,8 @@ extension Session {
             return server.pubsub.count(publication)
         }
         let count = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil)
-        // As in Redis, a message from a connection to itself precedes the reply. If the reply is discarded, it is sent
-        // with the other messages.
+        // As in Redis, a message from a connection to itself precedes the command's reply. If that reply is discarded,
+        // the message is sent with the others.
         if subscription.names != nil, isOnLoop, modes.replyMode == .on { pushes.deliverAll() }
         return count
     }
@@ -96,9 +97,9 @@ extension Session {
 
     /// Sends a message to the client after its replies.
     func push(_ message: PushMessage) {
-        // For a MONITOR client, the lines are replies.
+        // To a MONITOR client, the lines are replies: CLIENT REPLY OFF suppresses them.
         if message.isLine, modes.replyMode != .on { return }
-        // Nothing may interrupt the reply of EXEC, which may wait for another thread.
+        // Wait until EXEC has replied: nothing may interrupt its reply, which may wait for another thread.
         if let execution = transactions.execution, execution.isBegun { return execution.pushes.append(message) }
         // As in Redis, messages that FLUSHALL and similar commands cause for their own connection follow their reply.
         if message.isOfEverything, isWaiting,

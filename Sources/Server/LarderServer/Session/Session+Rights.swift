@@ -4,8 +4,8 @@ import LarderRESP
 
 /// Access rules of a session.
 extension Session {
-    /// Applies the current access rules if they have changed. Closes a connection that receives messages it may no
-    /// longer receive.
+    /// Applies the current access rules if they have changed. Closes a connection whose subscriptions are no longer
+    /// allowed.
     func renewRights() {
         let generation = server.access.generation.load(ordering: .acquiring)
         guard generation != rightsGeneration else { return }
@@ -21,8 +21,8 @@ extension Session {
 
     static let reduced = "its user lost rights while the connection was subscribed to changes, messages or commands"
 
-    /// Updates the fast path, which does not check rights: it is only for users who may run all of its commands in the
-    /// selected database.
+    /// Updates the use of the fast path, which does not check rights: only users who may run all of its commands in the
+    /// selected database use it.
     func noteFastRights() {
         let name = database.name
         let level: AccessLevel? =
@@ -109,11 +109,11 @@ extension Session {
 }
 
 extension ServerState {
-    /// Applies access rules, also to open connections from their next command on.
+    /// Applies access rules. Open connections follow them from their next command on.
     func change(_ rules: AccessRules) {
         let old = access.change(rules)
         for record in clientRegistry.all where record.listens {
-            // A connection that sends no commands would keep receiving messages.
+            // Check subscriptions now: a connection that sends no commands would keep receiving messages.
             guard let now = rules.rights(of: record.credentials) else { continue }
             let before = old.rights(of: record.credentials)
             if before.map({ !now.covers($0) }) ?? now.areLimited { record.close(Session.reduced) }

@@ -52,7 +52,8 @@ extension Session {
             for index in spec.keyIndices(count: count, word) { server.tracking.willWrite(Array(word(index)), tracking) }
         }
         guard spec.flags.contains(.readonly), tracksReads else { return [] }
-        // Skip only readers that can be notified at once, or do not want to be, when the change is committed.
+        // The unit until which the client's own changes need no notification. 0 if this reply cannot be preceded by
+        // one, unless the client does not want it.
         let ownUnit = isAlone && tracking.redirect == 0 || tracking.isNoLoop ? replyQueue.lastTicket.sequence : 0
         var changed: [[UInt8]] = []
         for index in spec.keyIndices(count: count, word) {
@@ -64,9 +65,9 @@ extension Session {
 
     // MARK: In front of an origin
 
-    /// After a reply, invalidates the keys that were read without an invalidation promise, so that the client does not
-    /// keep them. That is the case if a key changed after its read was requested, which was notified before the reply,
-    /// or if the origin sends no invalidations for the key.
+    /// Invalidates the keys of a reply for whose changes no invalidation will arrive, so that the client does not cache
+    /// them. Call it after the reply. Such a key has changed since its read was requested, which was notified before
+    /// the reply, or the origin sends no invalidations for it.
     /// - Parameter tier: the tier that served the reads, including the replies for this command; nil if the origin
     ///   replied itself.
     func tellUnheard(_ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?) {
@@ -77,8 +78,8 @@ extension Session {
         if !unheard.isEmpty { server.tracking.tell(unheard, tracking, in: database.name) }
     }
 
-    /// Whether later changes of the key will be notified. Called after the key was recorded, so that no change is
-    /// missed.
+    /// Whether an invalidation will arrive when the key changes. Call it after the key was recorded, so that no change
+    /// is missed.
     private func isHeard(_ key: [UInt8], _ tier: OriginTier) -> Bool {
         switch origin.call?.reading(key) {
         case .success(let reading)?: tier.isKnown(reading, of: key)
@@ -87,7 +88,7 @@ extension Session {
         }
     }
 
-    /// CLIENT CACHING applies to the next command, or to the transaction that it starts. A waiting command runs again.
+    /// Ends the effect of CLIENT CACHING, which applies to the next command, or to the transaction that it starts.
     func endCaching(_ spec: CommandMetadata) {
         if modes.caching != nil, transactions.queue == nil, transactions.execution == nil,
             !spec.flags.contains(.keepsCaching)

@@ -3,11 +3,11 @@ import LarderRESP
 
 extension Session {
     /// Replies from memory with the payloads of the fresh entries of several keys at one instant, or null for a key
-    /// without one. Long values are copied on another thread. For MGET, on the fast path and elsewhere.
+    /// without an entry. Leaves long values to another thread. For MGET, on the fast path and elsewhere.
     /// - Parameters:
     ///   - key: the bytes of each of `count` keys, valid during the call.
     ///   - seen: called with each entry that exists.
-    /// - Returns: `.hit`, or `.cold` if the disk is needed; then nothing was replied.
+    /// - Returns: `.hit`, or `.cold` if the disk is needed, and nothing was replied.
     @inline(__always)
     func replyWithValuesInMemory(
         _ database: Database, _ count: Int, _ now: Int64, _ ticket: inout CommitTicket,

@@ -42,7 +42,7 @@ package final class Session: @unchecked Sendable {
         case closing
     }
 
-    /// The most work a session may do in one turn on a thread that may block.
+    /// The most work that a session may do before it yields a thread that may block.
     struct Slice {
         var commandsMax: Int
         /// No further command starts after this time of the monotonic clock.
@@ -63,7 +63,7 @@ package final class Session: @unchecked Sendable {
     let parserMemory = UnsafeMutablePointer<RequestParser>.allocate(capacity: 1)
     /// The bytes of ``replyQueue``.
     let replyMemory: UnsafeMutablePointer<ReplyBuffer>
-    /// This connection as the origin of a SET.
+    /// This connection, as recorded in the changes of SET.
     let setOrigin: WriteOrigin
     /// The queue of messages for this connection's loop.
     let pushes: PushQueue
@@ -92,8 +92,8 @@ package final class Session: @unchecked Sendable {
     /// Runs short work that would block the loop on another thread; nil for a session without a connection.
     var runElsewhere: ((@escaping @Sendable () -> Void) -> Void)?
     var isClosing = false
-    /// Whether a parsed command has not run yet, because files had to be opened, the disk had to be read, or commits
-    /// had to catch up.
+    /// Whether a parsed command has not run yet, because files must be opened, the disk must be read, or there are too
+    /// many uncommitted writes.
     var hasCommand = false
     /// The last command looked up, and the word by which it was found.
     var lastRow: CommandMetadata?
@@ -102,7 +102,7 @@ package final class Session: @unchecked Sendable {
     var isOnLoop = true
     /// Whether commands run on the thread that builds long values now.
     var mayBuildLong = false
-    /// Whether the next command must run on that thread.
+    /// Whether the next command must run on the thread that builds long values.
     var needsLongThread = false
     /// Whether frequent commands may use the fast path; tests compare both paths.
     var allowsFastPath = true
@@ -110,20 +110,21 @@ package final class Session: @unchecked Sendable {
     var rights: Rights?
     /// The ``AccessControl/generation`` of ``rights``.
     var rightsGeneration = 0
-    /// The fast-path commands that the rights allow: all with `write`, runs of GET with `read`, none with nil.
+    /// The fast-path commands that the rights allow: all commands with `write`, only consecutive GETs with `read`, none
+    /// with nil.
     var fastLevel: AccessLevel? = .write
-    /// Whether no mode of the connection affects the common commands.
+    /// Whether common commands may use the fast path, because no mode of the connection affects them.
     var takesFastPath = true
-    /// The same for runs of GET: more users may read than write.
+    /// Like ``takesFastPath``, for consecutive GETs: more users may read than write.
     var takesFastGets = true
-    /// The same for runs of GET in a database with an origin.
+    /// Like ``takesFastGets``, in a database with an origin.
     var takesOriginGets = false
 
     private(set) var database: Database {
         didSet { fastDatabase = Unmanaged.passUnretained(database) }
     }
-    /// ``database`` without reference counting, for very short commands: all loops would write to the same counter.
-    /// Valid until ``database`` is changed, which the commands that use this do not do.
+    /// ``database`` without reference counting, which would make all loops write to the same counter. For very short
+    /// commands. Valid until ``database`` changes; the commands that use this do not change it.
     private(set) var fastDatabase: Unmanaged<Database>
     private(set) var view = ReadingView.current {
         didSet { if case .current = view { seesCurrent = true } else { seesCurrent = false } }
@@ -170,11 +171,11 @@ package final class Session: @unchecked Sendable {
     }
 
     deinit {
-        // If a connection is lost while another thread has its session, `end` is not called.
+        // If a connection was closed while another thread had its session, `end` was not called.
         endSubscriptions()
         if modes.tracking != nil { track(nil) }
         server.directory.remove(id)
-        // Likewise if it was closed while the session was on another thread.
+        // Like the subscriptions, these are still active if `end` was not called.
         endMonitoring()
         fetching.end(elsewhere: runElsewhere)
         feedWait.stop()
@@ -198,7 +199,8 @@ package final class Session: @unchecked Sendable {
     /// Whether the next command is so long that it may have to wait for the disk to write it.
     var isCommandLong: Bool { needsLongThread || hasCommand && commandBytes >= Database.largeValueBytesMin }
 
-    /// On the thread for long values, waits until the previous ones are in LevelDB, and returns their memory.
+    /// On the thread for long values, waits until the previous values are in LevelDB, and returns their memory to the
+    /// system.
     func waitForRoomToBuild() {
         if mayBuildLong, database.waitForRoomToBuild() { Allocator.giveBack() }
     }
@@ -206,7 +208,7 @@ package final class Session: @unchecked Sendable {
     /// The bytes of the current command from its first word to its last.
     var commandBytes: Int {
         let (first, last) = (parser.argument(0), parser.argument(parser.argumentCount - 1))
-        // The words are in memory in the order in which they arrived.
+        // The words are contiguous in memory, in the order in which they arrived.
         guard let start = first.baseAddress, let end = last.baseAddress else { return 0 }
         return end - start + last.count
     }
@@ -265,12 +267,12 @@ package final class Session: @unchecked Sendable {
     /// The number of reply bytes not taken yet.
     var pendingOutput: Int { replies.count }
 
-    /// Holds the reply that starts at `start` until its ticket is decided.
+    /// Holds the reply that starts at `start` until its commit has succeeded or failed.
     func hold(from start: Int, _ ticket: CommitTicket) {
         if ticket != .none { replyQueue.hold(from: start, ticket) }
     }
 
-    /// Holds replies until their ticket is decided, so that each can be replaced by an error.
+    /// Holds replies until their commit has succeeded or failed, so that each can be replaced by an error.
     func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
         guard ticket != .none else { return }
         if isSilent { replyQueue.noteSilentWrites(ticket) } else { replyQueue.hold(regions, ticket) }

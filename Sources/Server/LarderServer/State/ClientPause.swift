@@ -2,7 +2,8 @@ import Synchronization
 
 /// The state of CLIENT PAUSE: until a given time, no commands run, or no writes.
 ///
-/// Thread-safe: atomic. The two values are not read together: while a pause changes, a reader may see a mixture.
+/// Thread-safe: atomic. The two values are not read together: while a pause changes, a reader may see one old and one
+/// new value.
 final class ClientPause: Sendable {
     /// The end of the pause, in milliseconds of the monotonic clock.
     private let until = Atomic<Int64>(0)
