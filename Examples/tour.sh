@@ -2,15 +2,15 @@
 # The guided tour: Larder at work on this machine's own package records, step by step. `make run` installs what it needs
 # and calls it.
 #
-# Every step says what it claims, runs commands that can be typed the same way, shows what they print, and checks it; the
-# first thing that is not as claimed ends the tour with exit code 1. Everything happens in a directory of its own, and
-# everything is stopped and removed at the end, also after a failure or Ctrl-C.
+# Every step runs commands that you could type yourself, shows their output, checks it, and prints what it has shown. The
+# first failed check ends the tour with exit code 1. All files are in a temporary directory. At the end, also after a
+# failure or Ctrl-C, all programs are stopped and the directory is removed.
 #
-# In the environment:
+# Environment variables:
 #   TOUR_BIN        a directory with larderd, larderctl, package-catalog and larder-c, instead of building them
-#   TOUR_AVAILABLE  `no` leaves out what apt has on offer (some 60,000 records) and takes what dpkg has installed alone
-#   TOUR_LANGUAGES  the languages of descriptions, `en ja ko ru uk zh_CN` unless set; empty for none. They are
-#                   fetched from Debian into .build/tour, about 9 MB once a day; without a network it does without.
+#   TOUR_AVAILABLE  `no` loads only the records of installed packages, without the 60,000 available ones
+#   TOUR_LANGUAGES  the languages of descriptions; by default `en ja ko ru uk zh_CN`, empty for none. They are
+#                   fetched from Debian into .build/tour, about 9 MB at most once a day, if there is a network.
 
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// All that a program needs to use a larder through larderd. Yours names the repository in place of the path.
+// The manifest of a program that uses larderd. In your package, replace the path with the repository's URL.
 
 import PackageDescription
 

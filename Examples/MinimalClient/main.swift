@@ -12,7 +12,7 @@ struct Visit: Codable, Sendable {
     var seconds: Double
 }
 
-// Any number of tasks share this client and its connection, which is replaced when it is lost.
+// Any number of tasks can share this client and its connection. A lost connection is replaced.
 let visits = client.cache("visits", of: Visit.self)
 try await visits.set(Visit(page: "index", seconds: 1.5), forKey: "ana", policy: .middle)
 print(try await visits.value(forKey: "ana")?.page ?? "nothing")
@@ -33,7 +33,7 @@ let left = try await stock.transaction(watching: ["pears"]) { transaction in
 }
 print("pears left:", left)
 
-// Messages are a sequence.
+// Messages are received as an async sequence.
 let news = try await client.subscribe(to: "news")
 try await client.publish("fresh apples", to: "news")
 for try await message in news {

@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// A package of its own that uses Larder as yours would. Yours names the repository in place of the path.
+// A separate package that uses Larder as yours would. In your package, replace the path with the repository's URL.
 
 import PackageDescription
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes until the daemon is killed, notes what it acknowledged, and looks for it afterwards.
+"""Writes until the daemon is killed, records which writes it acknowledged, and checks later that they are stored.
 
-usage: acknowledged.py write SOCKET REPORT ROUND    prints `writing` once answers come, ends when the daemon is gone
+usage: acknowledged.py write SOCKET REPORT ROUND    prints `writing` after the first replies, exits if the daemon is killed
        acknowledged.py check SOCKET REPORT...
 
-Four connections store single entries; a fifth stores batches of 200 entries, each batch over the one before it.
-Exit codes: 0 as it should be, 1 something acknowledged is missing or half a batch is there, 2 wrong usage.
+Four connections store single entries; a fifth stores batches of 200 entries, each of which overwrites the previous one.
+Exit codes: 0 success, 1 an acknowledged write is missing or a batch was stored only in part, 2 wrong usage.
 """
 
 import json
@@ -32,7 +32,7 @@ def value(round_, writer, number):
 
 
 class Counts:
-    """How many writes were acknowledged. Each place is written by one thread."""
+    """The number of acknowledged writes. Each element is written by one thread."""
 
     def __init__(self):
         self.singles = [0] * WRITERS
@@ -104,7 +104,7 @@ def check(path, reports):
             acknowledged = sum(last["singles"])
             print(f"round {last['round']}: {acknowledged:,} acknowledged, {acknowledged - missing:,} of them found")
             wrong += missing
-        # Later rounds write over the batches of earlier ones: the last report says what must be there.
+        # Later rounds overwrite the batches of earlier ones, so compare with the last report only.
         stamps = set(larder.command("MGET", *(f"batch:{part}" for part in range(BATCH))))
         shown = ", ".join("nothing" if stamp is None else stamp.decode() for stamp in stamps)
         allowed = {f"{last['round']}:{last['batches'] + more}".encode() for more in (0, 1)}

@@ -1,4 +1,4 @@
-# The daemon is killed under load. Read by tour.sh.
+# Kills the daemon under load. Sourced by tour.sh.
 
 kill_the_daemon() {
     step 'The daemon is killed (SIGKILL) while five connections write, and started again'
@@ -22,9 +22,9 @@ kill_the_daemon() {
     output=$(python3 "$here/tour/acknowledged.py" check larder.sock "${reports[@]}" 2>&1)
     code=$?
     show_output
-    [ "$code" = 0 ] || fail 'something that was acknowledged is missing, or half a batch is there'
+    [ "$code" = 0 ] || fail 'an acknowledged write is missing, or a batch was stored only in part'
     must "printf 'SELECT installed\\nDBSIZE\\n' | redis-cli -s larder.sock"
     same "$output" "OK
 $installed_entries"
-    claim 'everything acknowledged is there, and no half batch'
+    claim 'every acknowledged write is there, and no batch was stored only in part'
 }

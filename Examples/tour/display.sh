@@ -1,4 +1,4 @@
-# How the tour speaks, runs commands, and ends. Read by tour.sh.
+# Prints the tour's texts, runs its commands, and cleans up. Sourced by tour.sh.
 
 bold='' plain='' green='' red=''
 if [ -t 1 ]; then
@@ -17,7 +17,7 @@ step() {
 
 say() { printf '   %s\n' "$@"; }
 
-# What the last command showed is as claimed.
+# Prints what the last commands have shown.
 claim() {
     claims=$((claims + 1))
     printf '   %s✓ %s%s\n' "$green" "$1" "$plain"
@@ -33,7 +33,7 @@ fail() {
     exit 1
 }
 
-# Runs a command line as it stands, shows it and at most `lines_max` lines of its output. Sets `output` and `code`.
+# Runs a command line unchanged, and shows it and at most `lines_max` lines of its output. Sets `output` and `code`.
 lines_max=12
 try() {
     printf '   $ %s\n' "$1"
@@ -50,13 +50,13 @@ show_output() {
     if [ "$count" -gt "$lines_max" ]; then printf '     … (%d more lines)\n' $((count - lines_max)); fi
 }
 
-# try, and the command has to succeed.
+# Like `try`, but a command that fails ends the tour.
 must() {
     try "$1"
     [ "$code" = 0 ] || fail "the command ended with exit code $code"
 }
 
-# The last output has to hold a text.
+# Fails unless the last output contains a text.
 expect() {
     case $output in
     *"$1"*) ;;
@@ -64,10 +64,10 @@ expect() {
     esac
 }
 
-# Two texts have to be the same.
+# Fails unless two texts are equal.
 same() { [ "$1" = "$2" ] || fail "expected '$2', got '$1'"; }
 
-# Waits until a command succeeds, but not longer than 30 seconds.
+# Waits until a command succeeds, for at most 30 seconds.
 wait_until() {
     local tries=0
     until eval "$1" >/dev/null 2>&1; do
@@ -77,7 +77,7 @@ wait_until() {
     done
 }
 
-# Sends a signal to a process that the tour started, and waits for its end. Sets `code`.
+# Sends a signal to a process of the tour, and waits until it exits. Sets `code` to its exit code.
 end_process() {
     kill "-$1" "$2" 2>/dev/null
     { wait "$2"; } 2>/dev/null
@@ -86,13 +86,13 @@ end_process() {
 
 clean_up() {
     local process
-    # The shell's own list of what it started and has not seen to end.
+    # The shell's list of its child processes that are still running.
     for process in $(jobs -p); do
         kill -KILL "$process" 2>/dev/null
         { wait "$process"; } 2>/dev/null
     done
     cd /
-    # Only what mktemp made.
+    # Remove only a directory that mktemp has created.
     case $work in
     */larder-tour.??????) rm -rf "$work" ;;
     esac

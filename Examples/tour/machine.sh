@@ -1,4 +1,4 @@
-# What the tour needs: programs, a directory, this machine's package records. Read by tour.sh.
+# Prepares the programs, the directory and this machine's package records. Sourced by tour.sh.
 
 build_everything() {
     step 'Build'
@@ -8,7 +8,7 @@ build_everything() {
         programs=$root/.build/tour/bin
         mkdir -p "$programs" || fail "cannot make $programs"
         cd "$root" || fail "cannot enter $root"
-        # One build for all three programs: this one depends on the others.
+        # This one build makes all three programs, because package-catalog depends on the others.
         build "LARDER_TOUR=1 swift build -c $configuration --product package-catalog"
         build "cc -std=c11 -O2 -Wall -Wextra -o .build/tour/bin/larder-c Examples/clients/c/larder.c"
         ln -sf "$root/.build/$configuration/larderd" "$root/.build/$configuration/larderctl" \
@@ -21,7 +21,7 @@ build_everything() {
     for program in nc redis-cli python3; do
         command -v "$program" >/dev/null || fail "the program $program is missing (make run installs it)"
     done
-    # A socket's path has room for about a hundred bytes, so the directory's name must be short.
+    # A socket's path is limited to about a hundred bytes, so the directory's name must be short.
     local parent=${TMPDIR:-/tmp}
     [ ${#parent} -lt 60 ] || parent=/tmp
     work=$(mktemp -d "${parent%/}/larder-tour.XXXXXX") || fail 'cannot make a directory'
@@ -49,20 +49,20 @@ take_stock() {
     available_count=0
     translations=0
     if [ "${TOUR_AVAILABLE:-yes}" = no ]; then
-        say 'What apt has on offer is left out, as asked.'
+        say 'Available packages are left out (TOUR_AVAILABLE=no).'
         return
     fi
     dump_available
     if [ "$available_count" = 0 ]; then
-        say "apt has no lists of packages on offer: running apt-get update."
+        say "apt has no lists of available packages: running apt-get update."
         if [ "$(id -u)" = 0 ]; then timeout 120 apt-get update -qq; else sudo -n timeout 120 apt-get update -qq; fi
         dump_available
     fi
     if [ "$available_count" = 0 ]; then
-        say 'That brought none: the tour goes on with what is installed.'
+        say 'There are still none: the tour continues with the installed packages.'
         return
     fi
-    say "apt-cache dumpavail prints $available_count records of what is on offer: $(wc -c <available.txt) bytes."
+    say "apt-cache dumpavail prints the records of $available_count available packages: $(wc -c <available.txt) bytes."
     find_translations
 }
 
@@ -71,8 +71,8 @@ dump_available() {
     available_count=$(grep -c '^Package:' available.txt)
 }
 
-# apt's files of descriptions, in the languages that are wanted: fetched into a directory of their own, so that the
-# machine's settings stay as they are, or else those that the machine has.
+# Fetches apt's files of descriptions in the requested languages, into a separate directory, so that the machine's settings
+# do not change. If that fails, uses the files that the machine has.
 find_translations() {
     local languages=${TOUR_LANGUAGES-en ja ko ru uk zh_CN}
     [ -n "$languages" ] || return 0
@@ -83,11 +83,11 @@ find_translations() {
     if [ -z "$(find "$lists/fetched" -mmin -1440 2>/dev/null)" ]; then
         mkdir -p "$lists/partial" "$root/.build/tour/cache"
         say "Descriptions in other languages ($languages) are fetched from Debian, once a day."
-        # Files that could not be fetched are only warned of.
+        # apt-get only prints a warning if it could not fetch a file.
         if LC_ALL=C timeout 60 apt-get update -qq "${own[@]}" "${wanted[@]}" >apt.log 2>&1 && ! grep -q 'ailed to fetch' apt.log; then
             touch "$lists/fetched"
         else
-            say 'They could not be fetched: the tour goes on with those that are there.'
+            say 'They could not be fetched: the tour continues with the descriptions that are there.'
         fi
     fi
     files=$(description_files "${own[@]}" "${wanted[@]}")
@@ -98,10 +98,10 @@ find_translations() {
         echo >>descriptions.txt
     done <<<"$files"
     [ ! -s descriptions.txt ] || translations=$(grep -c '^Package:' descriptions.txt)
-    [ "$translations" = 0 ] || say "apt's files of descriptions in these languages hold $translations."
+    [ "$translations" = 0 ] || say "apt's files have $translations descriptions in these languages."
 }
 
-# Those that apt has, with these options.
+# Prints the paths of apt's files of descriptions, given these options.
 description_files() {
     apt-get indextargets "$@" --format '$(FILENAME)' 'Created-By: Translations' 2>/dev/null
 }

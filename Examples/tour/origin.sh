@@ -1,6 +1,6 @@
-# Two larders in front of a Redis cluster. Read by tour.sh.
+# Puts two larders in front of a Redis cluster. Sourced by tour.sh.
 
-# Ports that nobody listens on, for servers of a cluster: each also needs the one 10,000 above.
+# Prints three free ports for the servers of a cluster; each server also uses the port 10,000 above.
 cluster_ports() {
     python3 - <<'PYTHON'
 import random, socket
@@ -56,7 +56,7 @@ show_origin() {
     done
     claim 'both read through to the cluster'
 
-    say 'Somebody changes the value at the cluster, behind their backs. 750 ms is the longest that a reader may not know:'
+    say 'Another client changes the value in the cluster directly. Readers get the new value within 750 ms:'
     must "redis-cli -c -p ${ports[1]} SET price 3.40"
     sleep 0.75
     for side in east west; do
@@ -69,7 +69,7 @@ show_origin() {
     sleep 0.75
     must 'redis-cli -s west.sock GET price'
     same "$output" 3.60
-    claim 'a change shows everywhere, whoever makes it'
+    claim 'all readers see a change, regardless of who made it'
 
     slot=$(redis-cli -p "${ports[0]}" CLUSTER KEYSLOT price)
     for index in 0 1 2; do
@@ -88,7 +88,7 @@ show_origin() {
     done
     must 'larderctl --socket west.sock FETCH price | head -n 2'
     expect 'stale'
-    claim 'a server of the cluster is gone, and readers go on with what is here: FETCH says that it is stale'
+    claim 'with a server of the cluster down, readers still get the cached value, and FETCH reports it as stale'
 
     end_process TERM "${fronts[0]}"
     end_process TERM "${fronts[1]}"

@@ -1,4 +1,4 @@
-# Purging from the command line, and the end. Read by tour.sh.
+# Purges databases from the command line, and ends the tour. Sourced by tour.sh.
 
 purge() {
     step 'Purging from the command line: with the daemon running, and stopped'
@@ -9,7 +9,7 @@ purge() {
     must "printf 'SELECT installed\\nDBSIZE\\n' | redis-cli -s larder.sock"
     same "$output" "OK
 $installed_entries"
-    claim 'one database is empty at once, the others are as they were'
+    claim 'one database is empty at once, the others are unchanged'
 
     printf '   $ kill %s\n' "$daemon"
     end_process TERM "$daemon"
@@ -20,8 +20,8 @@ $installed_entries"
     must 'larderd --dir larder --purge'
     expect "purged database 'installed': $installed_entries entries"
     try 'package-catalog show --directory larder bash'
-    [ "$code" = 1 ] || fail 'something is left'
-    claim 'with the daemon stopped the same flag empties the files themselves'
+    [ "$code" = 1 ] || fail 'some entries are left'
+    claim 'if the daemon is not running, the same option purges the files directly'
 }
 
 end_tour() {

@@ -1,4 +1,4 @@
-# The Swift program with the larder to itself. Read by tour.sh.
+# Uses the larder in a Swift program, without a daemon. Sourced by tour.sh.
 
 load_records() {
     step 'A Swift program reads them into Codable models and stores them, with a policy'
@@ -11,13 +11,13 @@ load_records() {
     if [ "$available_count" != 0 ]; then
         same "$(loaded available records)" "$available_count"
         available_entries=$(loaded available entries)
-        # Versions that several archives offer are one entry.
-        [ "$(loaded available 'passed over')" != 0 ] || same "$available_entries" "$(distinct_available)"
+        # A version that is in several archives becomes one entry.
+        [ "$(loaded available 'skipped')" != 0 ] || same "$available_entries" "$(distinct_available)"
     fi
-    claim "every record is accounted for; what is stored is fresh for 24 hours (policy low) and then never handed out"
+    claim "every record was counted; entries are fresh for 24 hours (policy low), and are never returned after that"
 }
 
-# What `load` said of a database: how many records it read, passed over, or has as entries.
+# Finds a number in the report of `load` about a database: of records read, of records skipped, or of entries.
 loaded() {
     printf '%s\n' "$output" | tr -d , | sed -n "/^$1:/,/^[a-z]*:/p" | awk -v what="$2" '
         match($0, "[0-9]+ " what) { number = substr($0, RSTART); sub(/ .*/, "", number); found = number; exit }
@@ -30,13 +30,13 @@ distinct_available() {
 }
 
 show_embedded() {
-    step 'The same program asks the larder, typed'
+    step 'The same program reads typed models from the larder'
     architecture=$(dpkg --print-architecture)
     bash_version=$(dpkg-query -W -f='${Version}' bash)
     must 'package-catalog show --directory larder bash'
     expect "version $bash_version"
     expect '(policy low)'
-    claim "dpkg itself says the same: bash is at $bash_version"
+    claim "dpkg reports the same version of bash: $bash_version"
     if [ "$available_count" != 0 ]; then
         local package=vim
         grep -qx 'Package: vim' available.txt || package=$(sed -n 's/^Package: //p;/^Package: /q' available.txt)
@@ -50,14 +50,14 @@ show_embedded() {
         must 'package-catalog search --directory larder --database available --limit 4 shell'
         case ${output//,/} in
         *" of $available_entries packages say "*) ;;
-        *) fail "not all of the $available_entries entries were looked at" ;;
+        *) fail "not all of the $available_entries entries were examined" ;;
         esac
-        claim 'a predicate over the models has looked at each of them'
+        claim 'the predicate was applied to each of the models'
     fi
     lines_max=12
     must "package-catalog snapshot --directory larder bash"
     expect "the snapshot says: $bash_version,"
-    claim 'a snapshot does not see what is written after it was taken'
+    claim 'a snapshot does not contain writes made after it was taken'
 }
 
 kill_batches() {
@@ -67,7 +67,7 @@ kill_batches() {
         package-catalog batches --directory larder >"batches-$round.txt" 2>&1 &
         local writer=$!
         wait_until "[ \$(wc -l <batches-$round.txt) -ge $((round * 7)) ] || ! kill -0 $writer"
-        # Some instant within a batch.
+        # Wait for a random time, to kill the program within a batch.
         sleep "0.0$((RANDOM % 90 + 10))"
         end_process KILL "$writer"
         [ "$code" = 137 ] || fail "the program ended by itself: $(tail -n 1 "batches-$round.txt")"
@@ -76,5 +76,5 @@ kill_batches() {
         say "killed (SIGKILL) after batch $acknowledged was acknowledged: all 500 entries are of batch $found"
         [ "$found" -ge "$acknowledged" ] && [ "$found" -le $((acknowledged + 1)) ] || fail 'a batch is missing'
     done
-    claim 'no half batch, and none that was acknowledged is missing'
+    claim 'no batch was stored only in part, and no acknowledged batch is missing'
 }

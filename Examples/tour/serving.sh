@@ -1,6 +1,6 @@
-# The daemon, and other processes that use it. Read by tour.sh.
+# Starts the daemon, and other processes that use it. Sourced by tour.sh.
 
-# Starts larderd and waits until it answers. What it logs goes to larderd.log.
+# Starts larderd and waits until it replies. Its log is larderd.log.
 start_daemon() {
     printf '   $ larderd --dir larder --socket larder.sock &\n'
     larderd --dir larder --socket larder.sock 2>>larderd.log &
@@ -17,14 +17,14 @@ serve_the_larder() {
     must 'larderctl --socket larder.sock databases'
     expect 'installed'
     try 'package-catalog show --directory larder bash'
-    [ "$code" = 3 ] || fail 'two processes hold one larder'
+    [ "$code" = 3 ] || fail 'two processes have opened one larder'
     expect "$daemon"
     expect 'larder.sock'
-    claim 'one process holds a larder; a second one is told which, and where its socket is'
+    claim 'only one process can open a larder; a second one gets an error with the process ID and socket of the first'
 }
 
 ask_from_other_processes() {
-    step 'Other processes ask'
+    step 'Other processes read and write'
     local key="bash:$architecture"
     say 'A shell, with a plain socket tool:'
     must "printf 'PING\\r\\nSELECT installed\\r\\nSTRLEN $key\\r\\n' | nc -N -U larder.sock"
@@ -66,7 +66,7 @@ hello from a shell'
     must "package-catalog show --socket larder.sock $key"
     lines_max=12
     expect "version $bash_version"
-    claim "they all see what the Swift program stored, and one another's writes"
+    claim "all of them see the entries stored by the Swift program, and each other's writes"
 }
 
 watch_it_expire() {
@@ -89,17 +89,17 @@ watch_it_expire() {
     must 'larderctl --socket larder.sock --database news policy low'
     try 'larderctl --socket larder.sock --database news get headline'
     [ "$code" = 1 ] || fail 'the entry came back'
-    claim 'both were fresh and then were gone, and a longer policy does not bring back what had expired'
+    claim 'both entries expired, and a longer policy does not make an expired entry fresh again'
 }
 
 show_snapshot_and_batch() {
     step 'A snapshot and an atomic batch, over the socket'
     must 'python3 clients/snapshot.py larder.sock'
     expect 'in the snapshot:   bread 3.20, milk 1.15, salt nothing'
-    claim "one connection's snapshot does not see what another one writes"
+    claim "a snapshot of one connection does not contain another connection's later writes"
     must 'redis-cli -s larder.sock MSET account:a 40 account:b 60'
     must 'redis-cli -s larder.sock MGET account:a account:b'
     same "$output" '40
 60'
-    claim 'MSET stores several entries, all or none of them: the next step kills the daemon in the middle of many'
+    claim 'MSET stores several entries, all or none of them: the next step kills the daemon during many such commands'
 }

@@ -1,10 +1,10 @@
-/* Talks to larderd with nothing but a socket.
+/* Sends a command to larderd, using only a socket.
  *
  *   cc -O2 -o larder larder.c
  *   ./larder SOCKET COMMAND [ARGUMENT...]
  *
- * Prints what the daemon answers: a text as it is, the elements of an array one to a line. Exit codes: 0 answered,
- * 1 the daemon answered with an error or with nothing, 2 wrong usage, 3 no daemon, or it went away. */
+ * Prints the daemon's reply: a string unchanged, the elements of an array one per line. Exit codes: 0 success,
+ * 1 the reply is an error or null, 2 wrong usage, 3 no daemon, or the connection was lost. */
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -19,7 +19,7 @@
 
 enum { ANSWERED = 0, REFUSED = 1, USAGE = 2, NO_DAEMON = 3 };
 
-/* What the daemon may nest and what one text of it may hold, so that nonsense does not exhaust the program. */
+/* Limits of nesting and of one string, so that a malformed reply does not use up the stack or the memory. */
 enum { DEPTH_MAX = 16 };
 static const long TEXT_MAX = 512L * 1024 * 1024;
 
@@ -42,7 +42,7 @@ static FILE *connect_to(const char *path) {
     return NULL;
 }
 
-/* A command goes out as the number of its words, then each word with its length in bytes. */
+/* Sends a command: the number of its words, then each word with its length in bytes. */
 static int send_words(FILE *stream, char **words, int count) {
     fprintf(stream, "*%d\r\n", count);
     for (int index = 0; index < count; index++) {
@@ -59,7 +59,7 @@ static int went_away(void) {
     return NO_DAEMON;
 }
 
-/* Prints `length` bytes and takes the end of line after them. */
+/* Prints `length` bytes, and skips the line end after them. */
 static int print_text(FILE *stream, long length) {
     for (long index = 0; index < length; index++) {
         int byte = getc(stream);
@@ -70,7 +70,7 @@ static int print_text(FILE *stream, long length) {
     return getc(stream) == '\r' && getc(stream) == '\n' ? ANSWERED : went_away();
 }
 
-/* Nothing is an empty line where it is an element, so that the others keep their places. */
+/* Prints null. As an element it is an empty line, so that the line numbers of the other elements do not change. */
 static int print_nothing(int depth) {
     if (depth > 0) putchar('\n');
     return REFUSED;
@@ -112,7 +112,7 @@ int main(int count, char **words) {
         fputs("usage: larder SOCKET COMMAND [ARGUMENT...]\n", stderr);
         return USAGE;
     }
-    /* A daemon that goes away is an error of the write, not the end of this program. */
+    /* If the daemon closes the connection, `write` must fail instead of terminating this program. */
     signal(SIGPIPE, SIG_IGN);
     FILE *stream = connect_to(words[1]);
     if (!stream) {

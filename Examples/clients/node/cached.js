@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Fetch through larderd with node-redis: of all processes that want a value, one asks the origin.
+// Fetches through larderd with node-redis: of all processes that need a value, only one asks the origin.
 //
 // As a module:
 //
@@ -9,17 +9,18 @@
 // As a program: cached.js SOCKET CITY
 "use strict";
 
-/** There is no value to be had now: the origin failed a short time ago, or somebody else still asks it. */
+/** No value is available now: the origin failed a short time ago, or another process is still asking it. */
 class Unavailable extends Error {}
 
 /**
- * Makes a function that asks an origin only if it has to. What the origin returns must be JSON; null means that it has
- * no value. Times are in seconds: `ttl` and `grace` of the entry, `wait` for another process, `lease` that the origin may
- * take (without it: 30, and others take over at once when this process ends), `backOff` after an error of the origin,
- * `absentFor` after null; with 0 the origin is asked again at once.
+ * Returns a function that asks an origin only if necessary. The origin's value must be convertible to JSON; null means
+ * that it has none. Times are in seconds. `ttl` and `grace` are those of the entry. `wait` limits the wait for another
+ * process. `lease` limits the call of the origin; by default it is 30, and another process takes over at once if this one
+ * exits. The origin is not asked for `backOff` after it failed, and for `absentFor` after it returned null; 0 means that
+ * it is asked again at once.
  *
- * As many calls can wait at the same time as the client's isolation pool has connections: one, unless its
- * `isolationPoolOptions` say more.
+ * Each waiting call uses a connection of the client's isolation pool, which has one connection by default: see
+ * `isolationPoolOptions`.
  */
 function cached(client, key, options, ask) {
     const { ttl, grace, jitter, wait = 30, lease, backOff = 5, absentFor = 60 } = options;
@@ -36,7 +37,7 @@ function cached(client, key, options, ask) {
 
     return async (...words) => {
         const name = key(...words);
-        // A FETCH that waits holds up its connection: it gets another one than what the program shares.
+        // A waiting FETCH blocks its connection, so use another one than the program's shared connection.
         const [state, value, token] = await client.executeIsolated((own) =>
             own.sendCommand(["FETCH", name, ...asking]));
         if (state === "absent") return null;
@@ -54,7 +55,7 @@ function cached(client, key, options, ask) {
             await release(name, token, "ABSENT", absentFor);
             return null;
         }
-        // Nothing is stored if the entry was written or purged meanwhile. What was found is right all the same.
+        // If the entry was written or purged in the meantime, this stores nothing. The value is still correct.
         await client.sendCommand(["SET", name, JSON.stringify(found), ...storing, "TOKEN", token]);
         return found;
     };

@@ -1,14 +1,14 @@
 <?php
-// Fetch through larderd with php-redis: of all processes that want a value, one asks the origin.
+// Fetches through larderd with php-redis: of all processes that need a value, only one asks the origin.
 //
 //     $found = cached($redis, "weather:oslo", ["ttl" => 600, "grace" => 3600], fn() => ask("oslo"));
 //
-// As a program: php cached.php SOCKET CITY, the socket with its whole path
+// As a program: php cached.php SOCKET CITY, where SOCKET is an absolute path
 
-/** There is no value to be had now: the origin failed a short time ago, or somebody else still asks it. */
+/** No value is available now: the origin failed a short time ago, or another process is still asking it. */
 class Unavailable extends Exception {}
 
-/** Sends a command. php-redis returns false for an error as for null, and would tell nobody. */
+/** Sends a command, and throws its error. php-redis returns false for an error, as for null. */
 function larderCommand(Redis $redis, mixed ...$words): mixed
 {
     $redis->clearLastError();
@@ -17,10 +17,11 @@ function larderCommand(Redis $redis, mixed ...$words): mixed
 }
 
 /**
- * Returns a value, and asks the origin only if it has to. What `$ask` returns must be JSON; null means that the origin
- * has no value. Times are in seconds: `ttl` and `grace` of the entry, `wait` for another process, `lease` that the origin
- * may take (without it: 30, and others take over at once when this process ends), `backOff` after an exception of
- * the origin, `absentFor` after null; with 0 the origin is asked again at once.
+ * Returns a value, and asks the origin only if necessary. The result of `$ask` must be convertible to JSON; null means
+ * that the origin has no value. Times are in seconds. `ttl` and `grace` are those of the entry. `wait` limits the wait
+ * for another process. `lease` limits the call of the origin; by default it is 30, and another process takes over at once
+ * if this one exits. The origin is not asked for `backOff` after it failed, and for `absentFor` after it returned null;
+ * 0 means that it is asked again at once.
  */
 function cached(Redis $redis, string $key, array $options, callable $ask): mixed
 {
@@ -29,13 +30,13 @@ function cached(Redis $redis, string $key, array $options, callable $ask): mixed
     if (isset($options["lease"])) {
         array_push($asking, "LEASE", (int) ($options["lease"] * 1000));
     }
-    // A FETCH that waits is answered later than the connection's limit may allow.
+    // A waiting FETCH may take longer than the connection's read timeout, so raise it.
     $limit = $redis->getOption(Redis::OPT_READ_TIMEOUT);
     $redis->setOption(Redis::OPT_READ_TIMEOUT, $options["wait"] + 5);
     try {
         [$state, $value, $token] = larderCommand($redis, "FETCH", $key, ...$asking);
     } finally {
-        // 0 is what a connection begins with, and stands for this setting of PHP.
+        // 0 is the default of a connection, and means this setting of PHP.
         $redis->setOption(Redis::OPT_READ_TIMEOUT, $limit ?: (float) ini_get("default_socket_timeout"));
     }
     if ($state === "absent") {
@@ -70,7 +71,7 @@ function cached(Redis $redis, string $key, array $options, callable $ask): mixed
             array_push($words, $word, $options[$name]);
         }
     }
-    // Nothing is stored if the entry was written or purged meanwhile. What was found is right all the same.
+    // If the entry was written or purged in the meantime, this stores nothing. The value is still correct.
     larderCommand($redis, ...$words, ...["TOKEN", $token]);
     return $found;
 }

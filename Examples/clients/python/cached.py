@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetch through larderd with redis-py: of all processes that want a value, one asks the origin.
+"""Fetches through larderd with redis-py: of all processes that need a value, only one asks the origin.
 
 As a module:
 
@@ -20,21 +20,22 @@ import redis
 
 
 class Unavailable(Exception):
-    """There is no value to be had now: the origin failed a short time ago, or somebody else still asks it."""
+    """No value is available now: the origin failed a short time ago, or another process is still asking it."""
 
 
 def cached(client, key, *, ttl=None, grace=None, jitter=None, wait=30.0, lease=None, back_off=5.0, absent_for=60.0):
-    """Decorates a function that asks an origin. Its result must be JSON; None means that the origin has no value.
+    """Decorates a function that asks an origin. Its result must be convertible to JSON; None means that the origin has
+    no value.
 
-    key       the entry's key; the arguments are put into its braces
-    ttl       seconds until the value is stale; None: what the database says
-    grace     seconds from then on in which it may be served while one process refreshes it, or if the origin fails
-    jitter    percent by which lives are shortened at random
-    wait      seconds to wait for another process where there is nothing to serve; `client` must not have a
-              `socket_timeout` below that (redis-py 8 has one of 5 seconds by default)
-    lease     seconds that the function may take. None: 30, and others take over at once when this process ends
-    back_off  seconds for which nobody asks an origin that raised an error; 0: it is asked again at once
-    absent_for  seconds for which nobody asks an origin that returned None; 0: it is asked again at once
+    key       the entry's key; the function's arguments replace the braces
+    ttl       seconds until the value is stale; None: as the database's policy
+    grace     seconds after that in which the stale value is served while one process refreshes it, or if the origin fails
+    jitter    percent by which lifetimes are shortened at random
+    wait      seconds to wait for another process if there is no value to serve; `client` must not have a shorter
+              `socket_timeout` (redis-py 8 has one of 5 seconds by default)
+    lease     seconds that the function may take; None: 30, and another process takes over at once if this one exits
+    back_off  seconds for which no process asks an origin that raised an error; 0: it is asked again at once
+    absent_for  seconds for which no process asks an origin that returned None; 0: it is asked again at once
     """
     options = []
     if ttl is not None:
@@ -68,13 +69,13 @@ def cached(client, key, *, ttl=None, grace=None, jitter=None, wait=30.0, lease=N
                     raise
                 return json.loads(value)
             except BaseException:
-                # The program is to end: somebody else shall ask at once.
+                # This program is about to exit: let another process ask at once.
                 client.execute_command("RELEASE", name, token)
                 raise
             if text is None:
                 release(name, token, "ABSENT", absent_for)
             else:
-                # Nothing is stored if the entry was written or purged meanwhile. What was found is right all the same.
+                # If the entry was written or purged in the meantime, this stores nothing. The value is still correct.
                 client.execute_command("SET", name, text, *options, "TOKEN", token)
             return found
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Talks to larderd with nothing but Python's socket module.
+"""A client of larderd that uses only Python's socket module.
 
 As a module:
 
@@ -7,7 +7,7 @@ As a module:
         record = json.loads(larder.command("GET", "bash:amd64"))
 
 As a program: larder.py SOCKET COMMAND [ARGUMENT ...]
-Exit codes: 0 answered, 1 the daemon answered with an error or with nothing, 2 wrong usage, 3 no daemon.
+Exit codes: 0 success, 1 the reply is an error or null, 2 wrong usage, 3 no daemon.
 """
 
 import socket
@@ -15,7 +15,7 @@ import sys
 
 
 class LarderError(Exception):
-    """What the daemon answered in place of a result."""
+    """An error reply of the daemon."""
 
 
 class Larder:
@@ -45,23 +45,23 @@ class Larder:
         self._socket.close()
 
     def command(self, *words):
-        """Sends one command and returns its answer; raises LarderError where that is an error."""
+        """Sends one command and returns its reply; raises LarderError for an error reply."""
         (reply,) = self.pipeline([words])
         if isinstance(reply, LarderError):
             raise reply
         return reply
 
     def pipeline(self, commands):
-        """Sends many commands at once and returns their answers, in order. Errors are among them, not raised."""
+        """Sends many commands at once and returns their replies, in order. Error replies are returned, not raised."""
         self.send(commands)
         return [self.receive() for _ in commands]
 
     def send(self, commands):
-        """Sends commands. As many answers have to be received, in order; what is sent unread must stay little."""
+        """Sends commands. Call receive() once for each; unread replies must fit into the socket's buffers."""
         self._socket.sendall(b"".join(map(encode, commands)))
 
     def receive(self):
-        """The next answer. An error is returned, not raised."""
+        """Receives the next reply. An error reply is returned, not raised."""
         line = self._reader.readline()
         if not line.endswith(b"\r\n"):
             raise ConnectionError("the daemon closed the connection")
@@ -98,7 +98,7 @@ class Larder:
 
 
 def encode(words):
-    """A command as it goes out: the number of its words, then each with its length in bytes."""
+    """Encodes a command: the number of its words, then each word with its length in bytes."""
     words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     parts = [b"*%d\r\n" % len(words)]
     parts += [b"$%d\r\n%s\r\n" % (len(word), word) for word in words]
@@ -106,7 +106,7 @@ def encode(words):
 
 
 def show(reply, indent=""):
-    """Prints an answer for people."""
+    """Prints a reply in a readable form."""
     if isinstance(reply, dict):
         for key, value in reply.items():
             print(f"{indent}{key}: {text(value)}")

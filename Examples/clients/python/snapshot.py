@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Shows a snapshot over the socket: one connection reads from it while another one writes.
+"""Shows a snapshot over the socket: one connection reads from the snapshot while another connection writes.
 
 usage: snapshot.py SOCKET
-Exit codes: 0 the snapshot showed what it should, 1 it did not, 2 wrong usage.
+Exit codes: 0 the snapshot did not change, 1 it did, 2 wrong usage.
 """
 
 import sys

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Fetch through larderd from a shell: of all processes that want a value, one asks the origin.
+# Fetches through larderd from a shell: of all processes that need a value, only one asks the origin.
 #
 #   LARDER_SOCKET=larder.sock cached.sh CITY
 #
-# In place of the function below stands what takes long: curl, a query of a database, a compiler. Exit codes: 0 answered,
-# 1 there is no such city, 2 wrong usage, 3 no daemon, 6 there is no answer to be had now.
+# Replace the function below with something slow: curl, a database query, a compiler. Exit codes: 0 success, 1 there is no
+# such city, 2 wrong usage, 3 no daemon, 6 no value is available now.
 
 case $1 in
 --ask-origin)
-    # The origin. Its standard output is the value, its exit code says what that means.
+    # The origin. Its standard output is the value; its exit code reports whether there is one.
     echo "shell asks the origin" >&2
     case $2 in
     atlantis) exit 44 ;;

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Talks to larderd with nothing but a socket tool: nc (of netcat-openbsd) or socat.
+# Sends a command to larderd, using only a socket tool: nc (of netcat-openbsd) or socat.
 #
 #   larder.sh SOCKET COMMAND [ARGUMENT…]        larder.sh larder.sock SET greeting 'hello, world' EX 60
 #
-# Words go out with their lengths, so they may hold blanks, quotes and newlines. Prints what the daemon answers: a text
-# as it is, the elements of an array one to a line. Exit codes: 0 answered, 1 the daemon answered with an error or with
-# nothing, 2 wrong usage, 3 no daemon.
+# Words are sent with their lengths, so they may contain spaces, quotes and line breaks. Prints the daemon's reply: a
+# string unchanged, the elements of an array one per line. Exit codes: 0 success, 1 the reply is an error or null,
+# 2 wrong usage, 3 no daemon.
 #
-# For plain words no script is needed: the daemon also understands a line of words.
+# Plain words need no script: the daemon also accepts a line of words.
 #
 #   printf 'GET greeting\r\n' | nc -N -U larder.sock
 
@@ -38,8 +38,8 @@ exchange() {
 # Reads one line; its end is CR LF.
 read_line() { IFS= read -r line && line=${line%"$(printf '\r')"}; }
 
-# Reads one reply from standard input and prints it; with the argument `element`, nothing is an empty line. `read` and
-# `head` take no byte more than they are to.
+# Reads one reply from standard input and prints it. With the argument `element`, null is an empty line. `read` and `head`
+# must not read more bytes than requested, because the next reply follows.
 print_reply() {
     read_line || return 3
     rest=${line#?}
@@ -59,7 +59,7 @@ print_reply() {
         read_line
         ;;
     \**)
-        # The values of a nested array would overwrite a counter: a subshell keeps each its own.
+        # A nested array would overwrite the counter, so read it in a subshell.
         (
             count=$rest
             while [ "$count" -gt 0 ]; do

@@ -4,16 +4,16 @@
     import Darwin
 #endif
 
-/// Reads the records of a file, or of what another program writes into a pipe.
+/// Reads the records of a file or a pipe.
 public enum ControlFile {
     /// What the operating system answered.
     public struct Failure: Error, CustomStringConvertible {
         public let description: String
     }
 
-    /// Calls `body` with every record, and with what is wrong with those that are not understood.
-    /// - Parameter path: `-` is standard input.
-    /// - Returns: how many bytes were read.
+    /// Calls `body` with every record, and with the problems of records that cannot be parsed.
+    /// - Parameter path: a path, or `-` for standard input.
+    /// - Returns: the number of bytes read.
     @discardableResult
     public static func read(_ path: String, _ body: (ControlParser.Step) throws -> Void) throws -> Int {
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
@@ -42,7 +42,7 @@ public enum ControlFile {
         return bytes
     }
 
-    /// `read(2)`, begun again where a signal came between.
+    /// Calls `read(2)`, and repeats the call if a signal interrupted it.
     private static func systemRead(_ descriptor: CInt, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
         while true {
             #if canImport(Glibc)

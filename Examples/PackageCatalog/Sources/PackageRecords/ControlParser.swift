@@ -1,14 +1,13 @@
-/// Takes Debian's control format apart: records divided by empty lines, fields of the form `Name: value`, values that go
-/// on in lines that begin with a blank.
+/// Parses Debian's control format: records separated by empty lines. A field is `Name: value`; a line that starts with
+/// a space continues the previous field.
 ///
-/// Does no input of its own: give it bytes as they come, cut anywhere, and ask for records. A record that is wrong is
-/// reported and passed over. Lines and records are limited in length, so that input of another kind does not fill the
-/// memory. Single owner.
+/// Does no input itself: add bytes in pieces of any size, and request records. An invalid record is reported and
+/// skipped. Lines and records are limited in length, so that other kinds of input do not fill the memory. Single owner.
 public struct ControlParser {
     public enum Step: Sendable {
         case stanza(Stanza)
         case problem(RecordProblem)
-        /// Give it more bytes, or tell it that there are none.
+        /// Add more bytes, or call ``finish()`` if there are none.
         case needsMore
     }
 
@@ -18,21 +17,21 @@ public struct ControlParser {
     public static let stanzaBytesMax = 8 << 20
 
     private var buffer: [UInt8] = []
-    /// The first byte of the buffer that was not handled.
+    /// The first byte of the buffer that was not parsed.
     private var start = 0
-    /// Where to look for the end of the line; what stands before it was searched.
+    /// Where to search for the end of the line; the bytes before it contain none.
     private var searched = 0
     private var isFinished = false
-    /// Inside a line that is too long, of which everything is dropped up to its end.
+    /// Whether the current position is in a line that is too long and is skipped up to its end.
     private var isSkippingLine = false
 
     /// The line that comes next.
     private var line = 1
     private var stanza: Stanza?
     private var stanzaBytes = 0
-    /// What is wrong with the current record.
+    /// The first problem of the current record.
     private var problem: RecordProblem?
-    /// The field that the next continuation line belongs to.
+    /// The field that a continuation line would be added to.
     private var name: String?
     private var nameLine = 0
     private var value: [UInt8] = []
@@ -41,7 +40,7 @@ public struct ControlParser {
 
     /// Adds bytes to be read.
     public mutating func append(_ bytes: some Sequence<UInt8>) {
-        // What was handled goes once it is most of the buffer, so that each byte is moved about once.
+        // Remove parsed bytes only when they are most of the buffer, so that each byte is moved about once.
         if start > 0, start >= buffer.count / 2 {
             buffer.removeSubrange(..<start)
             searched -= start
@@ -50,10 +49,10 @@ public struct ControlParser {
         buffer.append(contentsOf: bytes)
     }
 
-    /// Says that no more bytes come: what is unfinished is a line, and a record.
+    /// Marks the end of the input. An incomplete last line is then parsed as a line, and completes a record.
     public mutating func finish() { isFinished = true }
 
-    /// The next record, or what is wrong with it.
+    /// Returns the next record, or its problem.
     public mutating func next() -> Step {
         while let range = nextLine() {
             if let step = take(range) { return step }
@@ -64,7 +63,7 @@ public struct ControlParser {
 
     // MARK: Lines
 
-    /// The next whole line without its end; nil when there is none.
+    /// Returns the next complete line without its line break; nil if there is none.
     private mutating func nextLine() -> Range<Int>? {
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
@@ -98,7 +97,8 @@ public struct ControlParser {
 
     // MARK: Records
 
-    /// - Returns: a step where the line ends a record.
+    /// Parses a line.
+    /// - Returns: a step if the line completes a record.
     private mutating func take(_ range: Range<Int>) -> Step? {
         defer { line += 1 }
         guard let first = buffer[range].first else { return endStanza() }
@@ -123,7 +123,7 @@ public struct ControlParser {
         guard let colon = buffer[range].firstIndex(of: UInt8(ascii: ":")), colon > range.lowerBound,
             buffer[range.lowerBound..<colon].allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else {
-            complain("neither a field nor the continuation of one")
+            complain("neither a field nor a continuation line")
             return
         }
         name = String(decoding: buffer[range.lowerBound..<colon], as: UTF8.self)
@@ -138,7 +138,7 @@ public struct ControlParser {
             return
         }
         value.append(UInt8(ascii: "\n"))
-        // The first blank only says that the line goes on; the others are the value's.
+        // The first space only marks a continuation line; further spaces are part of the value.
         value.append(contentsOf: buffer[range].dropFirst())
     }
 
@@ -171,7 +171,7 @@ public struct ControlParser {
         return .stanza(stanza)
     }
 
-    /// Notes what is wrong with the current record; the first complaint counts.
+    /// Records a problem of the current record, unless it has one already.
     private mutating func complain(_ message: String, line: Int? = nil) {
         if problem == nil { problem = RecordProblem(line: line ?? self.line, message) }
     }

@@ -1,8 +1,9 @@
 extension PackageRecord {
-    /// Makes a record of what dpkg and apt have written of a package.
-    /// - Parameter translations: descriptions in other languages, taken where they belong to this package's English one.
-    /// - Throws: a problem when the name, the version or the architecture is missing, or a number or a relation is not
-    ///   understood.
+    /// Creates the record of a package from the fields written by dpkg or apt.
+    /// - Parameter translations: descriptions in other languages; those that belong to this package's English one are
+    ///   used.
+    /// - Throws: a problem if the name, the version or the architecture is missing, or a number or a relation is
+    ///   invalid.
     public init(_ stanza: Stanza, translations: Translations = Translations()) throws(RecordProblem) {
         func required(_ field: String) throws(RecordProblem) -> String {
             guard let value = stanza[field], !value.isEmpty else {
@@ -51,7 +52,7 @@ extension PackageRecord {
 }
 
 extension PackageRecord.Description {
-    /// Every description of a record: `Description`, which is English, and `Description-ja` and so on.
+    /// All descriptions of a record: `Description`, which is English, `Description-ja`, and so on.
     static func all(in stanza: Stanza) -> [String: PackageRecord.Description] {
         var all: [String: PackageRecord.Description] = [:]
         if let text = stanza["Description"] { all["en"] = PackageRecord.Description(field: text) }
@@ -61,14 +62,14 @@ extension PackageRecord.Description {
         return all
     }
 
-    /// `zh_cn` is written `zh_CN`; names of fields have lost the difference.
+    /// Returns `zh_CN` for `zh_cn`: names of fields are in lower case.
     private static func languageCode(_ text: String) -> String {
         let parts = text.split(separator: "_", maxSplits: 1)
         guard parts.count == 2 else { return text }
         return "\(parts[0])_\(parts[1].uppercased())"
     }
 
-    /// The first line is the summary. In those after it, a point alone stands for an empty line.
+    /// Parses a description: the first line is the summary. In later lines, a single point means an empty line.
     init(field: String) {
         var lines = field.split(separator: "\n", omittingEmptySubsequences: false)
         summary = lines.isEmpty ? "" : String(lines.removeFirst())

@@ -1,37 +1,37 @@
-/// What a Debian machine knows of one version of one package.
+/// One version of a package, as recorded on a Debian machine.
 ///
-/// Fields that the record does not have are nil, empty, or left out of the dictionaries.
+/// Fields that the record lacks are nil, empty, or missing in the dictionaries.
 public struct PackageRecord: Codable, Hashable, Sendable {
     public var name: String
     public var version: String
-    /// The kind of machine that it is for: `amd64`, `arm64`, …, or `all`.
+    /// The architecture that the package is for: `amd64`, `arm64`, …, or `all`.
     public var architecture: String
-    /// The source package that it is built from, with its version in brackets where that is another one.
+    /// The source package, followed by its version in parentheses if that differs.
     public var source: String?
     public var section: String?
     public var priority: String?
     public var maintainer: String?
     public var homepage: String?
-    /// Whether the machine needs it to work at all.
+    /// Whether the system does not work without the package.
     public var isEssential: Bool
-    /// What dpkg did with it, `install ok installed` mostly; nil for a package that is only on offer.
+    /// The state in dpkg, usually `install ok installed`; nil for a package that is only available.
     public var status: String?
-    /// The space that it takes once installed, in bytes.
+    /// The size when installed, in bytes.
     public var installedBytes: Int64?
-    /// What has to be downloaded, in bytes.
+    /// The size of the download, in bytes.
     public var downloadBytes: Int64?
-    /// What it is good for, by language: `en`, `ja`, `zh_CN`, …
+    /// The descriptions by language: `en`, `ja`, `zh_CN`, …
     public var descriptions: [String: Description]
-    /// What it wants from other packages, and what it does not want, by kind.
+    /// The dependencies on other packages, the conflicts with them, and so on, by kind.
     public var relations: [Relation.Kind: [Relation]]
-    /// Names the English description, which translations refer to.
+    /// The MD5 of the English description, by which translations refer to it.
     public var descriptionMD5: String?
 
-    /// A line about a package, and more of it.
+    /// A description of a package: a summary line, and further text.
     public struct Description: Codable, Hashable, Sendable {
         /// The one line.
         public var summary: String
-        /// The lines after it; may be empty. Lines that begin with a blank are meant to be shown as they are.
+        /// The lines after the summary; may be empty. Lines that start with a space are preformatted.
         public var text: String
 
         public init(summary: String, text: String) {
@@ -40,12 +40,12 @@ public struct PackageRecord: Codable, Hashable, Sendable {
         }
     }
 
-    /// The English line about it; empty where there is none.
+    /// The English summary; empty if there is none.
     public var summary: String { descriptions["en"]?.summary ?? "" }
 
-    /// As dpkg names it: `bash:amd64`. One machine has at most one version of it installed.
+    /// The key used by dpkg: `bash:amd64`. At most one version of it is installed.
     public var installedKey: String { "\(name):\(architecture)" }
 
-    /// As apt names it: `bash:amd64=5.2.15-2`. Several versions may be on offer.
+    /// The key used by apt: `bash:amd64=5.2.15-2`. Several versions may be available.
     public var availableKey: String { "\(name):\(architecture)=\(version)" }
 }

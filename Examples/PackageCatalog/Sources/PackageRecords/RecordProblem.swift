@@ -1,8 +1,7 @@
-/// Why a record was not understood. It is left out, and the reading goes on after it.
+/// The reason why a record could not be parsed. The record is skipped, and parsing continues after it.
 public struct RecordProblem: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The line at which the record begins or, where it is known, the line that is wrong; the first one is 1.
+    /// The number of the invalid line if it is known, or else of the record's first line; the first line is 1.
     public let line: Int
-    /// What is wrong.
     public let message: String
 
     public init(line: Int, _ message: String) {
@@ -10,6 +9,5 @@ public struct RecordProblem: Error, Hashable, Sendable, CustomStringConvertible 
         self.message = message
     }
 
-    /// Line and message.
     public var description: String { "line \(line): \(message)" }
 }

@@ -1,9 +1,9 @@
-/// One wish of a package about other packages: any of the alternatives fulfils it.
+/// One relation of a package to others; any of the alternatives satisfies it.
 ///
 /// In Debian's notation, `default-mta | mail-transport-agent` is one relation with two alternatives, and
-/// `libc6 (>= 2.36)` one with one alternative that has a version constraint.
+/// `libc6 (>= 2.36)` is one relation with one alternative, which has a version constraint.
 public struct Relation: Codable, Hashable, Sendable {
-    /// In what way it is meant; the raw value is the name of the field.
+    /// The kind of a relation; the raw value is the name of the field.
     public enum Kind: String, Codable, CodingKeyRepresentable, CaseIterable, Sendable {
         case preDepends = "Pre-Depends"
         case depends = "Depends"
@@ -19,7 +19,7 @@ public struct Relation: Codable, Hashable, Sendable {
     /// A package, real or virtual.
     public struct Alternative: Codable, Hashable, Sendable {
         public var name: String
-        /// The architecture after the colon, `any` mostly; nil where there is none.
+        /// The architecture after the colon, usually `any`; nil if there is none.
         public var architecture: String?
         public var constraint: VersionConstraint?
 
@@ -30,7 +30,7 @@ public struct Relation: Codable, Hashable, Sendable {
         }
     }
 
-    /// Which versions will do.
+    /// The accepted versions.
     public struct VersionConstraint: Codable, Hashable, Sendable {
         /// How a version must compare.
         public enum Comparison: String, Codable, Sendable {
@@ -50,19 +50,19 @@ public struct Relation: Codable, Hashable, Sendable {
         }
     }
 
-    /// At least one.
+    /// Contains at least one element.
     public var alternatives: [Alternative]
 
     public init(_ alternatives: [Alternative]) { self.alternatives = alternatives }
 }
 
 extension Relation: CustomStringConvertible {
-    /// In Debian's notation.
+    /// The text in Debian's notation.
     public var description: String { alternatives.map(\.description).joined(separator: " | ") }
 }
 
 extension Relation.Alternative: CustomStringConvertible {
-    /// In Debian's notation.
+    /// The text in Debian's notation.
     public var description: String {
         name + (architecture.map { ":" + $0 } ?? "")
             + (constraint.map { " (\($0.comparison.rawValue) \($0.version))" } ?? "")

@@ -1,7 +1,7 @@
-/// Reads the relations of one field: `libc6 (>= 2.36), default-mta | mail-transport-agent, python3:any`.
+/// Parses the relations of one field: `libc6 (>= 2.36), default-mta | mail-transport-agent, python3:any`.
 ///
-/// Bounded by the length of the text. The signs `<` and `>` of old packages mean `<=` and `>=`. Empty places between
-/// commas are passed over, as dpkg does.
+/// Bounded by the length of the text. The operators `<` and `>` of old packages mean `<=` and `>=`. Empty elements
+/// between commas are skipped, as by dpkg.
 struct RelationParser {
     struct Failure: Error { let message: String }
 
@@ -18,12 +18,12 @@ struct RelationParser {
         return relations
     }
 
-    /// `name[:architecture] [(comparison version)]`
+    /// Parses `name[:architecture] [(comparison version)]`.
     private static func alternative(_ text: Substring) throws(Failure) -> Relation.Alternative {
         var rest = text.drop(while: \.isWhitespace)
         let name = rest.prefix { !$0.isWhitespace && $0 != "(" && $0 != ":" }
         guard !name.isEmpty, name.unicodeScalars.allSatisfy(isNameCharacter) else {
-            throw Failure(message: "not a package's name in '\(shown(text))'")
+            throw Failure(message: "invalid package name in '\(shown(text))'")
         }
         rest = rest.dropFirst(name.count)
         var architecture: String?
@@ -37,12 +37,12 @@ struct RelationParser {
         var constraint: Relation.VersionConstraint?
         if rest.first == "(" {
             guard let end = rest.firstIndex(of: ")"), let inner = versionConstraint(rest[..<end].dropFirst()) else {
-                throw Failure(message: "not a version in '\(shown(text))'")
+                throw Failure(message: "invalid version in '\(shown(text))'")
             }
             constraint = inner
             rest = rest[rest.index(after: end)...].drop(while: \.isWhitespace)
         }
-        guard rest.isEmpty else { throw Failure(message: "'\(shown(rest))' is too much in '\(shown(text))'") }
+        guard rest.isEmpty else { throw Failure(message: "unexpected '\(shown(rest))' in '\(shown(text))'") }
         return Relation.Alternative(String(name), architecture: architecture, constraint: constraint)
     }
 
@@ -58,7 +58,7 @@ struct RelationParser {
         return Relation.VersionConstraint(comparison, String(words[0]))
     }
 
-    /// Letters, digits, and `+ - .`; virtual packages of some tools also have `_`.
+    /// Accepts letters, digits, and `+ - .`; also `_`, which virtual packages of some tools contain.
     private static func isNameCharacter(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar {
         case "a"..."z", "A"..."Z", "0"..."9", "+", "-", ".", "_": true

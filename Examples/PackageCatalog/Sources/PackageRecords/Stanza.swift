@@ -1,6 +1,6 @@
 /// The fields of one record, in the format of Debian's control files.
 public struct Stanza: Sendable {
-    /// The line that it begins at; the first line of the input is 1.
+    /// The number of the record's first line; the first line of the input is 1.
     public let line: Int
     private var values: [String: String] = [:]
 
@@ -8,18 +8,19 @@ public struct Stanza: Sendable {
 
     var isEmpty: Bool { values.isEmpty }
 
-    /// A field's value, its lines joined by newlines; nil when there is no such field. Upper and lower case of names are
-    /// the same.
+    /// The value of a field, with its lines joined by line breaks; nil if there is no such field. Names are
+    /// case-insensitive.
     public subscript(name: String) -> String? { values[name.lowercased()] }
 
-    /// The fields whose names begin so, with what comes after it in small letters.
+    /// The fields whose names start with a prefix, with the rest of their names in lower case.
     public func fields(beginning prefix: String) -> [(suffix: String, value: String)] {
         let prefix = prefix.lowercased()
         return values.filter { $0.key.hasPrefix(prefix) }
             .map { (suffix: String($0.key.dropFirst(prefix.count)), value: $0.value) }
     }
 
-    /// - Returns: false when the field is there already.
+    /// Adds a field.
+    /// - Returns: false if the field exists already.
     mutating func add(_ name: String, _ value: String) -> Bool {
         values.updateValue(value, forKey: name.lowercased()) == nil
     }

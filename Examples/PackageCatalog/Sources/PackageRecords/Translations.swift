@@ -1,16 +1,16 @@
-/// Descriptions in several languages, by the MD5 of the English one that they belong to.
+/// Descriptions in several languages, by the MD5 of the English description.
 public struct Translations: Sendable {
     private var byMD5: [String: [String: PackageRecord.Description]] = [:]
 
     public init() {}
 
-    /// How many descriptions there are, those of all languages together.
+    /// The number of descriptions, in all languages together.
     public private(set) var count = 0
 
     /// The languages, in alphabetical order.
     public private(set) var languages: [String] = []
 
-    /// Takes the descriptions of a record of one of apt's translation files.
+    /// Adds the descriptions of a record of one of apt's translation files.
     public mutating func add(_ stanza: Stanza) throws(RecordProblem) {
         guard let md5 = stanza["Description-md5"] else {
             throw RecordProblem(line: stanza.line, "there is no Description-md5")

@@ -1,6 +1,6 @@
-/// What stands on the command line: a verb, options with a value each, flags, and words.
+/// The command line: a verb, options with a value each, flags, and words.
 ///
-/// A verb asks for what it knows and then says ``end()``: what is left is an error.
+/// A verb reads the options it supports and then calls ``end()``, which throws if any are left.
 struct Arguments {
     struct Failure: Error { let message: String }
 
@@ -11,7 +11,7 @@ struct Arguments {
     private var words: [String] = []
 
     init(_ arguments: [String]) throws(Failure) {
-        guard let verb = arguments.first else { throw Failure(message: "say what is to be done") }
+        guard let verb = arguments.first else { throw Failure(message: "the verb is missing") }
         self.verb = verb
         var rest = arguments.dropFirst()
         while let word = rest.popFirst() {
@@ -26,10 +26,10 @@ struct Arguments {
         }
     }
 
-    /// An option's value; the last one counts. Nil where it is not given.
+    /// Returns an option's value, the last one if it is repeated; nil if it is not given.
     mutating func option(_ name: String) -> String? { all(name).last }
 
-    /// Every value of an option that may be given several times.
+    /// Returns all values of an option that may be repeated.
     mutating func all(_ name: String) -> [String] {
         defer { options.removeAll { $0.name == name } }
         return options.filter { $0.name == name }.map(\.value)
@@ -45,7 +45,7 @@ struct Arguments {
     mutating func number(_ name: String, default number: Int, in range: ClosedRange<Int>) throws(Failure) -> Int {
         guard let text = option(name) else { return number }
         guard let value = Int(text), range.contains(value) else {
-            throw Failure(message: "\(name) is a number from \(range.lowerBound) to \(range.upperBound)")
+            throw Failure(message: "\(name) must be a number from \(range.lowerBound) to \(range.upperBound)")
         }
         return value
     }
@@ -58,6 +58,6 @@ struct Arguments {
 
     func end() throws(Failure) {
         if let option = options.first { throw Failure(message: "\(verb) has no option \(option.name)") }
-        if let word = words.first { throw Failure(message: "'\(word)' is too much for \(verb)") }
+        if let word = words.first { throw Failure(message: "\(verb): unexpected argument '\(word)'") }
     }
 }

@@ -1,7 +1,7 @@
 import Larder
 
-/// `batches`: a batch that writes the same round into many entries, again and again, for somebody to kill it in the middle;
-/// and the look afterwards, whether all entries are of one round.
+/// `batches`: writes the same round number into many entries in a batch, repeatedly, until it is killed. `batches
+/// --check` then checks that all entries are of the same round.
 enum Batches {
     private static let database = "rounds"
     private static let entries = 500
@@ -9,7 +9,7 @@ enum Batches {
     private struct Part: Codable {
         var round: Int
         var part: Int
-        /// Some weight, so that a batch takes a while to write.
+        /// Some text, so that a batch takes a while to write.
         var text: String
     }
 
@@ -33,19 +33,19 @@ enum Batches {
                         forKey: "part:\(part)")
                 }
             }
-            // Only now: what is written here was acknowledged.
+            // Print the round only after its batch was acknowledged.
             Console.out("\(round)")
         }
     }
 
-    /// The round that all entries are of; empty when there are none.
-    /// - Throws: when a part of a batch is there.
+    /// Returns the round of all entries; empty if there are no entries.
+    /// - Throws: if a batch was stored only in part.
     private static func rounds(_ cache: Cache) throws -> Set<Int> {
         let parts = try cache.entries(of: Part.self).values()
         let rounds = Set(parts.map(\.round))
         guard rounds.count <= 1, parts.isEmpty || parts.count == entries else {
             throw Catalog.NotFound(
-                message: "a part of a batch is there: \(parts.count) entries of the rounds \(rounds.sorted())")
+                message: "a batch was stored only in part: \(parts.count) entries of the rounds \(rounds.sorted())")
         }
         return rounds
     }

@@ -14,22 +14,22 @@ enum Catalog {
           needs --directory DIR [--database NAME] PACKAGE
                                            which packages depend on it
           sections --directory DIR [--database NAME]
-                                           how many packages there are of each section, and how large
+                                           the number of packages in each section, and their size
           snapshot --directory DIR PACKAGE
                                            shows that a snapshot does not see later writes
           batches --directory DIR          writes batch after batch until it is killed
-          batches --directory DIR --check  tells whether a part of a batch is to be found
+          batches --directory DIR --check  checks that no batch was stored only in part
 
         With a larder that larderd serves:
           show --socket SOCKET [--database NAME] [--language CODE] KEY
 
         The databases are 'installed', with keys such as bash:amd64, and 'available', with keys such as
         bash:amd64=5.2.15-2. The default is 'installed'.
-        exit codes: 0 done, 1 not found or not as it should be, 2 wrong usage, 3 refused by the larder or the disk
+        exit codes: 0 success, 1 not found or a check failed, 2 wrong usage, 3 error of the larder or the disk
 
         """
 
-    /// Something that was asked for is not there, or not as it should be.
+    /// A requested package or database does not exist, or a check has failed.
     struct NotFound: Error { let message: String }
 
     /// - Returns: the exit code.

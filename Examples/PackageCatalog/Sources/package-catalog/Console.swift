@@ -4,9 +4,9 @@
     import Darwin
 #endif
 
-/// Writes to the terminal, or to whoever reads this program's output.
+/// Writes to standard output and standard error.
 enum Console {
-    /// Writes a line at once, so that a reader has it even if this program is killed after it.
+    /// Writes a line at once, so that a reader gets it even if this program is killed afterwards.
     static func out(_ text: String, terminator: String = "\n") { write(text + terminator, STDOUT_FILENO) }
 
     static func error(_ text: String) { write("package-catalog: \(text)\n", STDERR_FILENO) }
@@ -20,14 +20,14 @@ enum Console {
                 let count = bytes.withUnsafeBytes { Darwin.write(descriptor, $0.baseAddress, $0.count) }
             #endif
             if count < 0, errno == EINTR { continue }
-            // Nobody reads any more, or the disk is full: there is nobody to tell.
+            // The reader has closed the pipe, or the disk is full: the error cannot be reported.
             guard count > 0 else { return }
             bytes = bytes.dropFirst(count)
         }
     }
 }
 
-/// Numbers as people read them.
+/// Formats numbers for people.
 enum Format {
     /// `63,666`
     static func count(_ number: some BinaryInteger) -> String {

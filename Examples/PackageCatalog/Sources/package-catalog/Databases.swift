@@ -1,13 +1,13 @@
 import Larder
 
-/// Which databases there are, and how they are opened.
+/// The names of the databases, and how to open them.
 enum Databases {
-    /// What dpkg has installed; keys as ``PackageRecord/installedKey``.
+    /// The packages that dpkg has installed; keys as ``PackageRecord/installedKey``.
     static let installed = "installed"
-    /// What apt has on offer; keys as ``PackageRecord/availableKey``.
+    /// The packages that apt can install; keys as ``PackageRecord/availableKey``.
     static let available = "available"
 
-    /// Opens the database that `--directory` and `--database` name, to read what `load` stored in it.
+    /// Opens the database given by `--directory` and `--database`, to read the records that `load` stored in it.
     static func open(_ arguments: inout Arguments) throws -> Cache {
         let directory = try arguments.required("--directory")
         let name = arguments.option("--database") ?? installed

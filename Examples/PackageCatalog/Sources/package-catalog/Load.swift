@@ -1,20 +1,20 @@
 import Larder
 import PackageRecords
 
-/// `load`: reads package records and stores them, a thousand in each batch.
+/// `load`: reads package records and stores them in batches of a thousand.
 ///
-/// What is stored replaces what was stored under the same key. What is not loaded again, because the machine no longer
-/// has it, is not deleted here: it goes by itself when the policy's interval is over.
+/// A record replaces the stored one with the same key. Records of packages that the machine no longer has are not
+/// deleted here: they expire after the policy's interval.
 enum Load {
     private static let batchEntries = 1000
-    /// Problems that are shown; the rest is counted.
+    /// The number of problems to show; the others are counted.
     private static let problemsShown = 3
 
     static func run(_ arguments: inout Arguments) throws {
         let directory = try arguments.required("--directory")
         let policyText = arguments.option("--policy") ?? "low"
         guard let policy = UpdatePolicy(policyText) else {
-            throw Arguments.Failure(message: "--policy \(policyText): it is one of \(UpdatePolicy.syntax)")
+            throw Arguments.Failure(message: "--policy \(policyText): must be one of \(UpdatePolicy.syntax)")
         }
         let translationFiles = arguments.all("--translations")
         let files = [
@@ -85,14 +85,14 @@ enum Load {
         Console.out(
             """
             \(cache.name): \(Format.count(records + problems.count)) records, \(Format.bytes(readBytes)), \
-            \(Format.count(problems.count)) passed over\(problems.shown)
+            \(Format.count(problems.count)) skipped\(problems.shown)
                 \(Format.count(entries)) entries, \(Format.bytes(storedBytes)) of JSON; in them \
             \(Format.count(relations)) relations, descriptions in \(languages.sorted().joined(separator: ", "))
                 policy \(cache.policy); read and stored in \(Format.seconds(time)), \(Format.count(rate)) a second
             """)
     }
 
-    /// What was not understood.
+    /// Collects the problems of a file.
     private struct Problems {
         private(set) var count = 0
         private var first: [String] = []
@@ -102,7 +102,7 @@ enum Load {
             if count <= problemsShown { first.append(problem.description) }
         }
 
-        /// The first ones, each on a line of its own; empty where all is well.
+        /// The first problems, each on its own line; empty if there are none.
         var shown: String {
             (first + (count > first.count ? ["…"] : [])).map { "\n    \($0)" }.joined()
         }

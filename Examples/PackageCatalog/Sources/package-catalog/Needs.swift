@@ -1,7 +1,7 @@
 import Larder
 import PackageRecords
 
-/// `needs`: the packages that depend on one, found in the nested lists of all of them.
+/// `needs`: finds the packages that depend on one, by searching the nested lists of all packages.
 enum Needs {
     static func run(_ arguments: inout Arguments) throws {
         let cache = try Databases.open(&arguments)
@@ -20,7 +20,7 @@ enum Needs {
 }
 
 extension PackageRecord {
-    /// The first relation by which it depends on a package, if it does.
+    /// The first relation that makes this package depend on another one; nil if there is none.
     fileprivate func need(of name: String) -> Relation? {
         for kind in [Relation.Kind.preDepends, .depends] {
             for relation in relations[kind] ?? [] where relation.alternatives.contains(where: { $0.name == name }) {

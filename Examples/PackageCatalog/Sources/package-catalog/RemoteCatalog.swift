@@ -1,7 +1,7 @@
 import LarderClient
 import PackageRecords
 
-/// The same records through larderd, while another process holds the larder.
+/// Reads the same records through larderd, while another process has the larder open.
 enum RemoteCatalog {
     static func find(_ key: String, database: String, socketPath: String) throws -> Show.Found {
         let client = try BlockingLarderClient(socketPath: socketPath, database: database)

@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import PackageRecords
 
-/// `search`: the packages whose English summary has a word in it, found with a predicate over the models.
+/// `search`: finds the packages whose English summary contains a word, with a predicate on the models.
 enum Search {
     static func run(_ arguments: inout Arguments) throws {
         let limit = try arguments.number("--limit", default: 10, in: 1...1_000_000)

@@ -1,7 +1,7 @@
 import Larder
 import PackageRecords
 
-/// `sections`: goes over all entries lazily and adds them up.
+/// `sections`: iterates lazily over all entries, and sums them by section.
 enum Sections {
     static func run(_ arguments: inout Arguments) throws {
         let cache = try Databases.open(&arguments)
@@ -11,7 +11,7 @@ enum Sections {
         while let entry = try entries.next() {
             let record = try entry.value()
             let old = sums[record.section ?? "none"] ?? (0, 0)
-            // Sizes come from outside: an absurd one must not stop the program.
+            // Sizes come from a file: an extreme one must not crash the program.
             let (bytes, overflow) = old.bytes.addingReportingOverflow(record.installedBytes ?? 0)
             sums[record.section ?? "none"] = (old.packages + 1, overflow ? .max : bytes)
         }

@@ -3,7 +3,7 @@ import PackageRecords
 
 /// `show`: one package, in full.
 enum Show {
-    /// A record, and how fresh it is.
+    /// A record with its age and remaining time.
     struct Found {
         var record: PackageRecord
         var key: String
@@ -30,7 +30,7 @@ enum Show {
         show(found, language)
     }
 
-    /// Finds a package by its key, or by its name alone: keys begin with it.
+    /// Finds a package by its key, or by its name, with which its keys start.
     static func find(_ name: String, in cache: some CacheReading) throws -> Found {
         let prefix = name.contains(":") ? name : name + ":"
         let entries = try cache.entries(of: PackageRecord.self, EntryOptions(prefix: prefix)).makeIterator()

@@ -1,8 +1,8 @@
 import Larder
 import PackageRecords
 
-/// `snapshot`: reads a package before and after a write, from the database and from a snapshot taken between, and fails
-/// if the snapshot shows the write.
+/// `snapshot`: reads a package before and after a write, from the database and from a snapshot taken before the write.
+/// Fails if the snapshot contains the write.
 enum SnapshotShown {
     static func run(_ arguments: inout Arguments) throws {
         let cache = try Databases.open(&arguments)
@@ -21,7 +21,7 @@ enum SnapshotShown {
         let now = try cache.value(PackageRecord.self, forKey: found.key)?.version
         let then = try snapshot.value(PackageRecord.self, forKey: found.key)?.version
         let (countNow, countThen) = (try cache.count(), try snapshot.count())
-        // As it was: this is the machine's own data.
+        // Restore the previous state: this is the machine's own data.
         try cache.batch {
             try $0.set(found.record, forKey: found.key)
             $0.remove("larder-example:all")
@@ -33,6 +33,6 @@ enum SnapshotShown {
         Console.out("  the snapshot says: \(then ?? "nothing"), \(countThen) entries")
         guard now == changed.version, then == found.record.version, countThen == countBefore,
             countNow == countBefore + 1
-        else { throw Catalog.NotFound(message: "the snapshot is not what it should be") }
+        else { throw Catalog.NotFound(message: "the snapshot has changed, or the database has not") }
     }
 }

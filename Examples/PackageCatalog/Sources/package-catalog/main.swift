@@ -1,5 +1,5 @@
-// package-catalog: keeps this machine's package records in a larder, and asks it about them.
-// Arguments.swift says what it understands; each verb has a file.
+// package-catalog: keeps this machine's package records in a larder, and queries them. Arguments.swift parses the
+// command line; each verb has a file.
 
 #if canImport(Glibc)
     import Glibc

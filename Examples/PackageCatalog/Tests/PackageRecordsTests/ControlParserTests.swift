@@ -2,9 +2,9 @@ import Foundation
 import PackageRecords
 import Testing
 
-/// The format's edges, whole and in pieces.
+/// Tests of the format's edge cases, with whole and split input.
 @Suite struct ControlParserTests {
-    /// What came out: the first field of a record, or the line and the message of a problem.
+    /// The results: the first field of each record, or the line and the message of its problem.
     private static func outcome(_ pieces: [some Sequence<UInt8>]) -> [String] {
         var parser = ControlParser()
         var outcome: [String] = []
@@ -30,7 +30,7 @@ import Testing
         "3 gruss", "30 lowercase", "34 no-version",
         "line 39: the field version is there twice",
         "line 42: a continuation line without a field before it",
-        "line 45: neither a field nor the continuation of one",
+        "line 45: neither a field nor a continuation line",
         "50 bad-size", "55 huge-size", "60 bad-relation", "65 sparse",
     ]
 
@@ -77,7 +77,7 @@ import Testing
     }
 }
 
-/// The files beside the tests.
+/// The files in Fixtures.
 enum Fixture {
     static func path(_ name: String) throws -> String {
         let url = try #require(Bundle.module.url(forResource: "Fixtures/\(name)", withExtension: nil))

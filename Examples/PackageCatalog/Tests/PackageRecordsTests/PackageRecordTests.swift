@@ -2,7 +2,7 @@ import Foundation
 import PackageRecords
 import Testing
 
-/// From files to models.
+/// Tests that parse files into models.
 @Suite struct PackageRecordTests {
     private func read(_ name: String, _ translations: Translations = Translations()) throws
         -> (records: [PackageRecord], problems: [String])
@@ -71,10 +71,10 @@ import Testing
                 "line 34: there is no Version",
                 "line 39: the field version is there twice",
                 "line 42: a continuation line without a field before it",
-                "line 45: neither a field nor the continuation of one",
+                "line 45: neither a field nor a continuation line",
                 "line 50: Installed-Size is no size",
                 "line 55: Installed-Size is too large",
-                "line 60: bad-relation: Depends: not a version in 'libc6 (>= 2.36'",
+                "line 60: bad-relation: Depends: invalid version in 'libc6 (>= 2.36'",
             ])
     }
 
@@ -98,7 +98,7 @@ import Testing
         let records = try read("records.txt").records
         let json = try JSONEncoder().encode(records)
         #expect(try JSONDecoder().decode([PackageRecord].self, from: json) == records)
-        // Readable for other programs: the kinds are names of fields in an object.
+        // Other programs can read the kinds: they are names of members of an object.
         #expect(String(decoding: json, as: UTF8.self).contains("\"Pre-Depends\":[{"))
     }
 
