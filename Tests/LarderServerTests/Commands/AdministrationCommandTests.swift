@@ -45,7 +45,7 @@ import Testing
         #expect(call("CONFIG SET maxmemory 16mb") == Wire.ok)
         for index in 0..<2000 { #expect(call("STRLEN k\(index)") == Wire.int(1000)) }
         #expect(server.engine.memory.usedBytes > 2_000_000)
-        // There are none, apart from data that is not yet in LevelDB.
+        // No entries stay in memory, apart from data that is not yet in LevelDB.
         #expect(call("CONFIG SET maxmemory 0") == Wire.ok)
         #expect(server.engine.memory.usedBytes == 0)
         #expect(call("GET k7") == Wire.bulk(value))
@@ -104,11 +104,11 @@ import Testing
         #expect(!call("INFO commandstats").contains("cmdstat_get:"))
     }
 
-    /// It did not run, and was answered with an error.
+    /// A command for a database that cannot be opened does not run, and gets an error.
     @Test func commandsForADatabaseThatCannotBeOpenedAreRejected() throws {
         let server = try SocketlessServer()
         let call = server.connect()
-        // A file already has the name that the directory would need.
+        // A file already has the name that the database's directory would need.
         _ = try server.directory.makeFile("larder/books", [1])
         #expect(call("SELECT books") == Wire.ok)
         for _ in 0..<3 { #expect(call("SET a 1").hasPrefix("-")) }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderServer
 
-/// CHANGES, UNPLACE, and the forms of PLACE and PURGE for larders that follow others.
+/// CHANGES, UNPLACE, and the forms of PLACE and PURGE that larders use to follow other larders.
 @Suite struct ChangesCommandTests {
     /// The position in an answer of CHANGES.
     private func position(_ reply: String) throws -> String {
@@ -44,8 +44,8 @@ import Testing
         #expect(call("CHANGES SINCE $").contains(Wire.bulk("current")))
     }
 
-    /// A fetched value is older than a change that is made during the fetch, also if the key had no entry, and whether
-    /// or not the database is followed.
+    /// A change that is made during a fetch invalidates the fetched value, even if the key had no entry, and whether or
+    /// not the database has followers.
     @Test(
         arguments: ["UNPLACE k 5-7", "PURGE UPTO 5-7", "PURGE UPTO 5-7 PREFIX k", "PURGE UPTO 5-7 TAG t"],
         [false, true])
@@ -65,8 +65,8 @@ import Testing
         #expect(call.fetch("k")?.state == "lead")
     }
 
-    /// A purge is later than the entries that it removes and earlier than those stored after it, even if the clock says
-    /// otherwise.
+    /// A purge has a later version than the entries that it removes, and an earlier one than entries stored after it,
+    /// even if the clock disagrees.
     @Test(arguments: ["PURGE", "FLUSHDB", "FLUSHALL"])
     func entriesStoredAfterAPurgeHaveALaterVersion(_ purge: String) throws {
         let server = try SocketlessServer(policy: .never)
@@ -79,7 +79,7 @@ import Testing
             return reply.split(separator: "\r\n").filter { $0.contains("-") && !$0.hasPrefix("$") }
                 .compactMap { ChangeVersion($0) }
         }
-        // Another larder's clock is ahead by a second.
+        // The clock of the other larder is ahead by a second.
         let ahead = server.engine.now() + 1000
         #expect(call("PLACE b v STOREDAT 1 VERSION \(ahead)-900") == "+stored\r\n")
         #expect(!call(purge).hasPrefix("-"))
@@ -97,7 +97,7 @@ import Testing
         #expect(call("GET d") == Wire.bulk("v"))
     }
 
-    /// Two larders that have made a change at the same place of the same millisecond choose the same one.
+    /// Two larders may make changes with the same version. Both choose the same one of them.
     @Test func theSameVersionOnBothSidesIsDecidedAlike() throws {
         let servers = [try SocketlessServer(policy: .never), try SocketlessServer(policy: .never)]
         let calls = servers.map { $0.connect() }
@@ -151,12 +151,13 @@ import Testing
         #expect(other("EXEC") == Wire.array(Wire.ok))
         let told = try changes()
         #expect(told.contains(Wire.bulk("removed")) && told.contains(Wire.bulk("gone")), "\(told)")
-        // Changes from another larder are forwarded to the next one, and stop at a larder that has already had them.
+        // Changes from another larder are forwarded to the next one, and stop at a larder that has already applied
+        // them.
         #expect(call("UNPLACE away 5-7") == "+absent\r\n")
         #expect(try changes().contains(Wire.bulk("5-7") + Wire.bulk("away")))
         for version in ["5-7", "5-6"] { #expect(call("UNPLACE away \(version)") == "+absent\r\n") }
         #expect(try changes().contains(Wire.bulk("changes") + "*0\r\n"))
-        // A database that has no files has none for that.
+        // Deleting a key does not create the files of a database that has none.
         #expect(call("SELECT empty") == Wire.ok)
         _ = call("CHANGES SINCE $")
         #expect(call("DEL gone") == Wire.int(0))
@@ -175,7 +176,7 @@ import Testing
         let (first, second) = (told.range(of: Wire.bulk("purged-prefix")), told.range(of: Wire.bulk("removed")))
         #expect(try #require(first).upperBound < #require(second).lowerBound, "\(told)")
         #expect(told.contains(purge) && told.contains(Wire.bulk("a:1")), "\(told)")
-        // Also if no entries are left to remove, and for followers of a narrower or wider prefix.
+        // The purge is also reported if no entries are left to remove, and to followers of a longer or shorter prefix.
         let next = try position(told)
         #expect(call("PURGE PREFIX a:2").contains(Wire.bulk("entries") + Wire.int(0)))
         for prefix in ["a", "a:2", "a:2:x"] {
@@ -250,7 +251,7 @@ import Testing
         #expect(call("SET k here") == Wire.ok)
         #expect(call("PLACE k old STOREDAT \(now - 5) VERSION \(now - 5)-7") == "+kept\r\n")
         #expect(call("UNPLACE k \(now - 1)-99") == "+kept\r\n")
-        // A change of an old value: as by RENAME.
+        // A later change can store an older value, as RENAME does.
         #expect(call("PLACE k renamed STOREDAT \(now - 9) VERSION \(now + 1)-7") == "+stored\r\n")
         #expect(call("PLACE k renamed STOREDAT \(now - 9) VERSION \(now + 2)-7") == "+kept\r\n", "it is the same")
         #expect(call("PLACE k late STOREDAT \(now - 20) VERSION \(now - 20)-0") == "+kept\r\n")
@@ -258,11 +259,11 @@ import Testing
         #expect(call("UNPLACE k \(now) TAG t") == "+absent\r\n", "it has no such tag")
         #expect(call("UNPLACE k \(now)") == "+removed\r\n")
         #expect(call("UNPLACE k \(now)") == "+absent\r\n")
-        // At the same time the greater value stays, so that two larders come to the same.
+        // With equal versions, the greater value wins, so that two larders get the same value.
         #expect(call("PLACE k b STOREDAT \(now) VERSION \(now)") == "+stored\r\n")
         #expect(call("PLACE k a STOREDAT \(now) VERSION \(now)") == "+kept\r\n")
         #expect(call("PLACE k c STOREDAT \(now) VERSION \(now)") == "+stored\r\n")
-        // An expired entry removes the entry that was there before.
+        // An expired entry still removes the previous entry.
         #expect(call("PLACE k x STOREDAT \(now) PXAT 5 VERSION \(now)-9") == "+expired\r\n")
         #expect(call("GET k") == Wire.null)
     }
@@ -277,7 +278,8 @@ import Testing
         #expect(call("DEL k") == Wire.int(1))
         #expect(call("PLACE k v STOREDAT \(now + 5) VERSION \(now + 5)-9") == "+kept\r\n", "it was removed later")
         #expect(call("PLACE k v STOREDAT \(now + 10) VERSION \(now + 11)-1") == "+stored\r\n")
-        // A change that comes back to where it comes from changes nothing, nor does the lesser one of the same version.
+        // A change that returns to its own larder has no effect, and neither does a smaller value with the same
+        // version.
         for value in ["v", "a"] {
             #expect(call("PLACE k \(value) STOREDAT \(now + 10) VERSION \(now + 11)-1") == "+kept\r\n")
         }
@@ -300,7 +302,7 @@ import Testing
         #expect(call("PURGE UPTO \(now - 1)-5 PREFIX b") == Wire.int(0))
         #expect(call("PURGE UPTO \(now - 1)-5") == Wire.int(1))
         #expect(call("GET b") == Wire.bulk("v"))
-        // Nobody follows this larder: a purge of a tag is one.
+        // No larder follows this one: the purge of a tag is applied as an ordinary purge.
         #expect(call("PURGE UPTO \(now - 1)-5 TAG t") == Wire.int(0))
         #expect(call("GET b") == Wire.null)
         _ = call("CHANGES SINCE $")

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct ClientCommandTests {
-    /// The fields of a line of CLIENT LIST, as clients take it apart.
+    /// Splits a line of CLIENT LIST into its fields, as clients do.
     private func fields(_ line: String) -> [String: String] {
         var fields: [String: String] = [:]
         for part in line.split(separator: " ") {
@@ -121,7 +121,7 @@ import Testing
         #expect(call("GET a") == Wire.bulk("1"), "it was in database 0 already")
     }
 
-    /// Names and ends of connections on other loops.
+    /// CLIENT commands can name and close connections on other loops.
     @Test(arguments: [1, 3]) func clientCommandsAcrossEventLoops(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }

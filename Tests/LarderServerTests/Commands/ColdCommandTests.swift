@@ -6,9 +6,9 @@ import Testing
 @testable import LarderServer
 
 /// Tests of commands that must read from the disk: they run on threads that may block, while their event loop keeps
-/// serving all other clients. Without memory for entries, every entry that LevelDB has is only on the disk.
+/// serving all other clients. If entries get no memory, every entry in LevelDB must be read from the disk.
 @Suite(.serialized) struct ColdCommandTests {
-    /// Counts the slices, and makes them wait at a gate.
+    /// Counts the slices, and blocks each at a gate.
     private final class Slices: Sendable {
         let gate = Gate()
         private let number = Atomic<Int>(0)
@@ -32,17 +32,17 @@ import Testing
             }, beforeColdSlice: { slices.begin() })
     }
 
-    /// Has everything that was written so far put into LevelDB, and so out of memory.
+    /// Moves all entries written so far from memory to LevelDB.
     private func makeCold(_ engine: Engine) throws {
         for database in engine.databases { _ = try database.checkpointer.flush(database) }
     }
 
-    /// The engine of a server in this process, which is the same however often its larder is opened.
+    /// Opening the larder of a server in this process again returns the server's own engine.
     private func makeCold(_ server: InProcessServer) throws {
         try makeCold(try Engine.open(server.directory.path + "/larder"))
     }
 
-    /// A slice that does not end for lack of time, however slow the machine.
+    /// Limits with which a slice never ends for lack of time, even on a slow machine.
     private var patient: Limits {
         var limits = Limits()
         limits.coldSliceMilliseconds = 3_600_000
@@ -115,7 +115,7 @@ import Testing
         #expect(try other.call("DBSIZE") == Wire.int(1), "whole databases have threads of their own")
         slices.gate.open()
         for client in waiting {
-            // Written before the slices continued, and read afterwards.
+            // The value was written before the slices continued, and is read after that.
             #expect(try client.receive() == Array(Wire.bulk("w").utf8))
             #expect(try client.receive() == Array(Wire.bulk("behind").utf8))
         }
@@ -135,7 +135,8 @@ import Testing
             isFailing.value = fails
             try client.send(encodeRequest("SET mine 1") + encodeRequest("GET k") + encodeRequest("PING"))
             slices.gate.waitUntil()
-            // Committed after the other client's write, so the commit of that write is decided as well.
+            // This is committed after the other client's write, so the commit of that write has succeeded or failed
+            // too.
             let reply = try other.call("SET seen 1")
             #expect(reply.hasPrefix(fails ? "-ERR" : "+OK"))
             isFailing.value = false
@@ -182,8 +183,8 @@ import Testing
         #expect(try other.call("GET written") == Wire.bulk("1"))
     }
 
-    /// When the time for stopping is over, connections are closed while their sessions are still on other threads.
-    /// These sessions return to no connection.
+    /// When the shutdown's time limit has passed, connections are closed even while their sessions are on other
+    /// threads. Such a session has no connection to return to.
     @Test(arguments: [1, 2]) func stoppingDuringColdReads(_ threads: Int) throws {
         let slices = Slices()
         var limits = patient
@@ -244,8 +245,7 @@ import Testing
         #expect(client.colds == before + 3, "slices of two commands each")
     }
 
-    /// A command with large arguments leaves the event loop whether or not it needs the disk, and has the same effect
-    /// there.
+    /// A command with large arguments leaves the event loop whether or not it needs the disk. Its effect is the same.
     @Test func commandsWithLargeArguments() throws {
         let server = try SocketlessServer()
         let client = server.connect()
@@ -312,8 +312,8 @@ import Testing
         #expect(counts.prefix(2) == ["keyspace_hits:4", "keyspace_misses:3"])
     }
 
-    /// Hot, cold and from a snapshot: values that are longer together than one reply may be are an error, and nothing of
-    /// them is sent.
+    /// Values whose total is longer than the limit of one reply cause an error, and none of them is sent. This holds
+    /// for values in memory, on disk and in a snapshot.
     @Test(arguments: [0, 1 << 20]) func valuesOfOneReplyAreBounded(_ memoryBytes: Int) throws {
         var limits = Limits()
         limits.replyBytesMax = 100

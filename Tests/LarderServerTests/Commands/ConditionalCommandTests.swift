@@ -6,7 +6,7 @@ import Testing
 /// Tests of changes that depend on the current value. Redis 7.0 does not have them; the expected results follow the
 /// documentation of 8.4.
 @Suite struct ConditionalCommandTests {
-    /// The digest of "Hello world", as Redis' documentation has it.
+    /// The digest of "Hello world", as in Redis' documentation.
     private let digest = "b6acb9d84a38ff74"
 
     @Test func digests() throws {

@@ -28,7 +28,7 @@ import Testing
         let cut = String(repeating: "a", count: 128)
         #expect(
             call([long, long, long]) == Wire.error("ERR unknown command '\(cut)', with args beginning with: '\(cut)' "))
-        // A Kelvin sign does not count as the letter K, although Unicode maps it to the lower-case k.
+        // A Kelvin sign is not treated as the letter K, although Unicode maps it to the lower-case k.
         #expect(call(["\u{212A}EYS", "*"]).hasPrefix("-ERR unknown command"))
         #expect(call([""]) == Wire.error("ERR unknown command '', with args beginning with: "))
         call.feed(Array("*1\r\n$3\r\n\u{0}ab\r\n".utf8) + Array("*1\r\n$2\r\n".utf8) + [0xFF, 0xFE, 13, 10])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderServer
 
-/// ENTRIES and PLACE: entries with all that belongs to them, on their way to another larder and back.
+/// ENTRIES and PLACE: transfers of entries with all their metadata to another larder and back.
 @Suite struct EntryCommandTests {
     private static func entry(
         _ key: String, _ value: String, _ storedAt: Int, _ rule: String, _ deadline: Int, grace: Int = -1,
@@ -74,8 +74,8 @@ import Testing
         #expect(call("ENTRIES") == Self.step(nil))
     }
 
-    /// A policy that was shorter before the entry was imported does not affect the entry, as with COPY from another
-    /// database.
+    /// A policy that was shorter before the entry was imported does not affect it. COPY from another database behaves
+    /// alike.
     @Test func anImportedEntryExpiresByItsOwnAge() throws {
         let server = try SocketlessServer(policy: .highest)
         let call = server.connect()
@@ -128,7 +128,7 @@ import Testing
         #expect(call("ENTRIES PREFIX b AFTER b1") == Self.step(nil, entry("b2")))
         #expect(call("ENTRIES PREFIX b AFTER a") == Self.step(nil, entry("b"), entry("b1"), entry("b2")))
         #expect(call("ENTRIES PREFIX b AFTER c") == Self.step(nil))
-        // Keys and values reach three bytes with each entry.
+        // The keys and values of each further entry exceed the limit of three bytes.
         #expect(call("ENTRIES BYTES 3") == Self.step("a", entry("a")))
         #expect(call("ENTRIES BYTES 4") == Self.step("b", entry("a"), entry("b")))
         for words in ["COUNT", "AFTER", "MATCH x"] {
@@ -159,7 +159,7 @@ import Testing
         #expect(
             call("ENTRIES PREFIX so")
                 == Self.step(nil, Self.entry("soft", "v", now, "own", now + 10_000, grace: 100_000, tags: ["t"])))
-        // It expires under a short policy, and does not come back with a long one.
+        // The entry expires under a short policy, and does not reappear under a longer one.
         #expect(call("POLICY highest") == Wire.ok)
         server.time.advance(milliseconds: 1000)
         #expect(call("POLICY never") == Wire.ok)

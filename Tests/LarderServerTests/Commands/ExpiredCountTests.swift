@@ -31,7 +31,7 @@ import Testing
             #expect(expiredKeys(call) == "1", "clean: \(isClean)")
             while server.engine.maintain() {}
             try server.engine.save()
-            // The other is counted when it is let go.
+            // The remaining entry is counted when its space is reclaimed.
             #expect(expiredKeys(call) == "2", "clean: \(isClean)")
             #expect(call("SET k v PX 100") == Wire.ok)
             server.time.advance(milliseconds: 5_000)
@@ -40,8 +40,8 @@ import Testing
         }
     }
 
-    /// The same for entries that are only in LevelDB, with memory that may keep them; without memory, their removal
-    /// counts.
+    /// The same for entries that are only in LevelDB. With memory for entries, the read is counted; without it, only
+    /// the removal.
     @Test(arguments: [(1 << 20, "1"), (0, "0")])
     func anEntryThatIsFoundExpiredOnTheDiskIsCountedOnce(_ memoryBytes: Int, _ found: String) throws {
         let server = try SocketlessServer { $0.memoryBytes = memoryBytes }

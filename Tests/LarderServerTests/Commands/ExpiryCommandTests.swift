@@ -4,7 +4,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct ExpiryCommandTests {
-    /// Redis' reply, and an entry that no policy of later concerns.
+    /// PERSIST replies as in Redis, and later policies do not affect the entry.
     @Test(arguments: ["PERSIST k", "GETEX k PERSIST"]) func persistUnderNeverHolds(_ line: String) throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()

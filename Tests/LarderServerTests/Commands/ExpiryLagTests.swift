@@ -28,7 +28,7 @@ import Testing
         #expect(found[1...].allSatisfy { (90_000..<92_000).contains($0) }, "\(found)")
     }
 
-    /// A purge of a tag ends lives that were not over: nothing is late.
+    /// Entries that a tag purge removes before their deadlines do not count as late.
     @Test func otherEndsDoNotCount() throws {
         let server = try SocketlessServer()
         let call = server.connect()

@@ -28,7 +28,7 @@ import Testing
         #expect(CommandTable.find(String(repeating: "get", count: 11)) == nil)
     }
 
-    /// The same random commands, some of them wrong, on a session that may take the fast path and on one that may not.
+    /// The same random commands, some of them invalid, run on a session with the fast path and on a session without it.
     @Test(arguments: [0, 1 << 20]) func theFastPathRepliesLikeTheHandlers(_ memoryBytes: Int) throws {
         var random = SeededGenerator(seed: testSeed())
         let quick = try SocketlessServer { $0.memoryBytes = memoryBytes }

@@ -34,8 +34,8 @@ import Testing
         }
     }
 
-    /// A store with KEEPTTL that refreshes a stale entry keeps the entry's lifetime, but not its deadline, which has
-    /// passed.
+    /// SET with KEEPTTL that refreshes a stale entry keeps the entry's lifetime, but starts it again: the previous
+    /// deadline has passed.
     @Test func aRefreshedEntryKeepsItsLifeGraceAndTags() throws {
         let server = try SocketlessServer(policy: .low)
         let one = server.connect()

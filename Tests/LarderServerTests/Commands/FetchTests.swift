@@ -47,7 +47,7 @@ extension TestClient {
 }
 
 @Suite struct FetchTests {
-    /// Neither database serves, or refreshes, anything that now belongs to the other.
+    /// After SWAPDB, neither database serves or refreshes anything that now belongs to the other one.
     @Test(arguments: [false, true]) func swapdbEndsLeasesAndAbsencesOfBothDatabases(isSoftlyPurged: Bool) throws {
         let server = try SocketlessServer(policy: .never)
         let (call, old) = (server.connect(), server.connect())
@@ -59,7 +59,7 @@ extension TestClient {
             server.time.advance(milliseconds: 11_000)
         }
         #expect(call("SET fresh old") == Wire.ok)
-        // A value fetched from the origin of the previous data set.
+        // This value was fetched from the origin before the databases were swapped.
         let lead = try #require(old.fetch("stale"))
         #expect(lead.state == "lead" && lead.value == "old")
         let token = try #require(lead.token)
@@ -226,7 +226,7 @@ extension TestClient {
         #expect(two("RELEASE k \(try #require(again.token)) ABSENT 1") == Wire.ok, "without a value too")
     }
 
-    /// If the value was stored in the millisecond of the request, it is unknown which of them came first.
+    /// A value stored in the millisecond of the request is not accepted, because it may be older than the request.
     @Test func aMaximumAgeOfZeroAcceptsNoExistingValue() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
@@ -237,7 +237,7 @@ extension TestClient {
         #expect(one.fetch("k MAXAGE 0")?.state == "wait")
         #expect(one.fetch("k MAXAGE 0 WAIT 100") == nil)
         #expect(two("SET k w TOKEN \(try #require(lead.token))") == Wire.ok)
-        // The waiting client knows without a clock that the value is newer than its request.
+        // The store woke the waiting client, so the value is newer than its request, whatever the clock says.
         let fresh = try #require(one.takeFetched())
         #expect(fresh.state == "fresh" && fresh.value == "w")
         #expect(two.fetch("k MAXAGE 0")?.state == "lead")
@@ -294,7 +294,7 @@ extension TestClient {
         server.deliver()
         #expect(two.takeFetched() == nil, "a lease with a time outlives its holder's connection")
         server.time.advance(milliseconds: 100)
-        // The loop wakes both at that instant, in any order.
+        // The loop wakes both clients at that instant, in any order.
         three.run()
         server.deliver()
         #expect(two.takeFetched()?.state == "lead", "the longest wait first")
@@ -322,10 +322,10 @@ extension TestClient {
         if isStored { #expect(clients[0]("SET k v PX 1 GRACE 60") == Wire.ok) }
         server.time.advance(milliseconds: 2)
         #expect(clients[0].fetch("k")?.state == "lead")
-        // In another order than that of the connections.
+        // The order of the waits differs from the order of the connections.
         for index in [3, 1, 2] { #expect(clients[index].fetch("k MAXAGE 0 WAIT 5000") == nil) }
         _ = clients[0](removal)
-        // Removing a key without an entry also ends a lease once.
+        // Removing a key ends a lease even if the key has no entry, but only once.
         guard removal != "GETDEL k" || isStored else { return }
         #expect(clients[3].takeFetched()?.state == "lead")
         for index in [1, 2] {
@@ -334,7 +334,7 @@ extension TestClient {
         }
     }
 
-    /// Regression test: an event loop ran the command over and over until its time was up, and served no other client.
+    /// Regression test: an event loop kept running the command until its time limit, and served no other client.
     @Test func aWokenWaiterThatWaitsAgainDoesNotSpin() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
@@ -363,7 +363,7 @@ extension TestClient {
         #expect(three.takeFetched()?.state == "lead")
     }
 
-    /// The time of a refused store is not the time of a refresh.
+    /// The time before a refused store does not count as the duration of a refresh.
     @Test func aRefusedStoreDoesNotCountAsARefresh() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
@@ -399,7 +399,7 @@ extension TestClient {
         let early = try #require(one.fetch("k"))
         #expect(early.state == "lead" && early.value == "v" && early.ttl == 50_000)
         #expect(two.fetch("k")?.state == "fresh")
-        // The refresh takes 100 seconds: the next one begins 200 seconds before the end.
+        // The refresh takes 100 seconds, so the next one starts 200 seconds before the deadline.
         let token = try #require(two.fetch("slow LEASE 200000")?.token)
         server.time.advance(milliseconds: 100_000)
         #expect(two("SET slow v EX 1000 TOKEN \(token)") == Wire.ok)
@@ -467,7 +467,7 @@ extension TestClient {
         let next = try #require(two.takeFetched())
         #expect(next.state == "lead")
         #expect(one("SET k older TOKEN \(token)") == Wire.null)
-        // The waiter's lease is for the same tags.
+        // The next lease, of the waiting client, has the same tags.
         #expect(three("PURGE TAG t" + soft) == Wire.ok)
         #expect(two("SET k older TOKEN \(next.token ?? "")") == Wire.null)
     }
@@ -511,7 +511,7 @@ extension TestClient {
         #expect(one("SET k older TOKEN \(token)") == Wire.null)
     }
 
-    /// The lease expires even if no client asks for the key again.
+    /// An expired lease is no longer counted, even if no client requests the key again.
     @Test func expiredLeasesAreNotCounted() throws {
         let server = try SocketlessServer()
         let one = server.connect()

@@ -106,7 +106,7 @@ import Testing
             #expect(other("SET zcome\(step) v") == Wire.ok)
             #expect(other("SET stay\(step) new") == Wire.ok)
             _ = other("DEL come\(step / 2)")
-            // The key that the cursor remembers may go too.
+            // Also remove the key that the cursor refers to.
             _ = other("DEL zcome\(step - 1)")
             step += 1
         }
@@ -147,7 +147,7 @@ import Testing
         #expect(call("SCAN 0 COUNT 9223372036854775807") == "*2\r\n$1\r\n0\r\n*0\r\n")
     }
 
-    /// Memory is bounded, however many keys there are and however long they are.
+    /// Memory is bounded, regardless of the number and the lengths of the keys.
     @Test func longLists() throws {
         var limits = Limits()
         limits.replyBytesMax = 1000
@@ -158,7 +158,7 @@ import Testing
         for index in 10..<20 { _ = call("SET key\(index) v") }
         #expect(call("KEYS *").contains("(--max-reply): use SCAN"))
         #expect(call("KEYS key1").hasPrefix("*1\r\n"))
-        // Seventeen MiB of keys: one SCAN stops before.
+        // There are 17 MiB of keys: one SCAN stops before the end.
         let long = String(repeating: "k", count: 60_000)
         for index in 0..<300 { _ = call(["SET", "\(long)\(index)", "v"]) }
         let reply = call("SCAN 0 COUNT 10000")
@@ -170,8 +170,8 @@ import Testing
         #expect((Int(words[3].dropFirst()) ?? 0) + (Int(more[3].dropFirst()) ?? 0) == 320)
     }
 
-    /// As in Redis, no command fails because of a concurrent FLUSHDB: a read restarts if the database is emptied
-    /// meanwhile.
+    /// As in Redis, no command fails because of a concurrent FLUSHDB: a read restarts if the database is emptied while
+    /// it runs.
     @Test func readsOfAllKeysRestartWhenTheDatabaseIsEmptied() throws {
         let server = try SocketlessServer()
         let call = server.connect()

@@ -266,7 +266,7 @@ import Testing
         #expect(clients[1]("GET b") == Wire.bulk("1"))
     }
 
-    /// The connection closes while another thread opens the snapshot, which therefore will not be installed.
+    /// The connection closes while another thread opens its snapshot, which is then closed too.
     @Test func anAbandonedSnapshotIsClosed() throws {
         let server = try SocketlessServer()
         let call = server.connect()

@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized) struct LongBuildTests {
     private static let end = Database.largeValueBytesMin
 
-    /// Four at once used to take four times the memory of one.
+    /// Regression test: four concurrent commands took four times the memory of one.
     @Test func longValuesAreBuiltOneAtATime() throws {
         var limits = Limits()
         limits.valueBytesMax = Self.end + 100
@@ -69,7 +69,7 @@ import Testing
         session.end()
     }
 
-    /// A transaction of tiny commands used to build as many values at a time as it named.
+    /// Regression test: a transaction of tiny commands built all values that it named at the same time.
     @Test func aTransactionBuildsNoMoreThanOneValueMayHave() throws {
         var limits = Limits()
         limits.valueBytesMax = Self.end + 1000
@@ -86,7 +86,7 @@ import Testing
         #expect(call("MGET b c d") == Wire.array(Wire.null, Wire.null, Wire.bulk("v")))
     }
 
-    /// EXEC goes to that thread as a whole, and does nothing before.
+    /// The whole EXEC moves to the thread for long values, and has no effect before.
     @Test func aTransactionWithALongValueRunsOnTheBuildThread() throws {
         let server = try InProcessServer()
         defer { server.stop() }

@@ -84,7 +84,7 @@ import Testing
         #expect(try String(decoding: tracker.receive(), as: UTF8.self).contains("invalidate"))
     }
 
-    /// While the disk takes a long value, commands of others run, those that write too.
+    /// Commands of other clients run while a long value is written to the disk, including commands that write.
     @Test(arguments: [1, 2]) func otherClientsAreServedWhileALongValueIsWritten(threads: Int) throws {
         let gate = Gate()
         let server = try InProcessServer(
@@ -104,7 +104,7 @@ import Testing
         gate.close()
         try client.send(command("SET", "long"))
         gate.waitUntil()
-        // A client that also stores a long value waits for the first one; others do not.
+        // A client that also stores a long value waits for the first one; other clients do not.
         try second.send(command("SET", "longer") + encodeRequest("PING"))
         for round in 0..<100 {
             #expect(try other.call("SET a \(round)") == Wire.ok)

@@ -23,7 +23,7 @@ import Testing
         return steps
     }
 
-    /// Those of the page, and those that no page shows.
+    /// The examples of the page, and the examples of ``ProtocolExamples``, which no page shows.
     private static let groups: [String: String] = {
         var groups = ProtocolExamples.groups
         let page = (try? Files.read(PackageRoot.path + "/docs/Protocol.md")).map { String(decoding: $0, as: UTF8.self) }
@@ -36,7 +36,7 @@ import Testing
     func everyExampleIsAnsweredAsShown(group: String) throws {
         let server = try SocketlessServer(policy: .never)
         let client = server.connect()
-        // However busy the machine is, nothing is slow.
+        // Nothing is slow enough for the slow log, however busy the machine is.
         client.feed("CONFIG SET slowlog-log-slower-than -1\r\n".utf8)
         server.commit()
         #expect(client.takeSendable() == "+OK\r\n")
@@ -56,7 +56,7 @@ import Testing
             Self.groups.values.flatMap(Self.steps).compactMap {
                 $0.request.split(separator: " ").first?.lowercased()
             })
-        // Those for other types are all compared with Redis.
+        // Commands for other types are excluded: their replies are all compared with Redis.
         let commands = Set(CommandMetadata.all.filter { $0.absent == nil }.map(\.name))
         let missing = commands.subtracting(shown).subtracting(ProtocolExamples.without).sorted()
         #expect(missing.isEmpty, "\(missing)")

@@ -1,6 +1,6 @@
-/// Requests and replies of Redis' commands; docs/Protocol.md has those of Larder's own. A line that begins with `> ` is sent as
-/// it is; the lines after it are the RESP2 reply. The tests send them all, each group to a server of its own with
-/// `--policy never`.
+/// Requests and replies of Redis' commands; docs/Protocol.md shows examples of Larder's own commands. A line that
+/// begins with `> ` is sent unchanged; the following lines are the RESP2 reply. The tests send them all, each group to
+/// its own server with `--policy never`.
 enum ProtocolExamples {
     /// The group of the commands for values that are not strings.
     static let otherTypes = "other types"
@@ -395,7 +395,7 @@ enum ProtocolExamples {
         """#,
     ]
 
-    /// Commands whose replies vary or are not text, or that end something.
+    /// Commands without an example: their replies vary or are not text, or they stop something.
     static let without: Set<String> = [
         "backup", "changes", "check", "databases", "debug", "dump", "fetch", "hello", "info", "lastsave", "latency",
         "limit", "origin",

@@ -72,7 +72,7 @@ import Testing
                 "=\(4 + "# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=604800000\r\n".utf8.count)\r\ntxt:# Key"))
     }
 
-    /// A count takes a while, and may never be available: then INFO reports that, rather than zero entries.
+    /// A count takes a while, and may fail. INFO reports that a count is missing, rather than zero entries.
     @Test func uncountedDatabasesAreReported() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -148,7 +148,8 @@ import Testing
         #expect(CommandTable.find(String(repeating: "get", count: 20)) == nil)
     }
 
-    /// One word too few, and one too many where the number is fixed, is an error that names the command.
+    /// A call with one word too few, or one too many for a command with a fixed number of words, causes an error that
+    /// names the command.
     @Test func arity() throws {
         let call = try SocketlessServer().connect()
         // EXEC discards the queued commands, and reports it.
@@ -165,7 +166,7 @@ import Testing
         }
     }
 
-    /// All of these used to be made up.
+    /// Regression test: all of these values were invented.
     @Test func infoReportsRealValues() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
@@ -226,7 +227,7 @@ import Testing
         #expect(!call("CLIENT LIST").contains("topsecret"))
     }
 
-    /// One parser reads all of these; the letters alone mean in CONFIG SET what they mean in Redis.
+    /// All options with sizes use one parser. In CONFIG SET, single letters have their meaning in Redis.
     @Test func sizesAcceptUnits() throws {
         for text in ["64M", "64m", "64mb", "64MB", "64MiB", "64mib", "65536k", "65536KiB", "67108864", "67108864b"] {
             #expect(ByteCount.parse(text, letters: .binary) == 64 << 20, "\(text)")

@@ -36,7 +36,7 @@ import Testing
         #expect(one("GET page:1") == Wire.bulk("again"))
     }
 
-    /// A client that keeps an entry's lifetime still wants it to end with the data that it was made from.
+    /// An entry that keeps its lifetime keeps its tags too: it should still be invalidated with its source data.
     @Test func aKeptLifetimeIncludesTheTags() throws {
         let server = try SocketlessServer()
         let one = server.connect()
@@ -87,7 +87,7 @@ import Testing
         #expect(one("GET k") == Wire.bulk("v"))
     }
 
-    /// A value that was fetched before the purge may be what the purge is about.
+    /// A value that was fetched before the purge may be one of the values to be purged.
     @Test func aLeaseFromBeforeThePurgeStoresNothingWithTheTag() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())

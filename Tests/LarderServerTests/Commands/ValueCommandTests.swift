@@ -50,7 +50,7 @@ import Testing
         #expect(meta(call, "k", "stored-at") == storedAt)
     }
 
-    /// A value that is replaced starts a new lifetime under the database's policy.
+    /// A replaced value starts a new lifetime under the database's policy.
     @Test(arguments: ["GETSET k 5", "SET k 5", "BITOP NOT k k", "RESTORE k 0 \u{1}five REPLACE"])
     func replaced(_ line: String) throws {
         let server = try SocketlessServer(policy: .high)
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    /// A governed entry follows the policy of the database it is in.
+    /// A moved or copied entry that follows a policy follows the policy of its new database.
     @Test(arguments: ["MOVE k books", "COPY k k DB books"]) func anotherDatabase(_ line: String) throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    /// Between MULTI and EXEC they are part of one commit unit, with the other database.
+    /// In a transaction, MOVE and COPY are part of the commit unit, which includes the other database.
     @Test(arguments: [false, true]) func inATransaction(_ isCold: Bool) throws {
         let server = try SocketlessServer { if isCold { $0.memoryBytes = 0 } }
         let call = server.connect()
@@ -204,7 +204,8 @@ import Testing
         let keys = ["", "a", "aa", "aab", "b", "user:1", "user:10", "user:2", "zzzzzz"]
         for key in keys { #expect(call(["SET", key, "v"]) == Wire.ok) }
         var seen: Set<String> = []
-        // The rarest is taken in one of some hundred tries: missing it in all of these is as likely as 10^-20.
+        // The rarest key is chosen in about one of some hundred tries. Missing it in all tries has a probability of
+        // about 10^-20.
         for _ in 0..<8000 where seen.count < keys.count { seen.insert(call("RANDOMKEY")) }
         #expect(seen == Set(keys.map { Wire.bulk($0) }))
     }

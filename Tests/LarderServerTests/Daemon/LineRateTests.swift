@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of how often a log line appears that clients or a full disk could otherwise cause without end.
+/// Tests of limits on log lines that clients or a full disk could otherwise repeat without end.
 @Suite struct LineRateTests {
     @Test func linesAreRateLimited() {
         var rate = LineRate(milliseconds: 60_000)
@@ -34,7 +34,7 @@ import Testing
             let deaf = try server.connect()
             _ = try deaf.call("SUBSCRIBE news")
             #expect(try publisher.call("PUBLISH news \(message)") == ":1\r\n")
-            // It ends with the connection; the message need not be there whole.
+            // The message ends when the connection is closed, and may be incomplete.
             _ = try deaf.receiveToEnd()
         }
         let seconds = Int((MonotonicClock.milliseconds() - begun) / 1000)

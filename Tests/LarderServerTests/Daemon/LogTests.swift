@@ -16,7 +16,8 @@ import Testing
         return String(decoding: received, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
-    /// Without a reader of the pipe, logging continues: the first lines keep their order, and the others are counted.
+    /// If no process reads the pipe, logging continues: the first lines keep their order, and further lines are
+    /// counted.
     @Test func unreadLogLinesAreDroppedAndCounted() throws {
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)
@@ -25,7 +26,7 @@ import Testing
         let text = String(repeating: "x", count: 1000)
         let count = 1000
         for index in 0..<count { log.info("\(index) \(text)") }
-        // Reads to the end, which comes when the log has written all.
+        // Reads until the pipe is closed, after the log has written everything.
         let read = Guarded<[String]>([])
         let thread = WorkThread(name: "reader") { [self] in read.value = lines(reading) }
         while !log.flush() {}

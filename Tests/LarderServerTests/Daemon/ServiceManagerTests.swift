@@ -5,7 +5,8 @@ import Testing
 @testable import LarderServices
 
 @Suite struct ServiceManagerTests {
-    /// A daemon of which a part is stuck gives no sign of life, and one that works gives one for each half interval.
+    /// A daemon with a stuck event loop sends no watchdog signal. A healthy daemon sends one in each half of the
+    /// interval.
     @Test func theWatchdogNeedsAllEventLoops() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let standIn = try ServiceStandIn(in: place)
@@ -25,13 +26,13 @@ import Testing
         #expect(try standIn.told() == "WATCHDOG=1")
     }
 
-    /// States come in their order, however full the manager's queue was, and words for people do not overtake them.
+    /// States are sent in order even if the manager's queue was full, and status texts do not overtake them.
     @Test func statesAreSentLaterIfTheQueueIsFull() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let standIn = try ServiceStandIn(in: place)
         let manager = try #require(ServiceManager(name: standIn.notifyName, interval: nil, process: nil))
-        // One socket may have as many datagrams pending as its buffer holds, and the queue as many as the system
-        // allows.
+        // One socket can only have as many datagrams pending as its send buffer holds, so several sockets fill the
+        // queue.
         var filling: [Int32] = []
         defer { for descriptor in filling { close(descriptor) } }
         var isFull = false

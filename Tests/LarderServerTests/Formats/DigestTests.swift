@@ -4,7 +4,7 @@ import Testing
 
 /// Tests of the hash that DIGEST returns, against results of the library of the xxHash project.
 @Suite struct DigestTests {
-    /// The bytes that the xxHash project tests itself with.
+    /// The bytes with which the xxHash project tests the hash.
     private static let bytes: [UInt8] = {
         var number: UInt64 = 0x9E37_79B1
         return (0..<4161).map { _ in
@@ -15,8 +15,8 @@ import Testing
 
     private func hash(_ bytes: some Sequence<UInt8>) -> UInt64 { Array(bytes).withUnsafeBytes { Digest.of($0) } }
 
-    /// Hashes of the first bytes of this sequence, for every algorithm branch and the lengths at which one ends and the
-    /// next begins.
+    /// Hashes of prefixes of these bytes: for each branch of the algorithm, and for the lengths at which the branch
+    /// changes.
     @Test(
         arguments: [
             (0, 0x2D06_8005_38D3_94C2), (1, 0xC44B_DFF4_074E_ECDB), (2, 0x7A99_7804_4CB8_A8BB),
@@ -37,14 +37,14 @@ import Testing
         #expect(hash(Self.bytes.prefix(count)) == expected)
     }
 
-    /// The hashes of many lengths in one number.
+    /// Combines the hashes of many lengths into one number.
     @Test func everyWay() {
         let lengths = Array(0...300) + stride(from: 301, through: 4160, by: 61)
         let all = lengths.reduce(0 as UInt64) { $0 &* 31 &+ hash(Self.bytes.prefix($1)) }
         #expect(all == 0xE3C4_C6E1_E8F9_FC9D)
     }
 
-    /// The example of Redis' documentation, and one with zeros in front.
+    /// The example of Redis' documentation, and a digest with leading zeros.
     @Test func digests() {
         let long = "v8lf0c11xh8ymlqztfd3eeq16kfn4sspw7fqmnuuq3k3t75em5wdizgcdw7uc26nnf961u2jkfzkjytls2kwlj7626sd"
         #expect(Array("Hello world".utf8).withUnsafeBytes { Digest.text($0) } == "b6acb9d84a38ff74")

@@ -3,7 +3,8 @@ import Testing
 
 @testable import LarderServer
 
-/// The form of DUMP and RESTORE. That it is Redis' form, and LZF its LZF, the conformance tests show.
+/// The format of DUMP and RESTORE. The conformance tests verify that the format and its LZF compression are the same as
+/// in Redis.
 @Suite struct DumpPayloadTests {
     private func decode(_ payload: [UInt8], most: Int = 1 << 20) -> Result<[UInt8], DumpPayload.Defect> {
         payload.withUnsafeBytes { bytes in
@@ -11,14 +12,14 @@ import Testing
         }
     }
 
-    /// A body with a version and a checksum that are right.
+    /// A body with a valid version and checksum.
     private func sealed(_ body: [UInt8]) -> [UInt8] {
         let bytes = body + [10, 0]
         let sum = bytes.withUnsafeBytes { CRC64.checksum($0) }
         return bytes + (0..<8).map { UInt8(truncatingIfNeeded: sum >> (8 * $0)) }
     }
 
-    /// The check value of this CRC-64 that is published everywhere.
+    /// The widely published check value of this CRC-64.
     @Test func theChecksum() {
         #expect(Array("123456789".utf8).withUnsafeBytes { CRC64.checksum($0) } == 0xE9C6_D914_C4B8_D9CA)
     }
@@ -49,7 +50,7 @@ import Testing
         }
     }
 
-    /// Bytes that are nonsense under a checksum that is right are refused, or are a value after all.
+    /// Random bytes with a valid checksum are either refused, or decoded to a value within the limit.
     @Test func hostileBodies() {
         var generator = SeededGenerator(seed: testSeed())
         for _ in 0..<20_000 {

@@ -50,7 +50,7 @@ import Testing
         _ = listener("PSUBSCRIBE __key*")
         #expect(writer("SET k v") == Wire.ok)
         #expect(heard(server, listener).count == 2)
-        // A purge fails, and with it the writes that came after it.
+        // A purge fails, and with it the writes after it.
         isFailing.value = true
         let database = try server.engine.database()
         let ticket = try database.changePolicy(DatabasePolicy(.high), now: database.now())
@@ -193,7 +193,7 @@ import Testing
         #expect(heard(server, listener) == ["__keyevent@0__:expired own"])
     }
 
-    /// Entries that a purge removes are not reported one by one, and do not expire later.
+    /// Entries removed by a purge are not reported individually, and send no expired event later.
     @Test func purgedEntriesSendNoExpiredEvents() throws {
         let (server, listener) = try Self.start("EA")
         let writer = server.connect()
@@ -233,7 +233,7 @@ import Testing
         #expect(warnings.all == [2])
     }
 
-    /// Nothing is stored, but all events are sent that Redis sends sooner or later.
+    /// SET with a past deadline stores nothing, but sends all events that Redis sends immediately or later.
     @Test func aDeadlineThatHasPassed() throws {
         let (server, listener) = try Self.start("E$gxn")
         let writer = server.connect()

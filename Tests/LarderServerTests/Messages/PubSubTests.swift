@@ -22,7 +22,7 @@ import Testing
         Wire.array(Wire.bulk("subscribe"), Wire.bulk(channel), Wire.int(count))
     }
 
-    /// All fast paths must see that the connection takes few commands, and be open again afterwards.
+    /// All fast paths are disabled while the connection accepts only a few commands, and enabled again afterwards.
     @Test func noFastPathBypassesSubscriberMode() throws {
         let server = try SocketlessServer()
         let client = server.connect()
@@ -53,7 +53,7 @@ import Testing
         #expect(publisher("SPUBLISH a x") == Wire.int(0))
         #expect(publisher("PUBSUB NUMPAT") == Wire.int(0))
 
-        // A session that another thread has when its connection is lost is only let go.
+        // If the connection closes while another thread has the session, the session is released without `end`.
         client = server.connect()
         _ = client?("SUBSCRIBE a")
         if let client { server.forget(client) }
@@ -61,7 +61,8 @@ import Testing
         #expect(publisher("PUBSUB NUMSUB a") == Wire.array(Wire.bulk("a"), Wire.int(0)))
     }
 
-    /// The names of a connection used to be copied for each one that came or went: this took minutes, and held up the loop.
+    /// Regression test: each SUBSCRIBE and UNSUBSCRIBE copied all names of the connection. This took minutes, and
+    /// blocked the loop.
     @Test(
         .timeLimit(.minutes(10)),
         arguments: [("SUBSCRIBE", "UNSUBSCRIBE"), ("PSUBSCRIBE", "PUNSUBSCRIBE"), ("SSUBSCRIBE", "SUNSUBSCRIBE")])
@@ -94,7 +95,7 @@ import Testing
         #expect(told.map(String.init) == patterns)
     }
 
-    /// A message that was published before the confirmation arrives before it; none arrives after it.
+    /// A message that was published before the UNSUBSCRIBE arrives before its reply; no message arrives after it.
     @Test func pendingMessagesArriveBeforeTheUnsubscribeReply() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
@@ -107,7 +108,7 @@ import Testing
                 + Wire.array(Wire.bulk("unsubscribe"), Wire.bulk("a"), Wire.int(0)))
     }
 
-    /// Where messages look like replies, none may come outside of subscriber mode.
+    /// In RESP2, where messages look like replies, no message arrives outside of subscriber mode.
     @Test func noMessageIsTakenForAReply() throws {
         let server = try SocketlessServer()
         let client = server.connect()
@@ -133,7 +134,7 @@ import Testing
         #expect(client.takeSendable() == Wire.ok + ">" + message("a", "1").dropFirst())
     }
 
-    /// A command of a transaction may have to run again; its message is sent once, after the reply.
+    /// The commands of a transaction may have to run again, but their message is sent only once, after the reply.
     @Test func aTransactionPublishesOnce() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
@@ -186,7 +187,7 @@ import Testing
         #expect(woken.value == 2)
     }
 
-    /// The number of subscriptions of one connection is limited; unsubscribing makes room for others.
+    /// The number of subscriptions of one connection is limited. Unsubscribing makes space for others.
     @Test func subscriptionsAreBounded() throws {
         var limits = Limits()
         limits.subscriptionBytesMax = 3 * Subscriptions.byteCount(2)

@@ -1,5 +1,5 @@
-/// A client that caches what it reads, and drops what it is notified of. CLIENT TRACKING promises that nothing in its cache is
-/// out of date.
+/// A client that caches the values that it reads, and drops keys for which it gets an invalidation. CLIENT TRACKING
+/// guarantees that its cache contains no stale value.
 struct TrackingModel {
     struct Place: Hashable {
         let database: Int
@@ -9,7 +9,7 @@ struct TrackingModel {
     /// The effect of a reply on the client.
     indirect enum Request {
         case ignore
-        /// Reads that the daemon notes for the client, if `isTracked`.
+        /// A read that the daemon tracks for the client if `isTracked` is true.
         case read([Place], isTracked: Bool)
         /// Changes of the client's own.
         case write([String])
@@ -28,13 +28,13 @@ struct TrackingModel {
 
     struct Broken: Error, CustomStringConvertible { let description: String }
 
-    /// The prefix of the keys that it is notified of; nil if these are all keys that it reads.
+    /// The prefix of the keys whose invalidations the client gets; nil if it gets them for all keys that it reads.
     let prefix: String?
-    /// Whether it is not notified of its own changes.
+    /// Whether the client is not notified of its own changes.
     let isNoLoop: Bool
     var database = 0
     private(set) var cache: [Place: Reply] = [:]
-    /// The keys that it has read; the daemon may send invalidations of these only.
+    /// The keys that the client has read. The daemon may send invalidations only for these.
     private var noted: Set<String> = []
     private var outstanding: [Request] = []
 
@@ -103,7 +103,7 @@ struct TrackingModel {
         }
     }
 
-    /// The daemon identifies keys by name, whatever the database.
+    /// The daemon identifies keys by name, in any database.
     private mutating func drop(_ key: String) { for place in cache.keys where place.key == key { cache[place] = nil } }
 
     // MARK: RESP3

@@ -4,10 +4,10 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of clients that cache what they read, with random changes: no cached value is out of date once all messages
-/// have arrived.
+/// Tests of clients that cache the values that they read, with random changes: once all messages have arrived, no
+/// cached value is out of date.
 @Suite(.timeLimit(.minutes(10))) struct TrackingModelTests {
-    /// `LARDER_ROUNDS=10000 LARDER_SEED=… swift test --filter TrackingModelTests` for a long night.
+    /// For a long run overnight: `LARDER_ROUNDS=10000 LARDER_SEED=… swift test --filter TrackingModelTests`.
     @Test func cachedValuesAreNeverOutOfDate() throws {
         let rounds = TestSetting.rounds.number() ?? 24
         let base = testSeed()
@@ -25,7 +25,8 @@ import Testing
     }
 }
 
-/// One history: clients that track, clients that only write, and one for each database that looks what is true.
+/// One random sequence of commands, with clients that track, clients that only write, and an observer for each database
+/// that reads the true values.
 private final class TrackingRun {
     private typealias Place = TrackingModel.Place
     private typealias Request = TrackingModel.Request
@@ -51,14 +52,15 @@ private final class TrackingRun {
     init(seed: UInt64) throws {
         random = SeededGenerator(seed: seed)
         var limits = Limits()
-        // Clients are notified of a key that leaves a full table.
+        // A full table evicts keys, and notifies their clients.
         if random.oneIn(3) { limits.trackedKeysMax = 3 }
         let isCold = random.oneIn(3)
         server = try SocketlessServer(policy: .never, limits: limits) { if isCold { $0.memoryBytes = 0 } }
         observers = (0..<2).map { _ in server.connect() }
         _ = observers[1]("SELECT 1")
         _ = observers[1]("POLICY 3")
-        // While a client tracks all changes, all deadlines are watched; otherwise only those of entries that were read.
+        // If any client tracks all changes, all deadlines are watched; otherwise only the deadlines of entries that
+        // were read.
         let hasBroadcast = random.oneIn(2)
         for options in Self.options where hasBroadcast || !options.contains("BCAST") { connect(options) }
         for _ in 0..<2 { connect(nil) }
@@ -133,7 +135,8 @@ private final class TrackingRun {
         let options = optionsOf[index]
         switch random.below(12) {
         case 0 where models[index].prefix == nil:
-            // Broadcasts about entries that follow a policy are sent when their space is reclaimed.
+            // Only clients without broadcast: they may change the database, because broadcasts for entries that follow
+            // a policy are delayed until their space is reclaimed.
             models[index].database = random.below(2)
             send(index, "SELECT \(models[index].database)", .ignore)
         case 1 where options != nil: send(index, "CLIENT TRACKING ON \(again(options ?? ""))", .ignore)
@@ -142,7 +145,8 @@ private final class TrackingRun {
                 random.oneIn(2) ? read(index, isCaching: nil) : change(index)
             }
             if models[index].isNoLoop {
-                // A command after a read that could change the key but does not counts as a change here.
+                // Put reads last: a later command that might change a key would count as a change here, even if it has
+                // no effect.
                 actions = actions.filter { !$0.1.isRead } + actions.filter { $0.1.isRead }
             }
             send(index, "MULTI", .ignore)
@@ -152,7 +156,7 @@ private final class TrackingRun {
             let (line, request) = change(index)
             send(index, line, request)
         case 8 where models[index].prefix == nil:
-            // The same key in both databases, whose entries have deadlines of their own.
+            // The same key in both databases, each entry with its own deadline.
             let key = key()
             if random.oneIn(2) {
                 let writer = clients.count - 1
@@ -185,7 +189,7 @@ private final class TrackingRun {
         }
     }
 
-    /// The same settings. A prefix may not be named twice.
+    /// Returns the same settings for a repeated command, which must not name a prefix again.
     private func again(_ options: String) -> String {
         options.contains("BCAST")
             ? "BCAST PREFIX c\(random.below(1_000_000))" + (options.contains("NOLOOP") ? " NOLOOP" : "") : options

@@ -75,8 +75,8 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
-    /// A read after the client's own change, before that change is reported, is tracked: no change by another client is
-    /// missed.
+    /// A client reads a key after changing it, before its change is reported. This read is tracked, so the client is
+    /// notified of later changes by other clients.
     @Test(arguments: [["MULTI", "SET k 1", "GET k", "EXEC"], ["SET k 1", "GET k"]])
     func aReadAfterAnOwnChangeIsTracked(_ lines: [String]) throws {
         let (server, reader, writer) = try Self.start("NOLOOP")
@@ -90,7 +90,7 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
-    /// A write that does nothing does not make the server forget what was read after an earlier one.
+    /// A write without effect does not end the tracking of a key that was read after an earlier write.
     @Test func aWriteWithoutEffectKeepsTrackedKeys() throws {
         let (server, reader, writer) = try Self.start("NOLOOP")
         _ = reader("GET k")
@@ -103,8 +103,8 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
-    /// As in Redis, a client that has read a key is notified of its own change before the next data that it reads, and
-    /// not again: an origin cache keeps what it reads after its own write.
+    /// As in Redis, a client that has read a key is notified of its own change before it reads the key again, and only
+    /// once. So a client that is an origin's cache may keep the value that it reads after its own write.
     @Test(arguments: [true, false]) func anOwnChangeIsReportedBeforeTheNextReadOfThePipeline(isRead: Bool) throws {
         let (server, reader, writer) = try Self.start()
         if isRead { _ = reader("GET k") }
@@ -126,7 +126,7 @@ import Testing
         _ = writer("SET k 6")
         server.deliver()
         #expect(reader.takeSendable() == Self.invalidation("k"))
-        // A transaction has no place for a message: it follows the commit.
+        // In a transaction, no message can precede the replies: the notification follows the commit.
         _ = reader("GET k")
         for line in ["MULTI", "SET k 7", "GET k", "EXEC"] { reader.feed(encodeRequest(line)) }
         server.commit()
@@ -196,7 +196,7 @@ import Testing
         }
         #expect(told.count == 6 && Set(told).count == 6)
         #expect(server.state.tracking.trackedKeys == 4)
-        // Each key is reported once: when it leaves the table, or when it changes.
+        // Each key is reported once, when it is evicted from the table or when it changes.
         for index in 0..<10 { _ = writer("SET k\(index) v") }
         server.deliver()
         told += reader.takeSendable().split(separator: "\r\n").map(String.init).filter { $0.hasPrefix("k") }
@@ -220,7 +220,7 @@ import Testing
         #expect(server.state.tracking.trackedKeys == 3)
     }
 
-    /// The invalidation by a connection's own FLUSHALL comes after its reply, whenever the message is sent.
+    /// The invalidation for a connection's own FLUSHALL follows the reply, regardless of when the message is sent.
     @Test func ownPurgesAreReportedAfterTheirReply() throws {
         let (server, reader, writer) = try Self.start()
         _ = writer("SET k v")
@@ -295,13 +295,13 @@ import Testing
         _ = writer("SET k w")
         server.deliver()
         #expect(reader.takeSendable() == Self.invalidation("k"))
-        // Also for keys of the previously selected database.
+        // Keys of the previously selected database are reported too.
         #expect(writer("PURGE").isEmpty == false)
         server.deliver()
         #expect(reader.takeSendable() == Self.everything)
     }
 
-    /// A client that starts tracking while all others are notified of a purge has read newer data.
+    /// A client that starts tracking during the notification of a purge is not notified, because it reads newer data.
     @Test func clientsThatStartTrackingDuringAPurgeAreKept() throws {
         let tracking = Tracking(directory: ConnectionDirectory(), keysMax: 10)
         let queue = PushQueue(PendingBytes())
@@ -310,7 +310,7 @@ import Testing
         let late = TrackingClient(
             Subscriber(id: 2, queue: queue), TrackingSettings(), database: "0", hears: { _ in true })
         let first = TrackingClient(Subscriber(id: 1, queue: queue), TrackingSettings(), database: "0") { _ in
-            // While it is found out who is concerned.
+            // Start tracking while the affected clients are determined.
             if tracking.trackingClients == 1 { tracking.willRead([1], tracking.add(late)) }
             return true
         }
@@ -329,8 +329,8 @@ import Testing
 
     // MARK: Over sockets
 
-    /// For every acknowledged change before a client's request, the client has the new value or was notified before the
-    /// answer.
+    /// Before each reply to a client, the client has either read or been notified of every change that was acknowledged
+    /// before its request.
     @Test(arguments: [1, 2, 4]) func noClientKeepsAStaleValue(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }

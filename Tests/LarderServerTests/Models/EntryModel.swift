@@ -1,4 +1,4 @@
-/// A model of what the commands on entries promise: dictionaries and one clock, without any storage.
+/// A model of the specified behaviour of commands on entries: dictionaries and one clock, without any storage.
 struct EntryModel {
     enum Rule: Equatable {
         case governed, never
@@ -24,7 +24,7 @@ struct EntryModel {
         let token: String
         let began: Int64
         let ends: Int64
-        /// The tags that the key's entry had when the lease was given.
+        /// The tags that the key's entry had when the lease was granted.
         let tags: [String]
         /// The tags that were purged since.
         var purged: Set<String> = []
@@ -35,10 +35,10 @@ struct EntryModel {
     struct Database {
         var interval: Int64?
         let grace: Int64
-        /// Governed entries stored until then had expired under an earlier policy.
+        /// The latest storage time at which entries that follow the policy had already expired under an earlier policy.
         var deadBefore: Int64 = 0
         var entries: [String: Entry] = [:]
-        /// Also those whose time is over, until the key is next used.
+        /// Includes expired leases, until the key is next used.
         var leases: [String: Lease] = [:]
         var rests: [String: Rest] = [:]
         /// How long the last refresh of a key took.
@@ -82,7 +82,7 @@ struct EntryModel {
         databases[database].entries[key].flatMap { state($0, database) == .fresh ? $0 : nil }
     }
 
-    /// Returns the lifetime of an entry that starts a new life.
+    /// Returns the deadline rule of an entry whose lifetime starts again.
     func renewed(_ entry: Entry) -> Rule {
         guard case .own(let deadline) = entry.rule else { return entry.rule }
         return .own(time + max(1, deadline - entry.storedAt))
@@ -107,7 +107,7 @@ struct EntryModel {
         databases[database].rests[key] = nil
     }
 
-    /// Changes a value in place; the entry's life, grace, codec and tags stay.
+    /// Changes a value in place, keeping the entry's lifetime, grace, codec and tags.
     mutating func change(_ database: Int, _ key: String, to value: String) {
         var entry = fresh(database, key) ?? Entry(value: value, storedAt: time)
         entry.value = value
@@ -115,7 +115,7 @@ struct EntryModel {
         store(database, key, entry)
     }
 
-    /// Stores the entry of another key or database.
+    /// Stores the entry of another key or database under a key.
     mutating func place(_ database: Int, _ key: String, _ entry: Entry) {
         var entry = entry
         let target = databases[database]
@@ -174,7 +174,8 @@ struct EntryModel {
 
     // MARK: Leases
 
-    /// Returns whether a token is valid for a value with the given tags. If they were purged meanwhile, its lease ends.
+    /// Returns whether a token is valid for a value with the given tags. If a tag was purged after the lease was
+    /// granted, ends the lease.
     mutating func holds(_ database: Int, _ key: String, _ token: String, tags: [String]) -> Bool {
         guard let lease = databases[database].leases[key], time < lease.ends, lease.token == token else { return false }
         if lease.purged.isDisjoint(with: tags) { return true }
@@ -187,12 +188,12 @@ struct EntryModel {
     }
 
     enum Answer: Equatable {
-        /// With the value, its age, and its remaining lifetime.
+        /// The state, the value, its age, and its remaining lifetime.
         case served(String, String, Int64, Int64)
         case none(String, Int64)
     }
 
-    /// The answer to a FETCH that does not wait.
+    /// The reply to a FETCH that does not wait.
     func fetch(_ database: Int, _ key: String, maxAge: Int64?) -> Answer {
         let entry = kept(database, key)
         func serve(_ state: String, _ entry: Entry) -> Answer {

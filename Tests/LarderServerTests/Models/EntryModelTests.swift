@@ -4,9 +4,10 @@ import Testing
 
 @testable import LarderServer
 
-/// Random commands on entries in several databases, with all their options, against ``EntryModel``.
+/// Runs random commands on entries in several databases, with all their options, and compares the results with
+/// ``EntryModel``.
 @Suite(.timeLimit(.minutes(10))) struct EntryModelTests {
-    /// `LARDER_ROUNDS=10000 LARDER_SEED=… swift test --filter EntryModelTests` for a long night.
+    /// For a long run overnight: `LARDER_ROUNDS=10000 LARDER_SEED=… swift test --filter EntryModelTests`.
     @Test func randomCommandsAgreeWithTheModel() throws {
         let rounds = TestSetting.rounds.number() ?? 24
         let base = testSeed()
@@ -24,7 +25,7 @@ import Testing
     }
 }
 
-/// One history on a server without sockets, and the same on the model.
+/// One random sequence of commands, run on a server without sockets and on the model.
 private final class EntryRun {
     struct Difference: Error, CustomStringConvertible { let description: String }
 
@@ -42,9 +43,9 @@ private final class EntryRun {
     private var model: EntryModel
     private var random: SeededGenerator
     private let memoryBytes: Int?
-    /// The entry that most of the next steps are about.
+    /// The entry that most of the next steps use.
     private var focus = (0, "a")
-    /// Every token that was given, the latest last.
+    /// All tokens that were granted for each key, the latest last.
     private var tokens: [String: [String]] = [:]
     private var valueCount = 0
     private(set) var trail: [String] = []
@@ -101,11 +102,11 @@ private final class EntryRun {
 
     /// - Returns: the entries to check.
     private func step() throws -> [(Int, String)] {
-        // Defects appear most often when several things happen to one entry.
+        // Use the same entry for several steps: most defects appear when several things happen to one entry.
         if random.oneIn(4) { focus = (random.below(3), Self.keys[random.below(Self.keys.count)]) }
         let (database, key) = focus
         if random.oneIn(4), let entry = model.kept(database, key), model.state(entry, database) == .stale {
-            // A stale entry is fetched, and the fetched value is stored.
+            // Fetch the stale entry, and store the fetched value.
             let isLeased = model.databases[database].leases[key] != nil
             if !isLeased {
                 try fetch(database, key)
@@ -159,7 +160,7 @@ private final class EntryRun {
     private func advance() {
         var milliseconds = Int64(random.oneIn(10) ? 40_000 : [random.below(20), random.below(800)][random.below(2)])
         let (database, key) = focus
-        // Most often to the very end of a life, or of a grace.
+        // Most often advance exactly to the end of a lifetime or of a grace.
         if let entry = model.kept(database, key), let deadline = model.deadline(entry, database), !random.oneIn(4) {
             let isFresh = model.state(entry, database) == .fresh
             let grace = entry.grace ?? model.databases[database].grace
@@ -350,7 +351,7 @@ private final class EntryRun {
 
     // MARK: Lives
 
-    /// Words for the end of an entry, and that end.
+    /// Returns random words for an entry's deadline, and the deadline that they mean.
     private func newLife(
         isPositive: Bool, _ seconds: String, _ milliseconds: String, _ secondsAt: String, _ millisecondsAt: String
     ) -> ([String], Int64) {
@@ -517,7 +518,8 @@ private final class EntryRun {
         let isSoft = !random.oneIn(3)
         let gone = model.databases[database].entries.filter { model.state($0.value, database) == .gone }
         if isSoft, !gone.isEmpty {
-            // A later soft purge makes stale again what is gone since an earlier one, if its space was not reclaimed.
+            // Remove entries whose grace ended because of an earlier soft purge: a later one would make them stale
+            // again, if their space was not reclaimed.
             _ = call(database, ["PURGE", "EXPIRED"], mayWrap: false)
             for key in gone.keys { model.databases[database].entries[key] = nil }
         }
@@ -550,7 +552,7 @@ private final class EntryRun {
         try expect(call(database, ["POLICY", policy], mayWrap: false), Wire.ok, "POLICY")
     }
 
-    /// Finds an entry that follows its policy and is older than allowed by an earlier policy of another database.
+    /// Finds an entry that follows its policy, and would have expired under an earlier policy of another database.
     private func olderThanAPolicy(_ target: Int) -> (Int, String)? {
         anyFresh(besides: target) { $0.rule == .governed && $0.storedAt <= model.databases[target].deadBefore }
     }
@@ -629,13 +631,13 @@ private final class EntryRun {
             model.databases[database].leases[key] = nil
         }
         let reply = call(database, ["RELEASE", key, token, "UNCHANGED"])
-        // The purged tags may be those of an entry that is gone, and whose space was not reclaimed.
+        // The purged tags may belong to an expired entry whose space was not reclaimed.
         if isPurged, kept == nil, reply == Wire.null { return }
         let nothing = Wire.error("ERR UNCHANGED needs a stored value, and there is none; the lease was released")
         try expect(reply, !isGood ? Wire.null : kept == nil ? nothing : Wire.ok, "RELEASE UNCHANGED")
     }
 
-    /// Most often the last token of the key; else one that is not good, or not any more.
+    /// Most often the last token of the key; otherwise an invalid or expired one.
     private func token(_ database: Int, _ key: String) -> String? {
         if random.oneIn(6) { return tokens.keys.sorted().randomElement(using: &random).flatMap { tokens[$0]?.last } }
         return random.oneIn(5)
@@ -658,7 +660,7 @@ private final class EntryRun {
         let (kept, fresh) = (model.kept(database, key), model.fresh(database, key))
         let expected = kept.map { expectedMeta($0, database) } ?? "none"
         try expect(meta(client("META \(key)")), expected, "\(database): META \(key)")
-        // A long value is compared now and then.
+        // Compare long values only sometimes.
         if fresh?.value.utf8.count ?? 0 < 1 << 20 || random.oneIn(4) {
             try expect(client("GET \(key)"), bulk(fresh?.value), "\(database): GET \(key)")
         }
@@ -679,7 +681,7 @@ private final class EntryRun {
             + model.state(entry, database).rawValue
     }
 
-    /// The same text, from the reply of META.
+    /// Returns the same text, from the reply of META.
     private func meta(_ reply: String) -> String {
         if reply == Wire.null { return "none" }
         let words = reply.split(separator: "\r\n").filter { !"*$".contains($0.first ?? "*") }

@@ -1,4 +1,4 @@
-/// A model of what FETCH, RELEASE and SET … TOKEN promise: one thread and one clock, without any storage.
+/// A model of the specified behaviour of FETCH, RELEASE and SET … TOKEN: one thread and one clock, without any storage.
 struct FetchModel {
     struct Entry {
         var value: String
@@ -10,7 +10,7 @@ struct FetchModel {
     }
 
     struct Lease {
-        /// Nil until its holder has read the reply that names it.
+        /// Nil until the lease's holder has read the reply that contains the token.
         var token: String?
         let client: Int
         let endsWithClient: Bool
@@ -39,7 +39,7 @@ struct FetchModel {
         /// The value whose version it names.
         var ifNot: String?
         let at: Int64
-        /// Whether the key was written while it waited.
+        /// Whether the key was written while the request waited.
         var sawWrite = false
 
         func isYoung(_ storedAt: Int64) -> Bool {
@@ -48,7 +48,7 @@ struct FetchModel {
         }
     }
 
-    /// A reply of FETCH, as far as it can be foretold.
+    /// The part of a FETCH reply that is predictable.
     struct Answer: Equatable {
         var state: String
         var value: String?
@@ -72,7 +72,7 @@ struct FetchModel {
         var lastDuration: Int64 = 0
     }
 
-    /// The lifetime of values that are stored without one.
+    /// The lifetime of values that are stored without one, in milliseconds.
     static let life: Int64 = 60_000
     static let standardLease: Int64 = 30_000
 
@@ -105,7 +105,7 @@ struct FetchModel {
 
     // MARK: FETCH
 
-    /// The answer to a FETCH; nil if it waits.
+    /// Returns the reply to a FETCH; nil if it waits.
     mutating func answer(_ ask: Ask) -> Answer? {
         let entry = self[ask.key].entry
         let isYoung = entry.map { ask.isYoung($0.storedAt) } ?? false
@@ -149,7 +149,7 @@ struct FetchModel {
         return answer
     }
 
-    /// The answers that those who wait get now, the longest wait first.
+    /// Returns the replies that waiting clients get now, starting with the client that has waited longest.
     mutating func wake() -> [(ask: Ask, answer: Answer)] {
         var answers: [(Ask, Answer)] = []
         for key in states.keys.sorted() {

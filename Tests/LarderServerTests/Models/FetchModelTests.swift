@@ -4,9 +4,10 @@ import Testing
 
 @testable import LarderServer
 
-/// Random FETCH, RELEASE, SET, DEL, purges, ends of lives, of leases and of connections, against ``FetchModel``.
+/// Runs random FETCH, RELEASE, SET, DEL and purges, lets entries and leases expire, closes connections, and compares
+/// the replies with ``FetchModel``.
 @Suite struct FetchModelTests {
-    /// `LARDER_ROUNDS=100000 LARDER_SEED=… swift test --filter FetchModelTests` for a long night.
+    /// For a long run overnight: `LARDER_ROUNDS=100000 LARDER_SEED=… swift test --filter FetchModelTests`.
     @Test func randomFetchesAgreeWithTheModel() throws {
         let rounds = TestSetting.rounds.number() ?? 40
         let base = testSeed()
@@ -24,7 +25,7 @@ import Testing
     }
 }
 
-/// One history on a server without sockets, and the same on the model.
+/// One random sequence of commands, run on a server without sockets and on the model.
 private final class FetchRun {
     struct Difference: Error, CustomStringConvertible { let description: String }
 
@@ -36,10 +37,10 @@ private final class FetchRun {
     private var random: SeededGenerator
     /// The key of most steps.
     private var focus = "a"
-    /// Every token that was given, with its key.
+    /// All tokens that were granted, each with its key.
     private var tokens: [(key: String, token: String)] = []
     private var versions: [String: String] = [:]
-    /// The values in `versions`, in an order that the seed repeats.
+    /// The values in `versions`, in an order that is the same for each run with the same seed.
     private var values: [String] = []
     private var valueCount = 0
     private(set) var trail: [String] = []
@@ -71,7 +72,7 @@ private final class FetchRun {
     private func step() throws {
         let idle = clients.indices.filter { clients[$0].session.fetching.waiting == nil }
         guard let client = idle.randomElement(using: &random), !random.oneIn(6) else { return try advance() }
-        // Clients wait for each other if they want the same key.
+        // Change the key rarely, so that clients wait for each other.
         if random.oneIn(20) { focus = Self.keys[random.below(Self.keys.count)] }
         let key = random.oneIn(4) ? Self.keys[random.below(Self.keys.count)] : focus
         switch random.below(20) {
@@ -102,7 +103,7 @@ private final class FetchRun {
         server.time.advance(milliseconds: milliseconds)
         trail.append("+\(milliseconds)")
         let now = server.time.monotonicMilliseconds()
-        // As an event loop does: wakes those whose time has come, in any order.
+        // Like an event loop, wake the clients whose wait has ended, in any order.
         for client in clients.shuffled(using: &random) where client.session.fetching.waiting != nil {
             if let until = client.waitsUntil, until <= now { client.run() }
         }
@@ -257,7 +258,7 @@ private final class FetchRun {
 
     private func randomGrace() -> Int64? { random.oneIn(2) ? nil : Int64(random.below(4)) * 1000 }
 
-    /// Most often the token of the key's lease; else one that is not good, or not any more.
+    /// Most often the token of the key's lease; otherwise an invalid or expired one.
     private func token(_ key: String) -> String? {
         if !random.oneIn(5), let token = model[key].lease?.token { return token }
         return tokens.randomElement(using: &random)?.token

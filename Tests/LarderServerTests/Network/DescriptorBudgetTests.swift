@@ -17,18 +17,18 @@ import Testing
         #expect(budget(1024)?.reserve == 512)
         #expect(budget(64)?.reserve == 28 + 4 + 5 * 4)
         #expect(budget(64)?.clientsPossible == 12)
-        // Every existing database counts, whatever the value of --max-databases.
+        // Every existing database counts, regardless of --max-databases.
         #expect(budget(1024, databases: 150)?.reserve == 28 + 4 + 5 * 151)
     }
 
-    /// A database that is created must also be opened by the next process.
+    /// The next process must be able to open a database that this one created.
     @Test func noMoreDatabasesThanTheNextStartCanOpen() throws {
         for limit in 41..<400 {
             guard let first = budget(limit, databases: 0) else { continue }
             #expect(first.databasesPossible >= 1)
             let next = try #require(budget(limit, databases: first.databasesPossible), "\(limit)")
             #expect(next.databasesPossible >= first.databasesPossible)
-            // None of the clients takes what the databases need.
+            // The clients cannot use descriptors that the databases need.
             #expect(first.clientsPossible + 28 + 4 + 5 * first.databasesPossible <= limit)
         }
         #expect(try #require(budget(1024)).databasesPossible >= 64)

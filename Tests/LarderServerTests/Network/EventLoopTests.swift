@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Sockets and event loops, in the test's own process, so that sanitizers see them.
+/// Tests of sockets and event loops in the test's own process, so that sanitizers can check them.
 @Suite(.serialized) struct EventLoopTests {
     private static let fill = String(repeating: "0123456789abcdef", count: 640)
 
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    /// A client that ends its side still gets every answer, although its commands had to wait for it to read.
+    /// A client that closes its sending side still gets every reply, even if its commands had to wait until it read.
     @Test(arguments: [1, 2]) func halfClosedClientsGetTheirReplies(_ threads: Int) throws {
         var limits = Limits()
         limits.outputBytesPause = 50_000
@@ -91,7 +91,8 @@ import Testing
         #expect(try idle.call("PING") == "+PONG\r\n")
         let client = try server.connect()
         let requests = (0..<20_000).flatMap { _ in encodeRequest(["ECHO", String(Self.fill.prefix(1000))]) }
-        // Until the server takes no more, which is long before all is sent; then it closes, and sending fails.
+        // Send until the server reads no more, long before everything is sent. Then it closes the connection, and
+        // sending fails.
         #expect(throws: SocketClient.Failure.self) { try client.send(requests) }
         let line = server.logLines.line(containing: "bytes of replies were unread")
         #expect(line?.contains(" info client ") == true)
@@ -127,7 +128,7 @@ import Testing
         #expect(served.count == 3)
         #expect(server.logLines.line(containing: "refused a connection")?.contains("--max-clients") == true)
         served[0].close()
-        // Refused until the server has seen the end of the one that closed.
+        // New clients are refused until the server has noticed that the first one disconnected.
         while true {
             let client = try server.connect()
             try? client.send(["PING"])
@@ -245,8 +246,7 @@ import Testing
         var limits = Limits()
         limits.stopMilliseconds = 1
         let server = try InProcessServer(threads: threads, limits: limits) {
-            // This makes the pipeline's own thread commit, and wait at the gate; short commits are made by the loop
-            // itself.
+            // Make the pipeline's own thread commit, and wait at the gate. The loop itself would make short commits.
             $0.durability = .always
             $0.beforeCommit = { () throws(LarderError) in gate.pass() }
         }

@@ -11,7 +11,7 @@ import Testing
             ? Int(String(decoding: bytes.dropFirst().dropLast(2), as: UTF8.self)) ?? -1 : -1
     }
 
-    /// Every subscriber gets every message, those of one publisher in its order.
+    /// Every subscriber gets every message. The messages of one publisher arrive in order.
     @Test(arguments: [1, 2, 4]) func everyMessageInOrder(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
@@ -26,7 +26,7 @@ import Testing
             WorkThread(name: "publisher") {
                 do {
                     let client = try server.connect()
-                    // In batches, so that many are under way at once.
+                    // Send batches, so that many messages are pending at the same time.
                     for batch in stride(from: 0, to: messages, by: 50) {
                         try client.send(
                             (batch..<(batch + 50)).flatMap { encodeRequest("PUBLISH channel \(publisher):\($0)") })
@@ -57,7 +57,7 @@ import Testing
         #expect(failures.all == [])
     }
 
-    /// When a publisher has its reply, the message comes before anything that a subscriber is sent afterwards.
+    /// After a publisher has its reply, its message precedes anything else that is sent to a subscriber.
     @Test(arguments: [2, 4]) func theReplyToThePublisherComesAfterTheMessage(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
@@ -103,8 +103,8 @@ import Testing
         for publisher in publishers { publisher.join() }
     }
 
-    /// Messages stay within their limit whether or not they are read; other subscribers get theirs. The limit is given
-    /// at the start, or is set while clients are connected; or it is the limit for a period, which is zero here.
+    /// A subscriber that does not read is disconnected at the limit, and other subscribers still get their messages.
+    /// The limit is set at the start, or while clients are connected, or is a soft limit with a period of 0 seconds.
     @Test(
         arguments: [1, 2],
         [

@@ -85,7 +85,7 @@ import Testing
         #expect(file.lines == [ConfigurationFile.Line(number: 1, name: "threads", value: "2")])
     }
 
-    /// Random bytes are refused or taken, never worse, and no text of an error grows with them.
+    /// Random bytes are either refused or accepted, without a crash, and the length of error texts is limited.
     @Test func randomBytesAreHarmless() {
         let seed = testSeed()
         var random = SeededGenerator(seed: seed)
@@ -127,7 +127,8 @@ import Testing
         #expect(Set(DaemonOption.all.map(\.usage)).count == DaemonOption.all.count)
     }
 
-    /// Under its own name an option accepts the syntax of the command line; under Redis' name, that of Redis.
+    /// Under its own name, an option accepts the syntax of the command line; under Redis' name, it accepts Redis'
+    /// syntax.
     @Test func configAcceptsTheSyntaxOfTheCommandLine() throws {
         let server = try SocketlessServer()
         let call = server.connect()

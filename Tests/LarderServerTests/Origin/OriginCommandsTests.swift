@@ -39,7 +39,7 @@ import Testing
         #expect(client(["EVAL", "return 8", "0"]) == Wire.bulk("return 8"))
         let sha = String(client(["SCRIPT", "LOAD", "return 8"]).split(separator: "\r\n")[1])
         #expect(client(["SCRIPT", "EXISTS", sha]) == "*1\r\n:1\r\n")
-        // Whether a script that does not compile here is valid is decided by the origin.
+        // The origin decides whether a script is valid, even if the script does not compile here.
         #expect(client(["EVAL", "return (", "0"]) == Wire.bulk("return ("))
     }
 
@@ -57,7 +57,7 @@ import Testing
 
     // MARK: Other types
 
-    /// The reply to a command that waits twice: for the reading, and for the origin's own answer.
+    /// The reply to a command that waits twice: for the read, and for the origin's own reply.
     private func forwarded(_ line: String) -> String {
         let first = client(line)
         server.commit()
@@ -93,7 +93,7 @@ import Testing
 
     // MARK: Another origin
 
-    /// The reply to GET while the origin does not answer.
+    /// The reply to GET while the origin is not available.
     private func stale(_ client: TestClient, _ key: String) -> String {
         origin.lose()
         origin.fail(.closed)

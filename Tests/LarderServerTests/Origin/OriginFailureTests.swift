@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of how often the log reports an origin that does not answer.
+/// Tests of how often the log reports an origin that does not reply.
 @Suite struct OriginFailureTests {
     @Test func eachFailureReasonIsLoggedOncePerMinute() {
         let lines = OriginFailureLines()

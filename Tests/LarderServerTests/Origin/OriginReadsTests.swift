@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of the ways of learning of changes, and of reads from replicas when the origin is slow.
+/// Tests of the ways in which a database learns of changes, and of reads from replicas when the origin is slow.
 @Suite struct OriginReadsTests {
     private func fixture(_ words: String, hasGrace: Bool = true) throws -> OriginFixture {
         try OriginFixture(words, policy: .high, hasGrace: hasGrace)
@@ -59,7 +59,7 @@ import Testing
         #expect(other.reads == expected)
     }
 
-    /// Files in the format from before there were several ways of learning of changes.
+    /// Reads files of the format in which a database could learn of changes in only one way.
     @Test func oldFilesAreRead() throws {
         let text = "larder-origins 1\n0 unix:///r THROUGH\nx redis://h BEHIND STALE USER u PASSWORDFILE /p\n"
         var file = OriginFile()
@@ -146,7 +146,7 @@ import Testing
         #expect(fixture.client.takeSendable() == Wire.bulks("new", "new"))
     }
 
-    /// A client has written here, and the primary froze before its replica got the write.
+    /// A client has written through this database, and the primary froze before its replica got the write.
     @Test func knownEntriesArePreferredToAReplica() throws {
         let fixture = try self.fixture("STALE REPLICAS 20")
         #expect(fixture.client("SET a two") == Wire.ok)
@@ -154,7 +154,7 @@ import Testing
         fixture.origin.lose()
         fixture.origin.hold()
         #expect(fixture.client("GET a") == Wire.bulk("two"))
-        // Said to have changed: the replica may know more.
+        // The key was invalidated, so the replica may have a newer value.
         fixture.origin.change("a", to: "three")
         #expect(fixture.client("GET a") == Wire.bulk("one"))
     }
@@ -182,7 +182,7 @@ import Testing
         fixture.server.time.advance(milliseconds: 5_001)
         #expect(fixture.client("MGET a b short") == "*3\r\n" + Wire.bulk("one") + Wire.null + Wire.bulk("t"))
         #expect(fixture.origin.takeReads() == ["short"])
-        // The loss of the connection does not mean that entries are believed.
+        // The cached entries stay valid until their lifetimes end, although the connection was lost.
         fixture.origin.lose()
         fixture.origin.fail(.unreachable("there"))
         #expect(fixture.client("GET a") == Wire.bulk("one"))
@@ -203,7 +203,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("one"))
         #expect(fixture.origin.takeReads() == ["a"], "it has half a minute left")
         fixture.origin.answerLate(milliseconds: 0)
-        // The policy of now counts, and by the larder's own time the entry is new.
+        // The current policy applies, and by the larder's own time the entry is new.
         _ = fixture.client("POLICY highest")
         #expect(fixture.client("GET a") == Wire.bulk("one"))
         #expect(fixture.origin.takeReads() == ["a"])

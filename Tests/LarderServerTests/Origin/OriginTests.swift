@@ -5,7 +5,8 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of a database in front of an origin: what it requests, what it keeps, and which entries it believes.
+/// Tests of a database in front of an origin: which keys it requests, which values it caches, and which entries it
+/// treats as current.
 @Suite struct OriginTests {
     @Test(arguments: ["", "AROUND", "BEHIND"]) func aMalformedWriteIsRefused(_ words: String) throws {
         let fixture = try OriginFixture(words)
@@ -13,7 +14,7 @@ import Testing
         #expect(fixture.origin.takeCommands() == [])
     }
 
-    /// They would be neither at the origin nor where they were.
+    /// A moved entry would exist neither at the origin nor in its previous database.
     @Test(arguments: ["MOVE k 0", "COPY k k DB 0", "COPY k k DB 0 REPLACE", "SWAPDB 0 1", "SWAPDB 1 0"])
     func entriesCannotBeMovedToADatabaseWithAnOrigin(_ line: String) throws {
         let fixture = try OriginFixture()
@@ -150,7 +151,7 @@ import Testing
         #expect(fixture.origin.takeReads() == ["short"])
     }
 
-    /// The way of the answer belongs to the life that it names.
+    /// The time until the reply arrives is part of the lifetime that the reply contains.
     @Test func aLifetimeCountsFromTheStartOfTheRequest() throws {
         var random = SeededGenerator(seed: testSeed())
         let fixture = try OriginFixture(policy: .high)
@@ -161,7 +162,7 @@ import Testing
             _ = fixture.client("GET k\(number)")
             fixture.origin.answerLate(milliseconds: 0)
             let left = Int64(fixture.client("PTTL k\(number)").dropFirst().dropLast()) ?? 0
-            // A value that expired on its way is absent.
+            // A value that expired before it arrived is absent.
             #expect(left == -2 || left >= 0 && left <= lifetime - age, "\(lifetime) ms, \(age) ms under way: \(left)")
             #expect(left != -2 || lifetime - age < 10_000)
         }
@@ -419,7 +420,7 @@ import Testing
         #expect(client("GET a") == Wire.bulk("here"))
     }
 
-    /// A waiting client gets the origin's answer, and never later the answer to something else.
+    /// A waiting client gets the origin's reply, and never the reply to a later request.
     @Test func removingTheOriginFailsWaitingCommands() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
@@ -472,7 +473,7 @@ import Testing
         origin.setPath(["another"])
         #expect(client("ORIGIN unix:///other") == Wire.ok)
         #expect(client("ORIGIN PATH") == Wire.bulks(own, "another"))
-        // An origin that was already asked for this is not asked again.
+        // A request that already contains this larder is not forwarded again.
         _ = origin.takeCommands()
         #expect(client("ORIGIN PATH first \(own) last") == Wire.bulks(own))
         #expect(origin.takeCommands() == [])
@@ -490,7 +491,7 @@ import Testing
         #expect(client("GET a").contains("-ORIGIN the origin cannot be used: a cycle: "))
     }
 
-    /// A larder in front of a cycle can be set, and reports that nothing answers.
+    /// A larder that is in front of a cycle can be set as an origin, and reports that it cannot reply.
     @Test func aLarderInFrontOfACycleIsSuspendedUntilItEnds() throws {
         let origin = ScriptedOrigin()
         let server = try SocketlessServer(origin: origin)
@@ -522,7 +523,7 @@ import Testing
         }
         #expect(look() == [])
         #expect(client("GET a") == Wire.null)
-        // It was away, and has another origin now.
+        // The other larder was not available, and now has another origin.
         origin.setPath(["another", "third", own])
         origin.believeAnew()
         #expect(look() == ["ORIGIN PATH \(own)"])
@@ -538,8 +539,8 @@ import Testing
         origin.setPath(["another", "third"])
         #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"])
         #expect(client("GET a") == Wire.null)
-        // If a cycle is set at one moment, its last answer may come a little later; after that the chain is requested
-        // rarely.
+        // If a cycle was just set up, the last reply about it may arrive a little later. After that, the chain is
+        // requested rarely.
         for seconds: Int64 in [1, 2, 4, 8, 10, 10] {
             #expect(look(seconds: seconds - 1) == [])
             #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"], "\(seconds)")

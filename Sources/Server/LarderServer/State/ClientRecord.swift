@@ -22,14 +22,15 @@ final class ClientRecord: @unchecked Sendable {
     let lastActivity: Atomic<Int64>
     /// The row of the last command.
     let lastCommand = Atomic<Int>(-1)
-    /// The number of commands queued since MULTI, -1 outside.
+    /// The number of commands queued since MULTI; -1 if no MULTI is open.
     let queuedCommands = Atomic<Int>(-1)
     let queuedBytes = Atomic<Int>(0)
     let watchedKeys = Atomic<Int>(0)
     let channels = Atomic<Int>(0)
     let patterns = Atomic<Int>(0)
     let shardChannels = Atomic<Int>(0)
-    /// The connection that receives this connection's invalidations: -1 without tracking, 0 for itself.
+    /// The ID of the connection that receives this connection's invalidations: -1 without tracking, 0 for this
+    /// connection.
     let redirect = Atomic<Int>(-1)
     let isBroadcast = Atomic<Bool>(false)
     let protocolVersion = Atomic<Int>(2)
@@ -40,11 +41,11 @@ final class ClientRecord: @unchecked Sendable {
     let isFollower = Atomic<Bool>(false)
     let isNoEvict = Atomic<Bool>(false)
     let isNoTouch = Atomic<Bool>(false)
-    /// Whether its commands are kept out of SLOWLOG, LATENCY and MONITOR.
+    /// Whether the connection's commands are omitted from SLOWLOG, LATENCY and MONITOR.
     let isUnlogged = Atomic<Bool>(false)
     /// Whether the connection must be closed as soon as its session checks.
     let isKilled = Atomic<Bool>(false)
-    /// Whether the connection is closed; set before its descriptor is.
+    /// Whether the connection is closed. Set before its descriptor is closed.
     let isClosed = Atomic<Bool>(false)
 
     private let lock = Lock()
@@ -72,10 +73,11 @@ final class ClientRecord: @unchecked Sendable {
         lastActivity = Atomic(now)
     }
 
-    /// Whether no client is left that could read a reply. A client that has closed only its sending side still can.
+    /// Whether no client is left that could read a reply. A client that has closed only its sending side can still
+    /// read.
     ///
     /// Callable from any thread: if the descriptor was closed in the meantime, and belongs to another connection now,
-    /// this connection is gone in any case.
+    /// the client of this connection has disconnected in any case.
     var isGone: Bool {
         let isHungUp = UnixSocket.hasHungUp(descriptor)
         return isClosed.load(ordering: .acquiring) || isHungUp

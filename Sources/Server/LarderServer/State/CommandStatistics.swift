@@ -46,7 +46,7 @@ final class CommandStatistics: @unchecked Sendable {
 
 /// The counters of one loop.
 ///
-/// `@unchecked Sendable`: atomic; the memory is allocated and freed with the object.
+/// `@unchecked Sendable`: the counters are atomic; their memory is allocated and freed with the object.
 final class CommandCounter: @unchecked Sendable {
     private static let fields = 4 + CommandStatistics.bucketCount
     /// All commands.

@@ -26,10 +26,11 @@ final class EntryCounts: @unchecked Sendable {
         var cost: Int64
     }
 
-    /// A count that takes longer is not repeated for a while.
+    /// A count that takes longer is not repeated while the last result is younger than `staleNanoseconds`.
     private static let cheapNanoseconds: Int64 = 20_000_000
     private static let staleNanoseconds: Int64 = 60_000_000_000
-    /// Nor so often that counting takes more than 1/50 of a CPU.
+    /// After a count, the next one waits for this multiple of its duration, so that counting takes at most 1/50 of a
+    /// CPU.
     private static let costFactor: Int64 = 50
     /// The longest time that INFO waits for a count.
     private static let patienceMilliseconds: Int64 = 250
@@ -42,7 +43,7 @@ final class EntryCounts: @unchecked Sendable {
     /// Created at the first count.
     private var pool: WorkerPool?
 
-    /// Stops the thread. Later requests get no counts.
+    /// Stops the counting thread. Later calls of ``counts(of:asked:)`` start no counts.
     func stop() {
         isStopping.store(true, ordering: .relaxed)
         let pool = lock.withLock {
@@ -64,7 +65,7 @@ final class EntryCounts: @unchecked Sendable {
                 while !isCurrent(database.name, asked) {
                     let left = (end - MonotonicClock.nanoseconds()) / 1_000_000
                     guard left > 0, changed.wait(lock, milliseconds: left) else { break }
-                    // A count that was already running had started too early.
+                    // A count that is already running started too early.
                     if !isCounting.contains(database.name), !isCurrent(database.name, asked) { begin(database) }
                 }
             }

@@ -8,8 +8,8 @@ package struct Limits: Sendable {
     package var clientsMax = 10_000
     /// Bytes of unread replies above which a client's further commands wait: 8 MiB.
     package var outputBytesPause = 8 << 20
-    /// Bytes of requests that are still accepted from such a client: 64 MiB. Many clients send all their requests
-    /// before they read the first reply.
+    /// Bytes of requests that are still accepted from a client with too many unread replies: 64 MiB. Many clients send
+    /// all their requests before they read the first reply.
     package var inputBytesPause = 64 << 20
     /// Total bytes of the values of one MGET (`--max-reply`): 512 MiB, the length of the longest value.
     package var replyBytesMax = 512 << 20
@@ -33,7 +33,7 @@ package struct Limits: Sendable {
     package var watchedDeadlinesMax = 1_000_000
     /// Open snapshots of all connections.
     package var snapshotsMax = 64
-    /// How long a snapshot may stay open, in milliseconds: 5 minutes. Open snapshots pin files.
+    /// How long a snapshot may stay open, in milliseconds: 5 minutes. An open snapshot prevents the removal of files.
     package var snapshotMilliseconds: Int64 = 300_000
     /// Databases opened when the server starts; the others are opened at their first use.
     package var databasesOpenedAtStart = 64
@@ -41,9 +41,10 @@ package struct Limits: Sendable {
     package var scanCursorsMax = 4096
     /// Threads for commands that must read the disk.
     package var coldThreads = 4
-    /// Commands that a connection may run on such a thread before it returns to its event loop.
+    /// Commands that a connection may run on a thread that may block, before it returns to its event loop.
     package var coldSliceCommands = 1024
-    /// How long a connection may run commands on such a thread, in milliseconds: no further command starts after that.
+    /// How long a connection may run commands on a thread that may block, in milliseconds: no further command starts
+    /// after that.
     package var coldSliceMilliseconds: Int64 = 10
     /// Bytes of the commands between MULTI and EXEC (`--max-transaction`): 64 MiB for each connection.
     package var transactionBytesMax = 64 << 20
@@ -83,7 +84,7 @@ package struct Limits: Sendable {
     /// The limits for the lengths of requests.
     package var requests = RESPLimits()
 
-    /// CPU time of the scripts of a transaction, which hold its locks, in milliseconds.
+    /// CPU time of the scripts of one transaction, in milliseconds. The transaction holds its locks meanwhile.
     package static let scriptInTransactionMilliseconds: Int64 = 100
     /// Scripts of EVAL that are cached.
     package static let evaluatedScriptsMax = 500
@@ -104,9 +105,9 @@ package struct Limits: Sendable {
     package static let scanBytesMax = 16 << 20
     /// The memory of a key in addition to its bytes while KEYS collects it.
     static let listedKeyOverheadBytes = 64
-    /// Commands that a connection may run on its event loop before others have their turn.
+    /// Commands that a connection may run on its event loop before other connections are served.
     static let loopCommandsMax = 4096
-    /// Reads of 64 KiB that a connection may do before others have their turn.
+    /// Reads of 64 KiB that a connection may do before other connections are served.
     static let loopReadsMax = 4
     /// Words of a command on an event loop. With more, it runs on a thread that may block.
     static let loopArgumentsMax = 4096

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// The progress and the last result of work that runs one at a time, such as a backup. Thread-safe: atomic.
+/// The progress and the last result of one kind of work, such as a backup, which never runs twice at the same time.
+/// Thread-safe: atomic.
 final class LongWork: Sendable {
     /// The prefix of its fields in INFO.
     private let name: String

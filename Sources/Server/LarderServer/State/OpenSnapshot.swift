@@ -10,7 +10,7 @@ final class SnapshotSlot: Sendable {
     init?(_ server: ServerState) {
         self.server = server
         let taken = server.openSnapshots.wrappingAdd(1, ordering: .relaxed).newValue
-        // A failed initializer still runs deinit, which frees the slot.
+        // If this initializer returns nil, deinit still runs, and frees the slot.
         guard taken <= server.limits.snapshotsMax else { return nil }
     }
 

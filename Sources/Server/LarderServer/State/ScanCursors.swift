@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// The cursors of SCAN: numbers for the last key seen. They work on every connection and pin nothing. If there are too
-/// many, the oldest are removed.
+/// The cursors of SCAN: numbers for the last key seen. They work on every connection and hold no resources. If there
+/// are too many, the oldest are removed.
 ///
 /// `@unchecked Sendable`: the state is guarded by `lock`.
 final class ScanCursors: @unchecked Sendable {
@@ -18,7 +18,7 @@ final class ScanCursors: @unchecked Sendable {
 
     init(most: Int) {
         self.most = most
-        // Cursors of previous runs must not be mistaken for ours.
+        // Start at a random number, so that cursors of previous runs are not mistaken for current ones.
         next = UInt64.random(in: 1..<(1 << 48))
         oldest = next
     }

@@ -33,7 +33,7 @@ package final class ServerState: Sendable {
     let access: AccessControl
     /// The configuration file; empty for none.
     let configurationPath: String
-    /// The number of connections for which there are descriptors, in addition to those of the larder.
+    /// The number of connections for which there are enough descriptors, in addition to the larder's own.
     let clientsPossible: Int
     /// Whether each command must be checked, because of a pause, MONITOR or SLOWLOG.
     let hasAttention = Atomic<Bool>(false)
@@ -139,13 +139,14 @@ package final class ServerState: Sendable {
         Int64(nextClient.wrappingAdd(1, ordering: .relaxed).oldValue)
     }
 
-    /// Whether loops are so far behind that publishers should wait.
+    /// Whether commits or messages are so far behind that writers and publishers should wait.
     var isCongested: Bool { engine.pipeline.isCongested || pubsub.isCongested }
 
     /// Updates ``hasAttention``. Call it after a change of the pause, of MONITOR or of SLOWLOG's threshold.
     func noteAttention() {
         let threshold = slowLog.threshold.load(ordering: .relaxed)
-        // A command on the fast path takes less than a millisecond.
+        // Commands on the fast path take less than a millisecond, so only a lower threshold requires checking each of
+        // them.
         let logsAll = threshold >= 0 && threshold < 1000
         hasAttention.store(
             logsAll || !monitors.isEmpty || pause.isOn(engine.monotonic()), ordering: .relaxed)
@@ -166,7 +167,7 @@ package final class ServerState: Sendable {
         rates.resetPeaks()
     }
 
-    /// Saves everything on a thread that may block; see ``Saves``. Set once, before the first connection.
+    /// Runs a save on a thread that may block; see ``Saves``. Set once, before the first connection.
     private let inBackground = BackgroundRunner()
 
     func runInBackground(by runner: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
@@ -186,7 +187,8 @@ package final class ServerState: Sendable {
     func requestStop(_ reason: String) { stopHandler(reason) }
 }
 
-/// Runs work on a thread that may block once such a runner is set; until then, on the caller's thread.
+/// Runs work on a thread that may block, once a runner for such work is set. Before that, runs it on the caller's
+/// thread.
 ///
 /// `@unchecked Sendable`: guarded by `lock`.
 final class BackgroundRunner: @unchecked Sendable {

@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// The settings that CONFIG SET can change while the daemon runs, except those of other objects.
+/// The settings that CONFIG SET can change while the daemon runs, except for settings that other objects store.
 ///
 /// `@unchecked Sendable`: the texts are guarded by `lock`; the rest is atomic.
 final class Settings: @unchecked Sendable {
@@ -49,7 +49,7 @@ final class Settings: @unchecked Sendable {
         subscriberSoftSeconds.store(Int(limits.subscriberSoftMilliseconds / 1000), ordering: .relaxed)
     }
 
-    /// A setting that is stored, but has no effect.
+    /// The text of a setting that is stored, but has no effect.
     func text(_ name: String) -> String? { lock.withLock { texts[name] } }
     func keep(_ name: String, _ text: String) { lock.withLock { texts[name] = text } }
 }

@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// The allocator of this process: jemalloc if larderd is linked with it, otherwise that of the C library.
+/// The allocator of this process: jemalloc if larderd is linked with it, otherwise the C library's.
 ///
-/// Its functions are looked up by name, because no Swift module declares them, and they are not in every process.
+/// Its functions are looked up by name, because no Swift module declares them, and not every process has them.
 enum Allocator {
     /// The name for `mem_allocator` in INFO: `jemalloc-5.3.0`, or `libc`.
     static let name: String = {
@@ -22,7 +22,7 @@ enum Allocator {
             _ = control("arena.4096.purge", nil, nil, nil, 0)
         } else if let symbol = dlsym(nil, "malloc_trim") {
             typealias Trim = @convention(c) (Int) -> Int32
-            // The C library's own function, which has this signature wherever it exists.
+            // This is the C library's own function, which has this signature wherever it exists.
             _ = unsafeBitCast(symbol, to: Trim.self)(0)
         }
     }
@@ -34,7 +34,7 @@ enum Allocator {
 
     /// jemalloc's `mallctl`; nil with another allocator.
     private static let control: Control? = {
-        // jemalloc's own function, which has this signature in all of its versions.
+        // This is jemalloc's own function, which has this signature in all versions of jemalloc.
         dlsym(nil, "mallctl").map { unsafeBitCast($0, to: Control.self) }
     }()
 }

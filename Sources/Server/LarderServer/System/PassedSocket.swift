@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// A listening socket created and kept by the service manager: sd_listen_fds(3). Clients can connect while the daemon
-/// is not running; they wait.
+/// A listening socket that the service manager created and keeps open: sd_listen_fds(3). Clients that connect while the
+/// daemon is not running wait for it.
 package struct PassedSocket: Sendable {
     package struct Failure: Error {
         package let description: String
@@ -16,14 +16,14 @@ package struct PassedSocket: Sendable {
     /// The first descriptor that is passed.
     private static let firstDescriptor: Int32 = 3
 
-    /// Takes the socket from the environment variables, and removes these. Call it before any file is opened: a wrong
-    /// number could refer to that file.
+    /// Takes the socket from the environment variables, and removes these variables. Call it before any file is opened:
+    /// a wrong descriptor number could refer to that file.
     /// - Returns: nil if nothing was passed to this process.
     /// - Throws: if the passed socket cannot be used.
     package static func take() throws(Failure) -> PassedSocket? {
         let (count, process) = (Environment.take("LISTEN_FDS"), Environment.take("LISTEN_PID"))
         _ = Environment.take("LISTEN_FDNAMES")
-        // If it names another process, it was passed to an ancestor.
+        // If LISTEN_PID is another process, the socket was passed to an ancestor of this one.
         guard let count, let process, Int32(process) == getpid(), count != "0" else { return nil }
         guard count == "1" else {
             throw Failure("LISTEN_FDS=\(count): larderd accepts exactly one socket from the service manager")

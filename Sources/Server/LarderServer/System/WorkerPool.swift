@@ -1,7 +1,7 @@
 import LarderCommandCatalog
 import LarderPlatform
 
-/// The server's thread pools for work that may block. No pool waits for another.
+/// The server's thread pools for work that may block. Work in one pool never waits for another pool.
 struct WorkerPools: Sendable {
     /// For long work: counting, listing all keys, purging.
     let slow = WorkerPool(name: "larder-work", threads: 2)
@@ -44,7 +44,7 @@ final class WorkerPool: @unchecked Sendable {
         /// Called before the work runs; if it returns true, `drop` is called instead.
         let isUnwanted: (@Sendable () -> Bool)?
         let drop: @Sendable () -> Void
-        /// Whether all threads were busy when it was submitted.
+        /// Whether all threads were busy when the work was submitted.
         let hasWaited: Bool
     }
 
@@ -63,8 +63,8 @@ final class WorkerPool: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - isUnwanted: called when work that had to wait for a thread gets its turn. If it returns true, `drop` is
-    ///     called instead.
+    ///   - isUnwanted: called before the work runs, if it had to wait for a thread. If it returns true, `drop` is
+    ///     called instead of the work.
     func submit(
         unless isUnwanted: (@Sendable () -> Bool)? = nil, drop: @escaping @Sendable () -> Void = {},
         _ work: @escaping @Sendable () -> Void

@@ -4,7 +4,7 @@ import LarderRESP
 /// A transaction started by EXEC.
 ///
 /// Its commands run with the locks of all their keys held, and form one commit unit. If a command works on a whole
-/// database, the commands before it form one unit, and those after it another.
+/// database, the commands before it form one unit, and the commands after it form another.
 ///
 /// Confined to its session's owner.
 final class Execution {
@@ -14,20 +14,20 @@ final class Execution {
     var next = 0
     /// Whether the header of the reply was written.
     var isBegun = false
-    /// Whether commands that run on the loop are separate units, because others must read the disk.
+    /// Whether commands that run on the loop are separate units, because other commands must read the disk.
     var isSplit = false
-    /// The start of the reply, counted from the connection's start.
+    /// The position at which the reply starts, in the connection's whole output.
     var start = 0
     /// Messages that arrived before the reply was complete.
     var pushes: [PushMessage] = []
-    /// The running script, outside of MULTI; then ``commands`` is its one call.
+    /// The script that runs outside of MULTI. In this case, ``commands`` contains only its call.
     let scriptCall: ScriptCall?
     let script: ScriptProgress?
     /// The CPU time used by the scripts of the transaction, in nanoseconds.
     var scriptTime: Int64 = 0
-    /// The function libraries, once one was called: all calls of a unit use the same.
+    /// The function libraries, once a function was called: all calls of a unit use the same libraries.
     var functions: FunctionLibraries.State?
-    /// Keys that commands need, but that their key positions do not include.
+    /// Keys that commands turned out to need, although their key positions do not include them.
     var more: [TransactionMissing] = []
 
     init(_ commands: [QueuedCommand], watches: [KeyWatch]) {

@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A command whose words are not the parser's: one that waits for EXEC, with a copy of its words, or one that a script
-/// calls, with the script's words.
+/// A command whose words are not in the parser: a command queued for EXEC, with a copy of its words, or a command
+/// called by a script, with the script's words.
 ///
 /// Confined to its session's owner.
 final class QueuedCommand {
@@ -42,7 +42,7 @@ final class QueuedCommand {
         words = []
     }
 
-    /// Borrows the words of another call, which must stay valid while it is used.
+    /// Borrows the words of another call, which must stay valid while this object is used.
     func borrow(_ row: CommandMetadata, count: Int, word: (Int) -> UnsafeRawBufferPointer) {
         self.row = row
         words.removeAll(keepingCapacity: true)

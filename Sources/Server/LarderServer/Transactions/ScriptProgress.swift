@@ -8,8 +8,8 @@ import Synchronization
 /// A script first runs with the locks of its keys held, for a few milliseconds at most; most scripts finish in that
 /// time. If it takes longer, its changes are discarded. It restarts on its own thread, without locks, on copies of the
 /// entries, and its calls and their results are recorded. Then the recorded commands are replayed with the locks held.
-/// If each returns the same result, the script would have done exactly this, and the changes are applied; otherwise it
-/// restarts.
+/// If each command returns the recorded result, the script would have made the same calls with locks, and its changes
+/// are applied. Otherwise it restarts.
 ///
 /// Confined to its session's owner.
 final class ScriptProgress {
@@ -34,7 +34,8 @@ final class ScriptProgress {
     var conflicts = 0
     /// The duration of the last run without locks, in nanoseconds.
     var lastRun: Int64 = 0
-    /// How long the script may hold the locks because replays kept failing, in nanoseconds; nil if it may not.
+    /// How long the script may hold the locks, in nanoseconds, because its replays kept failing; nil if it must run
+    /// without locks.
     var heldSlice: Int64?
 
     /// After this many conflicts, a script that takes at most ``heldRunMax`` nanoseconds holds the locks.
@@ -43,13 +44,13 @@ final class ScriptProgress {
 
     init() { begin = MonotonicClock.nanoseconds() }
 
-    /// The time of its commands, once that is fixed.
+    /// The time that the script's commands see, once it is fixed; nil before.
     var time: Int64? {
         guard case .replaying(let record) = stage else { return nil }
         return record.now
     }
 
-    /// The number of restarts with the locks held before it continues without them.
+    /// The number of restarts with the locks held before the script continues without them.
     static let repeatsInPlace = 4
 }
 
@@ -57,7 +58,7 @@ final class ScriptProgress {
 struct ScriptRecord {
     /// The time of the commands.
     let now: Int64
-    /// The ``Session/rightsGeneration`` at the start, which allowed its commands.
+    /// The ``Session/rightsGeneration`` at the start, whose rights allowed the commands.
     let rightsGeneration: Int
     /// The seed of jitters.
     let seed = UInt64.random(in: 0 ... .max)

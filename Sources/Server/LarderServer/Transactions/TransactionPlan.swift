@@ -36,10 +36,10 @@ struct TransactionPlan {
         var needsWritableFiles: Bool { isCreated || isWritten && database.exists }
     }
 
-    /// In the order in which the engine takes their locks.
+    /// The parts, in the order in which the engine takes their locks.
     private(set) var parts: [Part] = []
     private(set) var engineParts: [TransactionPart] = []
-    /// The databases selected by SELECT, or the errors.
+    /// The databases named by SELECT, or the errors of selecting them.
     private(set) var databases: [String: Result<Database, LarderError>] = [:]
 
     /// - Parameters:
@@ -50,7 +50,7 @@ struct TransactionPlan {
         _ commands: ArraySlice<QueuedCommand>, in database: Database, watches: [KeyWatch], more: [TransactionMissing],
         loadsAll: Bool, engine: Engine
     ) {
-        // Watched keys first, because they must be read even if the commands only overwrite them.
+        // Add watched keys first: they must be read even if the commands only overwrite them.
         for watch in watches {
             let index = part(watch.database)
             parts[index].add(watch.key, isBlind: false)
@@ -87,7 +87,7 @@ struct TransactionPlan {
             return
         }
         let index = part(database)
-        // Whether a script writes is known only when it does.
+        // Until a script has run, it is unknown whether it writes.
         if isScript, !row.flags.contains(.readonly) { parts[index].mayBeWritten = true }
         if row.flags.contains(.write) { parts[index].isWritten = true }
         if row.flags.contains(.creates) { parts[index].isCreated = true }
@@ -131,10 +131,11 @@ struct TransactionPlan {
     }
 }
 
-/// A dependency that was missing in the plan of a transaction, which is restarted with it.
+/// A key, file or database that a transaction needs, but that was missing in its plan. The transaction restarts with
+/// it.
 enum TransactionMissing {
     case key(Database, Key)
-    /// The files of a database that would be written to, but has none open.
+    /// The files of a database that a command writes to, if they are not open.
     case files(Database)
     case database(String)
 }
@@ -149,13 +150,14 @@ final class TransactionRun {
     var missing: [TransactionMissing] {
         notFound.isEmpty ? update.withoutFiles.map { .files($0) } : notFound
     }
-    /// Whether a command would build a long value, which is not allowed here; then nothing is applied.
+    /// Whether a command would build a long value, which is not allowed here. If so, nothing is applied.
     private(set) var needsLongThread = false
-    /// Whether a script takes so long that it must continue without locks; then nothing is applied.
+    /// Whether a script takes so long that it must continue without locks. If so, nothing is applied.
     private(set) var needsScriptThread = false
-    /// Whether the entries differ from those that a script read without locks; then nothing is applied.
+    /// Whether the entries differ from the ones that a script read without locks. If so, nothing is applied.
     private(set) var isOutdated = false
-    /// The longest record that may be read while commands run without locks; nil with locks, when none may be read.
+    /// The longest record that may be read while commands run without locks. Nil if locks are held, when no record may
+    /// be read.
     private let loadedBytesMax: Int?
     /// The positions of keys that were read while commands ran, by part.
     private var loaded: [Int: [Key: Int]] = [:]
@@ -186,7 +188,7 @@ final class TransactionRun {
     /// Whether the attempt is abandoned for another reason than ``missing``.
     var mustLeave: Bool { needsLongThread || needsScriptThread || isOutdated }
 
-    /// Returns the indices of keys; nil if the plan lacks one, which is recorded.
+    /// Returns the indices of keys. If the plan lacks a key, records it and returns nil.
     private func find(
         _ keys: [Key], _ database: Database
     ) throws(CommandError) -> (part: Int, positions: [Int])? {
