@@ -547,7 +547,7 @@ import Testing
         }
     }
 
-    /// A server that is not a larder is not asked for its origins again and again.
+    /// A server that is not a larder gets only one request for its upstream chain.
     @Test func otherServersArePolledForTheirChainOncePerConnection() throws {
         let fixture = try OriginFixture()
         let own = fixture.client("ORIGIN PATH").split(separator: "\r\n")[2]

@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of clients that keep copies of data that they read from a database with an origin: they keep nothing whose
-/// changes they would not be notified of.
+/// Tests of clients that cache data read from a database with an origin: they cache no value whose changes they would
+/// not be notified of.
 @Suite struct OriginTrackingTests {
     private struct Fixture {
         let origin = ScriptedOrigin()
@@ -43,7 +43,8 @@ import Testing
         #expect(fixture.read("GET a").hasSuffix(Wire.bulk("two")))
     }
 
-    /// The change is reported before the older reply: it must be reported after it as well.
+    /// A change during a request is reported before the reply, which has the older value. It must be reported again
+    /// after the reply.
     @Test(arguments: ["", " BCAST"], [false, true])
     func changesDuringARequestAreReportedAfterTheReply(options: String, isKnownAgain: Bool) throws {
         let fixture = try Fixture(options)
@@ -63,7 +64,7 @@ import Testing
         #expect(all.hasSuffix(Wire.bulk("one") + Self.invalidation("a")), "\(all)")
     }
 
-    /// The key of a command that waits is noted when it runs again too.
+    /// The key of a waiting command is also tracked when the command runs again.
     @Test func keysOfWaitingCommandsAreTracked() throws {
         let fixture = try Fixture(" OPTIN")
         fixture.origin.change("a", to: "one", tells: false)
@@ -85,7 +86,7 @@ import Testing
         #expect(fixture.reader.takeSendable() == "")
     }
 
-    /// As with keys that do not match the prefixes of BCAST.
+    /// The client is notified at once, because the origin will not report later changes of the key.
     @Test func keysThatTheOriginDoesNotTrackAreInvalidatedAtOnce() throws {
         let fixture = try Fixture()
         fixture.origin.stopTracking()
@@ -103,7 +104,7 @@ import Testing
         #expect(fixture.read("EXEC").hasSuffix(Wire.bulks("one") + Self.invalidation("a")))
     }
 
-    /// Clients are not notified of keys that they do not keep.
+    /// A client is not notified of keys that it does not cache.
     @Test func clientsThatKeepNothingAreNotNotified() throws {
         let fixture = try Fixture(" OPTIN")
         fixture.origin.stopTracking()

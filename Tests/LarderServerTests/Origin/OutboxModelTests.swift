@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of random writes that wait for an origin, which fails, answers late and recovers, with restarts between any
-/// two steps: each read returns the last acknowledged write, and in the end the origin has the last write of each key.
+/// Tests of random writes that wait for an origin, which fails, replies late and recovers, with restarts between any
+/// two steps. Each read returns the last acknowledged write, and in the end the origin has the last write of each key.
 @Suite struct OutboxModelTests {
     private struct Difference: Error, CustomStringConvertible { let description: String }
 
@@ -13,7 +13,7 @@ import Testing
         private static let keys = ["a", "b", "c", "d"]
         private var fixture: OriginFixture
         private var random: SeededGenerator
-        /// The last acknowledged write of each key; nil in it: it was removed.
+        /// The last acknowledged write of each key; an inner nil is a removal.
         private var written: [String: String?] = [:]
         private var valueCount = 0
         private(set) var trail: [String] = []
@@ -77,7 +77,7 @@ import Testing
             trail.append("\(line) → \(reply.debugDescription)")
         }
 
-        /// A round of deliveries; now and then something is written while the first one is under way.
+        /// Runs a round of deliveries. Sometimes a write is made during the first delivery.
         private func deliver() {
             if random.oneIn(2) {
                 let (client, line) = (fixture.server.connect(), pickWrite())
@@ -97,7 +97,7 @@ import Testing
             }
         }
 
-        /// A session's work on the test's own thread.
+        /// Runs a session's closure on the test's own thread.
         private struct UncheckedCall: @unchecked Sendable {
             let body: () -> Void
         }
@@ -106,7 +106,7 @@ import Testing
             // For keys that were never written here, the origin decides.
             guard let expected = written[key] else { return }
             let reply = fixture.client("GET \(key)")
-            // The write was delivered, and the origin does not answer.
+            // The write was delivered, and now the origin does not reply.
             if reply.hasPrefix("-ORIGIN") { return }
             guard reply == expected.map({ Wire.bulk($0) }) ?? Wire.null else {
                 throw Difference(description: "GET \(key) is \(reply.debugDescription), not \(expected ?? "nothing")")
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    /// `LARDER_ROUNDS=100000 LARDER_SEED=… swift test --filter OutboxModelTests` for a long night.
+    /// For a long run overnight: `LARDER_ROUNDS=100000 LARDER_SEED=… swift test --filter OutboxModelTests`.
     @Test func theLastWriteOfEachKeyArrives() throws {
         let base = testSeed()
         for round in 0..<(TestSetting.rounds.number() ?? 40) {

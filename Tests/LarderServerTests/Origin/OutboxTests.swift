@@ -10,8 +10,8 @@ import Testing
 @Suite struct OutboxTests {
     // MARK: Writing and reading
 
-    /// Another origin may take a while to report its own chain: writes meanwhile are acknowledged and wait for the
-    /// current origin.
+    /// Another origin may take a while to report its own chain. Writes during that time are acknowledged, and wait for
+    /// the current origin.
     @Test func writesContinueWhileAnotherOriginIsBeingSet() throws {
         let fixture = try OriginFixture("BEHIND")
         let replies = Recorder<String>()
@@ -65,7 +65,7 @@ import Testing
         #expect(fixture.client("MGET a b") == Wire.bulks("old", "old"))
         #expect(fixture.client("SET a new") == Wire.ok)
         #expect(fixture.client("DEL b") == Wire.int(1))
-        // The entry was evicted here and changed at the origin, and is no longer believed.
+        // The entries were evicted here and changed at the origin, but the pending writes still determine the replies.
         #expect(fixture.client("PURGE").hasPrefix("*6"))
         fixture.origin.change("a", to: "foreign")
         fixture.origin.change("b", to: "foreign")
@@ -180,8 +180,7 @@ import Testing
         #expect(fixture.client("SET more v") == Wire.ok)
     }
 
-    /// Pending writes are never evicted: otherwise there would be no space for recording the removal of those that were
-    /// delivered.
+    /// Pending writes are never evicted, so they must leave space to record the removal of delivered writes.
     @Test func pendingWritesUseAtMostHalfOfTheDisk() throws {
         let fixture = try OriginFixture("BEHIND") { $0.diskBytesMax = 16 << 20 }
         let value = String(repeating: "v", count: 200_000)
@@ -218,7 +217,7 @@ import Testing
         #expect(fixture.field("outbox") == 0)
     }
 
-    /// The first attempt after a recovery may fail once more: this must not cause the longest pause.
+    /// The first attempt after a recovery may fail once more. This must not cause the longest back-off.
     @Test func backOffRestartsWhenTheOriginRecovers() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail(.unreachable("gone"))
@@ -306,7 +305,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("2"))
     }
 
-    /// A session's work on the test's own thread.
+    /// Runs a session's closure on the test's own thread.
     private struct UncheckedCall: @unchecked Sendable {
         let body: () -> Void
     }
@@ -413,7 +412,7 @@ import Testing
         #expect(again.client("GET strange") == Wire.null)
     }
 
-    /// The scripts have the same effect at another larder as at Redis.
+    /// The delivery scripts have the same effect at a larder as at Redis.
     @Test(arguments: [false, true]) func deliveryScriptsCompareTheStoredValue(isLarder: Bool) throws {
         let larder = try SocketlessServer()
         let session = larder.connect()
@@ -466,7 +465,7 @@ import Testing
     }
 }
 
-/// Delivers pending writes when the test asks for it.
+/// Delivers pending writes on request of the test.
 extension OriginFixture {
     /// One attempt.
     @discardableResult
@@ -476,7 +475,7 @@ extension OriginFixture {
         return pause
     }
 
-    /// Makes one attempt after the pause that previous failures caused.
+    /// Makes one delivery attempt, after the back-off from previous failures.
     func deliverLater() {
         server.time.advance(milliseconds: 60_000)
         deliver()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of libraries of functions: how long they are kept, how they run, and how errors in their file are reported.
+/// Tests of function libraries: how they are stored, how they run, and how errors in their file are reported.
 @Suite struct FunctionTests {
     private static func library(_ body: String, name: String = "lib", function: String = "f") -> String {
         "#!lua name=\(name)\nredis.register_function('\(function)', function(keys, args) \(body) end)"
@@ -17,7 +17,7 @@ import Testing
 
     // MARK: How they run
 
-    /// A compare-and-delete as FCALL, with and without the fast path.
+    /// A compare-and-delete with FCALL, on the fast path and without it.
     @Test(arguments: [true, false]) func aFunctionRunsLikeAScript(isFast: Bool) throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -33,8 +33,8 @@ import Testing
         #expect(server.state.functions.find("f")?.isUnusual.load(ordering: .relaxed) == false)
     }
 
-    /// Values that a function keeps in local variables of its library are lost before the next call, on whichever
-    /// interpreter it runs; scripts do not see them either.
+    /// Values in local variables of a library are lost before the next call, on any interpreter. Scripts do not see
+    /// them either.
     @Test func functionsKeepNoStateBetweenCalls() throws {
         let call = try SocketlessServer().connect()
         _ = Self.load(
@@ -49,7 +49,7 @@ import Testing
         #expect(call("FCALL f 1 x").contains("nonexistent global variable 'KEYS'"))
     }
 
-    /// A function that takes long continues without locks; FUNCTION KILL ends it, SCRIPT KILL does not.
+    /// A slow function continues without locks. FUNCTION KILL stops it, SCRIPT KILL does not.
     @Test func longRunningFunctionsAreShownAndKilled() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000
@@ -93,7 +93,7 @@ import Testing
         #expect(call("FCALL f 0") == Wire.int(1), "the former one stays")
     }
 
-    /// If the limit was higher before, libraries can be removed but not added.
+    /// If the limit was higher in the past, libraries can be removed but not added.
     @Test func aLowerLimitAllowsRemovalsOnly() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -111,7 +111,7 @@ import Testing
         #expect(later("FCALL f2 0") == Wire.int(1))
     }
 
-    /// All calls of a transaction use the same libraries, even if another client replaces them meanwhile.
+    /// All calls of a transaction use the same libraries, even if another client replaces them while it runs.
     @Test func aTransactionSeesOneVersion() throws {
         let server = try InProcessServer(threads: 2)
         defer { server.stop() }
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    /// A file with any byte changed, and one that is cut, are set aside; nothing of them is used, and nothing is lost.
+    /// A file with a changed byte, and a truncated file, are renamed: none of their contents is used, and none is lost.
     @Test func aDamagedFileIsQuarantined() throws {
         let server = try SocketlessServer()
         server.engine.shutdown()
@@ -214,7 +214,7 @@ import Testing
         #expect(call("SET a 1") == Wire.ok)
     }
 
-    /// A library that cannot be loaded any more, as by a lower limit, is not lost.
+    /// A library that can no longer be loaded, for example because the limit is lower, is kept.
     @Test func aLibraryThatIsRefusedAtTheStartIsKept() throws {
         let server = try SocketlessServer()
         _ = Self.load(server.connect(), Self.library("return 1"))
@@ -230,7 +230,7 @@ import Testing
         #expect(call("FUNCTION DELETE bad") == Wire.ok)
     }
 
-    /// A change that cannot be written is not made.
+    /// A change that cannot be written to disk has no effect.
     @Test func aChangeThatCannotBeSavedIsRolledBack() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer { $0.beforeCommit = failing(while: isFailing) }

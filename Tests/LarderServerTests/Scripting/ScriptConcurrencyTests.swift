@@ -4,15 +4,17 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of scripts that run while other clients work: the isolation of long scripts, and which clients wait for them.
+/// Tests of scripts that run concurrently with other clients: the isolation of long scripts, and the clients that must
+/// wait for them.
 @Suite(.timeLimit(.minutes(10))) struct ScriptConcurrencyTests {
     private static let busy = "local x = 0 for i = 1, 200000 do x = x + i end "
 
-    /// Long scripts and plain increments of one counter: none is lost, and no client sees a script half done.
+    /// Long scripts and simple increments of one counter: no increment is lost, and no client sees the intermediate
+    /// state of a script.
     @Test(arguments: [1, 2]) func longScriptsAreIsolated(threads: Int) async throws {
         let server = try InProcessServer(threads: threads, limits: Self.patient)
         defer { server.stop() }
-        // Reads, works on for a while, and writes what it has read plus one, to two keys.
+        // Reads a number, works for a while, and writes the number plus one to two keys.
         let script =
             "local v = tonumber(redis.call('get','a') or '0') \(Self.busy)"
             + " redis.call('set','a',v + 1) redis.call('set','b',v + 1) return v + 1"
@@ -41,14 +43,14 @@ import Testing
         #expect(try server.connect().call("MGET a b") == Wire.bulks("40", "40"))
     }
 
-    /// Beside all other tests a script may take longer than it usually may.
+    /// Limits for scripts that run concurrently with all other tests, and so take longer than usual.
     private static var patient: Limits {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000
         return limits
     }
 
-    /// A script completes even if other clients change its key all the time.
+    /// A script completes even if other clients keep changing its key.
     @Test func aScriptOfAHotKeyIsNotStarved() async throws {
         let server = try InProcessServer(limits: Self.patient)
         defer { server.stop() }
@@ -68,8 +70,8 @@ import Testing
         }
     }
 
-    /// While scripts run as long as they may, others are served, on the same loop and on the same keys; and SCRIPT KILL
-    /// ends them, with nothing applied.
+    /// While scripts run up to their time limit, other clients are served, on the same loop and with the same keys.
+    /// SCRIPT KILL stops the scripts, and none of their changes is applied.
     @Test func otherClientsAreServedDuringLongScripts() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000
@@ -90,7 +92,7 @@ import Testing
         #expect(try busy.call("PING") == "+PONG\r\n")
     }
 
-    /// A client that goes away takes its script with it.
+    /// If a client disconnects, its script is stopped.
     @Test func theScriptOfALostClientEnds() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderEngine
 @testable import LarderServer
 
-/// Tests of scripts in sessions without sockets: the data that they see and write, and how they end.
+/// Tests of scripts in sessions without sockets: the data that they read and write, and how they end.
 @Suite struct ScriptTests {
     private static let unlock =
         "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
@@ -17,7 +17,7 @@ import Testing
 
     // MARK: The fast path
 
-    /// Scripts that take the fast path, with their keys and arguments; each runs once with and once without it.
+    /// Scripts for the fast path, with their keys and arguments. Each runs once with the fast path and once without it.
     private static let quick: [(script: String, keys: [String], arguments: [String])] = [
         (unlock, ["a"], ["1"]), (unlock, ["a"], ["2"]), (unlock, ["nothing"], ["2"]),
         ("return redis.call('set',KEYS[1],ARGV[1])", ["n"], ["v"]),
@@ -55,7 +55,7 @@ import Testing
                 _ = call(["MSET", "a", "1", "text", "abc"])
                 _ = call(["EXPIRE", "text", "100"])
                 let digest = Self.load(call, script)
-                // The first call reads what memory does not know.
+                // Load the entries into memory first, so that the fast path can use them.
                 _ = call(["EXISTS"] + ["a", "n", "x", "y", "undeclared", "nothing"])
                 let name = keys.count == 2 ? ["EVAL", script] : ["EVALSHA", digest]
                 let reply = call(name + ["\(keys.count)"] + keys + arguments)
@@ -112,7 +112,7 @@ import Testing
             call(["EVAL", "redis.call('set','a','1') redis.call('set','b','2') return redis.call('mget','a','b')", "0"])
                 == Wire.bulks("1", "2"))
         #expect(other("MGET a b") == Wire.bulks("1", "2"))
-        // A failure keeps what was done before, as in Redis.
+        // As in Redis, changes made before an error are kept.
         let reply = call(["EVAL", "redis.call('set','a','3') redis.call('incr','c','x')", "0"])
         #expect(reply.hasPrefix("-ERR Wrong number of args calling Redis command from script"))
         #expect(other("GET a") == Wire.bulk("3"))
@@ -139,7 +139,7 @@ import Testing
         server.time.advance(milliseconds: 1001)
         #expect(call(["EVALSHA", digest, "1", "a"]) == Wire.int(0))
         #expect(!call("FETCH a").contains("\r\n1\r\n"), "the stale value is gone")
-        // A lease of a key without an entry: the holder's value may be older than the removal.
+        // A lease of a key without an entry ends too: its holder may have fetched the value before the removal.
         let token = String(call("FETCH b LEASE 10000").split(separator: "\r\n")[5])
         #expect(call("EXISTS b") == Wire.int(0))
         #expect(call(["EVALSHA", digest, "1", "b"]) == Wire.int(0))
@@ -230,13 +230,13 @@ import Testing
         let longRuns = server.state.scripts.counts.longRuns.load(ordering: .relaxed)
         #expect(longRuns == 2)
         #expect(server.state.scripts.runningCount == 0)
-        // An error keeps what was done, as in a short one.
+        // Changes made before an error are kept, as for a short script.
         let reply = call(["EVAL", "redis.call('set','a','x') \(Self.busy) error('late')", "0"])
         #expect(reply.hasPrefix("-ERR user_script:1: late script: "))
         #expect(call("GET a") == Wire.bulk("x"))
     }
 
-    /// A command whose result differs each time does not restart a script.
+    /// A command whose result differs on each call does not restart a script.
     @Test func readingTheTimeDoesNotRestartAScript() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -299,7 +299,7 @@ import Testing
         #expect(call(["EVAL", "return 1", "0"]) == Wire.int(1))
     }
 
-    /// Garbage of one script does not reduce the memory of the next, and no idle interpreter keeps it.
+    /// Garbage of one script does not reduce the memory of the next script, and is not kept in an idle interpreter.
     @Test func anOversizedInterpreterIsDiscarded() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -400,7 +400,7 @@ import Testing
         }
     }
 
-    /// Library functions in C with unusual numbers: no crash, no endless loop, no memory beyond the limit.
+    /// C library functions with unusual numbers cause no crash, no endless loop, and no memory use beyond the limit.
     @Test func strangeNumbersAreHarmless() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 200
@@ -428,7 +428,8 @@ import Testing
                 == Wire.bulk("[null,null,null,null,1]"))
     }
 
-    /// While it holds the locks of its keys, a script runs a command that takes the locks of all keys.
+    /// A script that holds the locks of its keys cannot run a command that takes the locks of all keys: it would wait
+    /// for itself.
     @Test func aScriptCannotWaitForItself() throws {
         let call = try SocketlessServer().connect()
         _ = call("SET k v")

@@ -5,8 +5,8 @@ import Testing
 
 @testable import LarderServer
 
-/// A clock that advances by a millisecond with each reading: while a command runs, as much time passes as there were
-/// readings by others.
+/// A clock that advances by a millisecond with each reading. During a command, it advances by the number of other
+/// readings.
 ///
 /// Thread-safe. `@unchecked Sendable`: all state is guarded by the lock.
 private final class TickingTimeSource: TimeSource, @unchecked Sendable {
@@ -28,7 +28,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
         lines.flatMap { encodeRequest($0.split(separator: " ").map(String.init)) }
     }
 
-    /// A pipeline of slow commands used to run under the time at which its bytes had come.
+    /// Regression test: all commands of a pipeline used the time at which their bytes had arrived.
     @Test func expiryIsCheckedAgainAfterSlowCommandsOfAPipeline() throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
@@ -38,7 +38,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
         #expect(client.takeSendable().hasSuffix(Wire.int(4) + Wire.null))
     }
 
-    /// The other way round: an entry that is stored after slow commands lives from the time of its own command.
+    /// Conversely, the lifetime of an entry that is stored after slow commands starts at the time of its own command.
     @Test func anEntryStoredAfterSlowCommandsLivesFromItsOwnCommand() throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
@@ -47,12 +47,12 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
             requests(Array(repeating: "BITCOUNT bits", count: 600) + ["SET k v PX 500", "BITCOUNT bits", "GET k"]))
         server.commit()
         #expect(client.takeSendable().hasSuffix(Wire.ok + Wire.int(4) + Wire.bulk("v")))
-        // The next pipeline begins now, not when the previous one began.
+        // The next pipeline reads the clock again, instead of using the time of the previous one.
         client.feed(requests(["GET k"]))
         #expect(client.takeSendable() == Wire.bulk("v"))
     }
 
-    /// Quick commands share a time, but not for long, and none outlasts one that is slow.
+    /// Quick commands share one reading of the clock, but only for a short time, and not across a slow command.
     @Test(arguments: ["GET bits", "SET bits x", "EXISTS bits", "PING"])
     func quickCommandsShareATimeForAShortWhile(_ line: String) throws {
         let server = try SocketlessServer(time: TickingTimeSource())

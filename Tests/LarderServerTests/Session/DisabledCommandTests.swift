@@ -43,7 +43,7 @@ import Testing
         #expect(call("GET k") == Wire.null)
     }
 
-    /// Each of the commands that have a fast path, alone and as a pipeline, and in a script that has one.
+    /// Tests each command with a fast path: alone, in a pipeline, and in a script with a fast path.
     @Test(arguments: ["get", "set", "mget", "exists", "ping", "eval", "evalsha", "fetch", "del", "incr", "pexpire"])
     func noPathBypassesDisabledCommands(_ name: String) throws {
         let call = try server(name).connect()

@@ -89,7 +89,7 @@ import Testing
         #expect(other("GET a") == Wire.bulk("newer"))
     }
 
-    /// A reply after a failing one is unchanged if its own commit was already durable.
+    /// If a reply's own commit was already durable, the reply stays unchanged even if an earlier reply failed.
     @Test func anEarlierDurableCommitIsNotReportedAsFailed() {
         var replies = ReplyBuffer()
         var held = HeldReplies()
@@ -135,7 +135,7 @@ import Testing
         #expect(call.pauses.filter { $0 != "prepare" }.isEmpty)
     }
 
-    /// Commits that are decided one by one: the part that can be sent grows in order, and sent bytes never change.
+    /// Commits complete one by one: the part that can be sent grows in order, and bytes that were sent never change.
     @Test func partsAreSentWhileLaterRepliesWait() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -179,7 +179,8 @@ import Testing
         #expect(call.takeSendable() == String(repeating: Wire.bulk(text), count: 2))
     }
 
-    /// A database that cannot be opened answers with errors, again and again, and comes back when it can be.
+    /// While a database cannot be opened, each command on it returns an error. It works again as soon as it can be
+    /// opened.
     @Test func aDatabaseThatCannotBeOpenedAnswersWithErrors() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -212,7 +213,7 @@ import Testing
     }
 }
 
-/// A hook that makes commits fail while the switch is on.
+/// A hook that makes commits fail while `isFailing` is true.
 func failing(while isFailing: Guarded<Bool>) -> @Sendable () throws(LarderError) -> Void {
     { () throws(LarderError) in
         if isFailing.value { throw LarderError(.io, "no more room", operation: "write", database: "0") }

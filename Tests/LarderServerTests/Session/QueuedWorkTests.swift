@@ -4,9 +4,9 @@ import Testing
 
 @testable import LarderServer
 
-/// Work for threads that may block, while these have other work.
+/// Tests of work for threads that may block, while these threads are busy with other work.
 @Suite(.serialized) struct QueuedWorkTests {
-    /// Starts a server whose two threads for long work wait at a gate with a KEYS each.
+    /// Starts a server whose two threads for long work are blocked at a gate, each by a KEYS command.
     private func occupied(_ gate: Gate) throws -> (InProcessServer, [SocketClient]) {
         let server = try InProcessServer(beforeWork: { name in if name == "keys" { gate.pass() } })
         let setUp = try server.connect()
@@ -18,7 +18,7 @@ import Testing
         return (server, holders)
     }
 
-    /// So many clients send a command each, and are gone.
+    /// Connects `count` clients, each of which sends one command and disconnects.
     private func sendAndLeave(_ server: InProcessServer, _ count: Int, _ command: String) throws {
         for _ in 0..<count {
             let client = try server.connect()
@@ -27,7 +27,8 @@ import Testing
         }
     }
 
-    /// Regression test: a thousand connections that sent FLUSHDB and closed made all others wait, each for its fsyncs.
+    /// Regression test: a thousand connections that sent FLUSHDB and closed made all other clients wait for the fsyncs
+    /// of each.
     @Test func queuedWorkOfClosedConnectionsIsDropped() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
@@ -36,14 +37,14 @@ import Testing
             server.stop()
         }
         try sendAndLeave(server, 200, "FLUSHDB")
-        // One that is there still, and one that has only ended its side, are served.
+        // A client that is still connected, and a client that has closed only its sending side, are served.
         let stays = try server.connect()
         try stays.send(["DBSIZE"])
         let ends = try server.connect()
         try ends.send(["EXISTS", "k"])
         try ends.send(["DBSIZE"])
         ends.endSending()
-        // The loop notices closed connections at its ticks; the two holders and the asking client remain.
+        // The loop notices closed connections on its ticks. The two holders and the client of this check remain.
         while try server.connectedClients() > holders.count + 3 { nap() }
         gate.open()
         for holder in holders { #expect(try holder.receive() == Array(Wire.array(Wire.bulk("k")).utf8)) }
@@ -54,7 +55,7 @@ import Testing
         #expect(info.contains("purges:0\r\n"))
     }
 
-    /// Those who have left give their places back before their work has its turn.
+    /// Disconnected clients are not counted any more, even before their queued work would run.
     @Test func closedConnectionsDoNotCountAsClients() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
@@ -63,14 +64,14 @@ import Testing
             server.stop()
         }
         try sendAndLeave(server, 50, "FLUSHALL")
-        // The loop notices closed connections at its ticks; the asking client counts, and its predecessors may count
-        // for a moment.
+        // The loop notices closed connections on its ticks. The client of this check counts, and for a moment also the
+        // clients of previous checks.
         while try server.connectedClients() > holders.count + 3 { nap() }
         gate.open()
         for holder in holders { _ = try holder.receive() }
     }
 
-    /// A transaction is not left incomplete, and a client that wants no reply still wants its command to run.
+    /// A transaction is completed in any case, and so is a command whose client wants no reply.
     @Test func commandsWithoutRepliesAreStillExecuted() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
@@ -89,7 +90,7 @@ import Testing
         #expect(try call.call("GET k") == Wire.null)
     }
 
-    /// INFO and CONFIG used to wait for a thread like everything else.
+    /// Regression test: INFO and CONFIG waited for a thread like other commands.
     @Test func infoConfigAndScanDoNotWaitForQueuedWork() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
@@ -102,7 +103,7 @@ import Testing
         #expect(try client.call("CONFIG GET maxclients").contains("10000"))
         #expect(try client.call("CONFIG SET maxclients 9999") == Wire.ok)
         #expect(try client.call("SCAN 0").hasSuffix(Wire.array(Wire.bulk("k"))))
-        // The files of a database that has not been used yet are opened as well.
+        // The files of a database that has not been used yet can be opened too.
         #expect(try client.call("SELECT other") == Wire.ok)
         #expect(try client.call("SET k v") == Wire.ok)
         gate.open()

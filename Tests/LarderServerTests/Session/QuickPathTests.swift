@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Commands that change one entry as it is, on the fast path and by their handlers.
+/// Compares commands that change one entry in place on the fast path and in their handlers.
 @Suite struct QuickPathTests {
     private static let keys = ["number", "text", "brief", "tagged", "huge", "absent"]
 
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    /// It is taken: a new key too needs no other thread.
+    /// The fast path is used even for new keys: they do not require another thread.
     @Test func writesOfNewKeysTakeTheQuickPath() throws {
         let (server, call) = try prepared()
         defer { withExtendedLifetime(server) {} }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of how refusals, wrong passwords and log lines of scripts are reported, and how often.
+/// Tests of how refusals, wrong passwords and log lines of scripts are reported, and of the limits on such reports.
 @Suite struct RefusalRecordTests {
     private static func rules(_ text: String) throws -> AccessRules {
         var rules = AccessRules()
@@ -41,7 +41,7 @@ import Testing
         #expect(call("INFO stats").contains("acl_access_denied_auth:0\r\n"))
     }
 
-    /// One line a second in the log, without what was given.
+    /// Wrong passwords are logged at most once per second, without the name or the password that was given.
     @Test func wrongPasswordsAreLogged() throws {
         let denial = AccessControl.Denial(
             reason: .auth, context: "toplevel", object: "AUTH", user: "hunter2", client: "", at: 0)
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// A user that may not evict anything cannot take the space permanently.
+    /// A user without the right to evict scripts cannot fill the cache permanently.
     @Test func scriptsOfReadersMakeRoomForOthers() throws {
         var limits = Limits()
         limits.scriptsBytesMax = 20_000
@@ -105,7 +105,7 @@ import Testing
         let kept = writer(["SCRIPT", "LOAD", text(100)]).split(separator: "\r\n")[1]
         for number in 0..<20 { #expect(reader(["SCRIPT", "LOAD", text(number)]).hasPrefix("$40\r\n")) }
         #expect(writer("EVALSHA \(kept) 0") == Wire.int(100))
-        // No script is reported as stored that is not.
+        // If a script cannot be stored, SCRIPT LOAD returns an error.
         for number in 101..<104 { #expect(writer(["SCRIPT", "LOAD", text(number)]).hasPrefix("$40\r\n")) }
         #expect(reader(["SCRIPT", "LOAD", text(0)]).contains("use SCRIPT FLUSH"))
         #expect(writer("SCRIPT FLUSH") == Wire.ok)
@@ -120,7 +120,7 @@ import Testing
                 var script = ScriptLog(all, of: "alice (client 7)")
                 for _ in 0..<count { Array("line".utf8).withUnsafeBytes { script.add(level, $0) } }
             }
-            // Lines that are not written do not count.
+            // Lines that are suppressed do not count against the limit.
             run(90, 0)
             for _ in 0..<50 { run(10) }
             time.advance(milliseconds: 3000)
@@ -131,7 +131,7 @@ import Testing
         #expect(written[100].hasSuffix("line (400 lines of scripts were dropped before this)"), "\(written[100])")
     }
 
-    /// Passwords in calls that are words of another call.
+    /// Passwords in a call that is passed to another command as its arguments.
     @Test(arguments: [
         "COMMAND GETKEYS AUTH hunter2", "COMMAND GETKEYSANDFLAGS HELLO 3 AUTH me hunter2",
         "ACL DRYRUN root AUTH hunter2", "ACL DRYRUN root CONFIG SET requirepass hunter2",
@@ -139,7 +139,7 @@ import Testing
         "COMMAND GETKEYS COMMAND GETKEYS COMMAND GETKEYS COMMAND GETKEYS COMMAND GETKEYS AUTH hunter2",
         // A word is missing.
         "HELLO AUTH me hunter2", "HELLO 3 SETNAME AUTH me hunter2", "CONFIG SET maxmemory requirepass hunter2",
-        // Commands that Redis has and larderd does not.
+        // Commands of Redis that larderd does not have.
         "ACL SETUSER me on >hunter2", "ACL DRYRUN root ACL SETUSER me on >hunter2",
     ])
     func passwordsWithinCallsAreHidden(_ line: String) throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Rights that are taken while a script or a function runs.
+/// Tests of rights that are revoked while a script or a function runs.
 @Suite struct RightsInScriptsTests {
     private static let user = PeerCredentials(user: 50_001, groups: [])
 
@@ -16,7 +16,8 @@ import Testing
         return rules
     }
 
-    /// A client that may do everything until it sends `CLIENT KILL ID` with the other number.
+    /// Returns a client with all rights, and the ID of another connection. When the client sends `CLIENT KILL ID` with
+    /// this ID, its rights change to `after`.
     private func losing(_ server: SocketlessServer, _ after: String) throws -> (client: TestClient, victim: Int64) {
         server.state.change(try Self.rules("user:50001=administer"))
         let (state, left) = (server.state, try Self.rules(after))
@@ -29,7 +30,8 @@ import Testing
     private static let library =
         "#!lua name=l\nredis.register_function('f', function(k) return redis.call('set', k[1], 'AFTER') end)"
 
-    /// After a command of the same pipeline that withdraws the rights: quick scripts, and scripts that run on the loop.
+    /// Runs scripts after a command of the same pipeline that revokes the rights: scripts on the fast path, and scripts
+    /// that run on the loop.
     @Test(arguments: ["EVAL", "EVAL of other keys", "FCALL"]) func newRightsApplyToTheNextScript(_ how: String) throws {
         let server = try SocketlessServer()
         let (client, victim) = try losing(server, "user:50001=read")
@@ -60,7 +62,8 @@ import Testing
         #expect(client("GET k") == Wire.bulk("v"))
     }
 
-    /// Without locks: from then on each call is refused, and none of the script's earlier changes is applied.
+    /// In a script without locks, each call after the change is refused, and none of the script's earlier changes is
+    /// applied.
     @Test(arguments: ["return 0", "redis.call('set', 'c', 'AFTER') return 0"])
     func revokedRightsStopARunningScript(_ end: String) throws {
         let server = try SocketlessServer(time: SystemTimeSource())
@@ -88,7 +91,7 @@ import Testing
         #expect(other("GET c") == Wire.bulk("1"))
     }
 
-    /// A SELECT that is refused when its changes are applied would have put them into the first database.
+    /// If the script's SELECT is refused in the replay, its writes must not be applied to the first database.
     @Test func revokedRightsDoNotRedirectWritesToAnotherDatabase() throws {
         let server = try SocketlessServer(time: SystemTimeSource())
         server.state.change(try Self.rules("user:50001=write"))
@@ -99,7 +102,7 @@ import Testing
             while state.scripts.runningCount == 0 { WorkThread.sleep(nanoseconds: 100_000) }
             state.change(less)
         }
-        // Ends without a call after the rules have changed.
+        // This script makes no call after the rules have changed.
         let text = """
             redis.call('select', 'shop')
             redis.call('set', 'c', 'SHOP')

@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of what a connection's user may do.
+/// Tests of the commands that a connection's user is allowed to run.
 @Suite struct RightsTests {
     private static let reader = PeerCredentials(user: 50_001, groups: [50_001])
     private static let writer = PeerCredentials(user: 50_002, groups: [50_002])
@@ -21,7 +21,8 @@ import Testing
         return rules
     }
 
-    /// The reader may read all, the writer write `shop` and read 0, the keeper write all.
+    /// A server where the reader may read all databases, the writer may write `shop` and read 0, and the keeper may
+    /// write all databases.
     private func server() throws -> SocketlessServer {
         try SocketlessServer(
             rules: Self.rules(
@@ -162,7 +163,7 @@ import Testing
         #expect(try bytes(Self.reader) > readable)
     }
 
-    /// Each of the commands that have a fast path, alone and as a pipeline, and in a script that has one.
+    /// Tests each command with a fast path: alone, in a pipeline, and in a script with a fast path.
     @Test(arguments: ["set", "del", "incr", "pexpire", "fetch", "unlink", "decr", "incrby"])
     func noFastPathBypassesRights(_ name: String) throws {
         let server = try server()
@@ -171,7 +172,7 @@ import Testing
         let line = "\(name.uppercased()) \(words[name] ?? "k")"
         let expected = refusal(Self.writer, name, in: "0")
         for _ in 0..<3 { #expect(call(line) == expected) }
-        // Rights to write come and go with the selected database, in the middle of a pipeline too.
+        // The right to write depends on the selected database, which may change in the middle of a pipeline.
         let block = "SELECT shop\r\nSET k 1\r\n\(line)\r\nGET k\r\nSELECT 0\r\n\(line)\r\n"
         call.feed(String(repeating: block, count: 5).utf8)
         server.commit()
@@ -282,7 +283,7 @@ import Testing
         #expect(stats.contains("acl_access_denied_channel:8\r\n") && stats.contains("acl_access_denied_cmd:2\r\n"))
     }
 
-    /// However long a word is, only a short form of it is kept and reported.
+    /// Only a truncated form of a long word is stored and reported.
     @Test func longNamesAreTruncated() throws {
         let server = try server()
         let call = server.connect(as: Self.writer)
@@ -345,7 +346,7 @@ import Testing
         #expect(isKilled(listener))
     }
 
-    /// Messages that were not requested would fill the memory of another user's connection.
+    /// A redirection could fill the memory of another user's connection with messages that it did not request.
     @Test func invalidationsCannotBeRedirectedToOtherUsers() throws {
         let server = try server()
         let (owner, other) = (server.connect(as: Self.owner), server.connect(as: Self.reader))
@@ -359,7 +360,8 @@ import Testing
         #expect(owner("CLIENT TRACKING ON REDIRECT \(reader.session.id)") == Wire.ok)
     }
 
-    /// A key of the same name in a database that a client may not read is none of its business; its own still is.
+    /// A client is not notified of a key in a database that it may not read, even if it has read a key with the same
+    /// name in its own database. It is notified of its own key.
     @Test func aTrackingClientIsNotifiedOfItsDatabasesOnly() throws {
         let server = try server()
         let (owner, writer) = (server.connect(as: Self.owner), server.connect(as: Self.writer))
@@ -426,7 +428,8 @@ import Testing
 
     // MARK: The table
 
-    /// The commands that every user may run. A new command shows up here, and must be intended.
+    /// The commands that every user may run. A new command without a required right appears here, and must be added to
+    /// the list on purpose.
     @Test func commandsWithoutARightAffectOnlyTheConnection() {
         let free = CommandMetadata.withSubcommands.filter {
             !$0.isHelp && $0.runsByItself && $0.requiredRight(count: max(1, abs($0.arity))) == nil

@@ -10,7 +10,7 @@ import Testing
         let name: String
         let input: [UInt8]
         let output: String
-        /// Whether the connection is closed after the replies.
+        /// Whether the server closes the connection after the replies.
         let closes: Bool
         var description: String { name }
 

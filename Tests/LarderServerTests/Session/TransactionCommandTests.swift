@@ -37,7 +37,7 @@ import Testing
         #expect(call("EXEC") == Wire.error("ERR EXEC without MULTI"))
     }
 
-    /// MOVE and COPY to a database without files, and another command on the same key there.
+    /// MOVE and COPY to a database without files, each followed by another command on the same key there.
     @Test(arguments: [
         (["MOVE i books", "SELECT books", "EXPIRE i 100", "TTL i"], [":1", "+OK", ":1", ":100"]),
         (["COPY i d DB books", "SELECT books", "GET d"], [":1", "+OK", "$1|v"]),
@@ -70,7 +70,7 @@ import Testing
             #expect(call("EXEC") == aborted)
             #expect(call("GET a") == Wire.null)
         }
-        // These are errors too, but the transaction continues.
+        // These commands return errors too, but the transaction continues.
         #expect(call("MULTI") == Wire.ok)
         #expect(call("MULTI") == Wire.error("ERR MULTI calls can not be nested"))
         #expect(call("WATCH a") == Wire.error("ERR WATCH inside MULTI is not allowed"))
@@ -123,7 +123,7 @@ import Testing
         #expect(call("SET b 1") == Self.queued)
         #expect(call("EXEC") == "*-1\r\n")
         #expect(call("EXISTS b") == Wire.int(0))
-        // The watch is over with the first EXEC.
+        // The first EXEC ends the watch.
         #expect(call("MULTI") == Wire.ok)
         #expect(call("SET b 1") == Self.queued)
         #expect(call("EXEC") == Wire.array(Wire.ok))
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    /// As in Redis 7.0, the expiry of a watched key counts as a change; a key that had expired before does not.
+    /// As in Redis 7.0, the expiry of a watched key counts as a change, unless the key had expired before WATCH.
     @Test func expiryOfAWatchedKey() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -211,7 +211,7 @@ import Testing
         #expect(
             call("EXEC")
                 == Wire.array(Wire.ok, Wire.ok, Wire.ok, Wire.ok, Wire.ok, Wire.ok, Wire.bulk("1")))
-        // One unit for the entries; creating the files of three databases has units of its own.
+        // The entries are written in one commit unit. Creating the files of three databases takes additional units.
         #expect(server.engine.statistics.commitUnits.read() - units <= 4)
         for (database, value) in [("0", "0"), ("books", "1"), ("2", "2")] {
             #expect(call("SELECT \(database)") == Wire.ok)
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    /// A command on whole databases runs between two units.
+    /// A command on a whole database runs between two commit units.
     @Test func wholeDatabases() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -273,16 +273,16 @@ import Testing
         #expect(call.colds == 1)
     }
 
-    /// Every command of the table runs inside a transaction as it does outside, with the locks held of every shard: none
-    /// calls the engine past `Call`.
+    /// Every command runs in a transaction as it does outside, while the transaction holds the locks of every shard. So
+    /// no handler calls the engine directly instead of through `Call`.
     @Test(.timeLimit(.minutes(10))) func everyCommandRunsInside() throws {
         let server = try SocketlessServer()
         let many = (0..<200).map { "many\($0)" }
         for spec in CommandTable.all where !spec.flags.contains(.inMulti) && !spec.flags.contains(.noMulti) {
-            // SHUTDOWN ends the server; MONITOR also shows its own commands after the reply.
+            // SHUTDOWN stops the server. MONITOR also shows its own commands after the reply.
             if ["shutdown", "monitor"].contains(spec.name) { continue }
             for count in [abs(spec.arity), abs(spec.arity) + 1] where spec.arity < 0 || count == spec.arity {
-                // One that subscribed would take few commands from then on.
+                // Use a new connection each time: a connection with subscriptions accepts only a few commands.
                 let call = server.connect()
                 #expect(call("MULTI") == Wire.ok)
                 // All shards of the database.

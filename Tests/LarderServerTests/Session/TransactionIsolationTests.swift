@@ -6,12 +6,12 @@ import Testing
 
 @testable import LarderServer
 
-/// Transactions of several connections on several loops at once.
+/// Tests of concurrent transactions of several connections on several loops.
 @Suite struct TransactionIsolationTests {
     private static let accounts = 8
 
-    /// Moves between accounts by WATCH, GET, MULTI, SET, SET, EXEC; others read all accounts by one transaction. The sum is
-    /// kept, in every read too.
+    /// Clients move amounts between accounts with WATCH, GET, MULTI, SET, SET, EXEC. Other clients read all accounts in
+    /// one transaction. The total is the same in every read.
     @Test(arguments: [2, 4]) func sumsAreKept(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads) { $0.durability = .os }
         defer { server.stop() }
@@ -54,7 +54,7 @@ import Testing
         return integers(try client.receive(commands.count)[commands.count - 1]).reduce(0, +)
     }
 
-    /// - Returns: how many transactions were not refused.
+    /// - Returns: the number of transactions that were executed.
     private static func move(
         _ client: SocketClient, _ generator: inout SeededGenerator, rounds: Int
     ) throws -> Int {
@@ -77,7 +77,8 @@ import Testing
         return done
     }
 
-    /// A counter that each raises by WATCH and EXEC has as many as were not refused: no update is lost.
+    /// Several clients increment a counter with WATCH and EXEC. In the end it equals the number of executed
+    /// transactions: no update is lost.
     @Test(arguments: [2, 4]) func noUpdateIsLost(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads) { $0.durability = .os }
         defer { server.stop() }
@@ -108,7 +109,7 @@ import Testing
         #expect(Self.integers(try server.connect().call(["GET", "counter"])) == [count])
     }
 
-    /// A connection that closes in the middle of a transaction changes nothing.
+    /// A connection that closes during a transaction changes no data.
     @Test func aLostConnectionExecutesNoQueuedCommands() throws {
         let server = try InProcessServer()
         defer { server.stop() }
@@ -122,7 +123,7 @@ import Testing
         #expect(try other.call("EXISTS a") == ":0\r\n")
     }
 
-    /// All replies of a transaction whose commit fails are errors, and nothing of it is there.
+    /// If the commit of a transaction fails, all its replies are errors, and none of its changes is visible.
     @Test func aFailedCommit() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer { options in

@@ -4,7 +4,7 @@ import LarderTestSupport
 
 @testable import LarderServer
 
-/// A server with its event loops and its socket, on a thread of the test's process.
+/// A server with its event loops and its socket, which runs in the process of the test.
 ///
 /// Thread-safe. `@unchecked Sendable`: state that threads share is guarded by the lock.
 final class InProcessServer: @unchecked Sendable {
@@ -61,7 +61,7 @@ final class InProcessServer: @unchecked Sendable {
 
     func connect() throws -> SocketClient { try SocketClient(socketPath) }
 
-    /// Tells the server to stop, and does not wait.
+    /// Makes the server stop, without waiting for it.
     func beginStopping() { lock.withLock { stopper }?("the test is over") }
 
     /// Stops and waits for the end. Idempotent.
@@ -74,7 +74,7 @@ final class InProcessServer: @unchecked Sendable {
         thread?.join()
     }
 
-    /// Returns the number of connected clients that the server reports, including the asking one.
+    /// Returns the number of connected clients that the server reports, including the connection of this request.
     func connectedClients() throws -> Int {
         let info = try connect().call("INFO clients")
         let line = info.split(separator: "\r\n").first { $0.hasPrefix("connected_clients:") }

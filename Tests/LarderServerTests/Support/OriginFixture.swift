@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderServer
 
-/// A server whose standard database has an origin that tests write the answers of.
+/// A server whose default database has an origin with replies written by the test.
 struct OriginFixture {
     let origin: ScriptedOrigin
     let server: SocketlessServer
@@ -13,7 +13,7 @@ struct OriginFixture {
 
     /// - Parameters:
     ///   - words: the words after the address.
-    ///   - hasGrace: whether stale entries may be served for another ten minutes. The policy is `high` then.
+    ///   - hasGrace: whether stale entries may be served for another ten minutes. If so, the policy is `high`.
     init(
         _ words: String = "", policy: UpdatePolicy = .low, hasGrace: Bool = false, limits: Limits = Limits(),
         configure: (inout EngineOptions) -> Void = { _ in }

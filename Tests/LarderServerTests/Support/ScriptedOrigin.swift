@@ -4,7 +4,7 @@ import LarderRESP
 
 @testable import LarderServer
 
-/// An origin in memory that answers when the test asks it to.
+/// An origin in memory that replies when the test requests it.
 ///
 /// Thread-safe. `@unchecked Sendable`: everything below "guarded" is guarded by the lock.
 final class ScriptedOrigin: Origin, @unchecked Sendable {
@@ -21,7 +21,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private var ownFailure: OriginError?
     private var failure: OriginError? { ownFailure ?? heldReason.map { .unsuitable($0) } }
     private var keyFailures: [[UInt8]: OriginError] = [:]
-    /// Calls that are done, and whose answers are lost.
+    /// Whether calls are executed, but their replies are lost.
     private var losesAnswers = false
     private var beforeWrite: (@Sendable () -> Void)?
     private var epoch: UInt32 = 1
@@ -42,7 +42,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private var isNoLarder = false
     private var heldReason: String?
 
-    /// Makes this the origin of any database that asks for one.
+    /// Makes this object the origin of any database that has one.
     var factory: OriginFactory {
         { [self] (source, reads, _, listener) throws(OriginError) in
             if source.url.hasPrefix("bad:") { throw .unsuitable("'\(source.url)' is no address") }
@@ -55,7 +55,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     // MARK: Test controls
 
-    /// Changes an entry as another client of the origin would, and reports the change.
+    /// Changes an entry as another client of the origin would. If `tells` is true, sends an invalidation.
     func change(_ key: String, to value: String?, lifetime: Int64? = nil, tells: Bool = true) {
         let key = Array(key.utf8)
         let listener = lock.withLock {
@@ -69,13 +69,13 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         lock.withLock { entries[Array(key.utf8)].map { String(decoding: $0.value, as: UTF8.self) } }
     }
 
-    /// Makes answers wait for ``answer()`` from now on.
+    /// Makes replies wait for ``answer()`` from now on.
     func hold() { lock.withLock { holdsAnswers = true } }
 
     /// Stops making answers wait.
     func letGo() { lock.withLock { holdsAnswers = false } }
 
-    /// Sends the waiting answers in order, with the content from the time of their requests.
+    /// Sends the waiting replies in order, with the values from the time of their requests.
     func answer() {
         let calls = lock.withLock {
             defer { waiting = [] }
@@ -90,27 +90,27 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     /// Makes writes of a key fail with `error` from now on; nil makes them succeed.
     func fail(_ key: String, _ error: OriginError?) { lock.withLock { keyFailures[Array(key.utf8)] = error } }
 
-    /// Stores a value of another type than string under a key.
+    /// Stores a value that is not a string under a key.
     func setOtherType(_ key: String) { _ = lock.withLock { otherTypes.insert(Array(key.utf8)) } }
 
-    /// Runs `body` once, when the database waits for pending reports of changes.
+    /// Runs `body` once, when the database waits for pending invalidations.
     func whenSettling(_ body: @escaping @Sendable () -> Void) { lock.withLock { beforeSettling = body } }
 
-    /// Runs `body` once, while the chain of origins is being requested.
+    /// Runs `body` once, during the next request for the upstream chain.
     func duringNextInquiry(_ body: @escaping @Sendable () -> Void) { lock.withLock { beforeInquiry = body } }
 
-    /// Makes writes succeed without an answer from now on.
+    /// Sets whether writes succeed without a reply.
     func loseAnswers(_ isOn: Bool) { lock.withLock { losesAnswers = isOn } }
 
-    /// Runs something once, while the next write is under way.
+    /// Runs `body` once, during the next write.
     func duringNextWrite(_ body: @escaping @Sendable () -> Void) { lock.withLock { beforeWrite = body } }
 
     private static let lost = OriginError.timedOut(milliseconds: 2000)
 
-    /// Sets what a replica answers for a key before the origin does; nil means that the key is absent.
+    /// Sets the reply of a replica for a key, which arrives before the primary's; nil means that the key is absent.
     func setReplica(_ key: String, _ value: String?) { lock.withLock { replica[Array(key.utf8)] = .some(value) } }
 
-    /// Makes answers belong to requests that were sent the given time ago.
+    /// Makes replies look as if their requests had been sent this many milliseconds ago.
     func answerLate(milliseconds: Int64) { lock.withLock { answersAge = milliseconds } }
 
     /// How it was made.
@@ -147,12 +147,12 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         }
     }
 
-    /// - Parameter next: the path after it was requested once.
+    /// - Parameter next: the chain to return after the first request; nil for the same one.
     func setPath(_ path: [String], then next: [String]? = nil) {
         lock.withLock { (pathBehind, afterPath) = (path, next) }
     }
 
-    /// Makes the origin behave as a server that is not a larder.
+    /// Makes the origin behave like a server that is not a larder.
     func refuseInquiries() { lock.withLock { isNoLarder = true } }
 
     /// It was away, and answers again.
@@ -312,7 +312,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private func runScript(_ words: [[UInt8]]) -> Result<RESPValue, OriginError> {
         if let failure { return .failure(failure) }
         let key = words[3]
-        // Any digest will do: it is only compared with another one from here.
+        // Any text works as a digest, because it is only compared with other digests from here.
         let digest = entries[key].map { "digest of \(String(decoding: $0.value, as: UTF8.self))" } ?? ""
         guard words.count > 4 else { return .success(.bulk(Array(digest.utf8))) }
         performed.append("repeat \(String(decoding: key, as: UTF8.self))")

@@ -6,8 +6,8 @@ import Testing
 
 @testable import LarderServer
 
-/// A server without sockets: sessions over an engine in its own directory, a clock that the test moves, and commits
-/// that happen when the test asks for them.
+/// A server without sockets: sessions on an engine in its own directory, a clock that the test advances, and commits
+/// that the test requests.
 final class SocketlessServer {
     let directory: TemporaryDirectory
     let time: ManualTimeSource
@@ -16,7 +16,7 @@ final class SocketlessServer {
     let stopReasons = Recorder<String>()
     /// Messages for the clients, delivered with ``deliver()``.
     let pushes: PushQueue
-    /// A weak reference: a client keeps its server alive.
+    /// A weak reference to a client, because the client keeps its server alive.
     private struct Connected {
         weak var client: TestClient?
     }
@@ -28,7 +28,7 @@ final class SocketlessServer {
     ///   - disabled: commands that are disabled for all users.
     ///   - rules: the rights of each user.
     ///   - time: the time source to use instead of ``time``, which the test moves.
-    ///   - origin: the origin that ORIGIN uses, whatever the URL.
+    ///   - origin: the origin that ORIGIN uses for any URL.
     convenience init(
         policy: UpdatePolicy = .lowest, limits: Limits = Limits(), password: String? = nil,
         disabled: CommandSet = CommandSet(), rules: AccessRules = AccessRules(), time: (any TimeSource)? = nil,
@@ -50,7 +50,7 @@ final class SocketlessServer {
             origin?.factory ?? OriginTable.redis, clock)
     }
 
-    /// Stores an entry that never expires, without a command: commands refuse some databases.
+    /// Stores an entry that never expires, without a command, because commands refuse to write some databases.
     func store(_ value: String, under key: String, in database: String) throws {
         try engine.database(database).commit([Key(Array(key.utf8))], loading: false) { update in
             Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: .ownNever) }
@@ -104,16 +104,17 @@ final class SocketlessServer {
         return client
     }
 
-    /// Commits everything that is applied, and notifies the sessions.
+    /// Commits all applied changes, and notifies the sessions.
     func commit() {
         try? engine.pipeline.settle()
         deliver()
     }
 
-    /// Forgets a client: its session ends unless the test keeps another reference.
+    /// Releases a client: its session ends unless the test keeps another reference.
     func forget(_ client: TestClient) { connected.removeAll { $0.client === client } }
 
-    /// Delivers messages, and lets the sessions send replies whose commits are decided, as an event loop does.
+    /// Delivers messages, and lets the sessions send replies whose commits have succeeded or failed, as an event loop
+    /// does.
     func deliver() {
         pushes.deliverAll()
         for client in clients where client.waitsUntil != nil && !client.session.waitsForOthers { client.run() }
@@ -126,9 +127,9 @@ final class TestClient {
     let session: Session
     private let server: SocketlessServer
     private(set) var pauses: [String] = []
-    /// How often a command had to go where it may read the disk.
+    /// The number of times that a command had to move to a thread that may read the disk.
     private(set) var colds = 0
-    /// When the command that waits is to run again unless it is woken, in milliseconds of the monotonic clock.
+    /// When the waiting command runs again unless it is woken before, in milliseconds of the monotonic clock.
     private(set) var waitsUntil: Int64?
 
     init(_ session: Session, _ server: SocketlessServer) {
@@ -136,13 +137,13 @@ final class TestClient {
         self.server = server
     }
 
-    /// Gives bytes to the session and runs what can be run. Replies wait for their commits.
+    /// Passes bytes to the session, and runs the commands that can run. Replies wait for their commits.
     func feed(_ bytes: some Collection<UInt8>) {
         session.parser.append(Array(bytes))
         run()
     }
 
-    /// Runs the session; work for other threads is done at once on this one.
+    /// Runs the session. Work for other threads runs at once on this thread.
     func run() {
         waitsUntil = nil
         var congestions = 0
@@ -172,7 +173,7 @@ final class TestClient {
             case .congested:
                 pauses.append("congested")
                 server.commit()
-                // The journal may be full until a checkpoint, which only this function can run here.
+                // If the journal is full, only a checkpoint helps, and here only this function can start one.
                 congestions += 1
                 if congestions > 1 { server.engine.maintain() }
                 if congestions > 20 {
@@ -198,7 +199,7 @@ final class TestClient {
         return takeSendable()
     }
 
-    /// As ``callAsFunction(_:)-([String])``, for a line of words without spaces.
+    /// Like ``callAsFunction(_:)-([String])``, for a line of words without spaces.
     func callAsFunction(_ line: String) -> String {
         callAsFunction(line.split(separator: " ").map(String.init))
     }

@@ -3,17 +3,17 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// The scripts in `Clients/Programs`, each a program in the language of the client that it uses. A script checks what it gets and
-/// prints `all is well` as its last line; the tests only start it.
+/// The scripts in `Clients/Programs`, each in the language of the client library that it uses. A script checks its
+/// results and prints `all is well` as its last line; the tests only start it.
 enum ClientProgram {
     static let directory = PackageRoot.path + "/Tests/LarderSystemTests/Clients/Programs"
 
-    /// The last line of a script's output if it completed.
+    /// The last line of a script's output if all its checks succeeded.
     private static let success = "all is well\n"
 
     /// Runs a script to its end, and expects success.
     /// - Parameters:
-    ///   - interpreter: the program that runs it; if nil, the file itself is a program.
+    ///   - interpreter: the program that runs the script; nil if the file is itself a program.
     ///   - file: a path, or a name in `Clients/Programs`.
     static func run(
         _ interpreter: String?, _ file: String, _ arguments: [String], environment: [String] = [],
@@ -28,13 +28,13 @@ enum ClientProgram {
             sourceLocation: sourceLocation)
     }
 
-    /// Fails where a program is missing that `make test` installs.
+    /// Fails if a program that `make test` installs is missing.
     static func require(_ program: String, package: String) throws {
         let (end, _, _) = try ChildProcess.run("sh", ["-c", "command -v \"$0\"", program])
         try #require(end == .exited(0), "\(program) is missing: `make test` installs Debian's package \(package)")
     }
 
-    /// Where Python with the clients' packages is: `LARDER_PYTHON`, or the environment that `make test` makes.
+    /// The Python interpreter with the clients' packages: `LARDER_PYTHON`, or the environment that `make test` creates.
     static func python() throws -> String {
         if let path = TestSetting.python.text { return path }
         var place = try DaemonProcess.program()
@@ -51,7 +51,7 @@ enum ClientProgram {
     static func runPython(
         _ file: String, _ arguments: [String], sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-        // No files are written to the scripts' directory; warnings of packages are ignored.
+        // Write no files to the scripts' directory, and ignore warnings of packages.
         try run(
             try python(), file, arguments, environment: ["PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore"],
             sourceLocation: sourceLocation)

@@ -2,9 +2,10 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Many processes want one value: threads of Python with nothing but sockets, and with redis-py, and larderctl.
+/// Many threads and processes request one value: threads in Python with plain sockets and with redis-py, and larderctl
+/// processes.
 @Suite struct FetchStormTests {
-    /// `LARDER_ROUNDS=300 swift test --filter FetchStormTests` for the long form.
+    /// For a long run: `LARDER_ROUNDS=300 swift test --filter FetchStormTests`.
     @Test(arguments: [1, 2]) func oneClientAmongAllFetches(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let seed = testSeed() & 0xFFFF_FFFF
@@ -15,7 +16,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// The options of the helpers for Python, JavaScript and PHP in Examples, with fractions and 0.
+    /// Tests the options of the helpers for Python, JavaScript and PHP in Examples, including fractions and 0.
     @Test(arguments: ["python", "node", "php"]) func theOptionsOfTheExamples(_ language: String) throws {
         let daemon = try DaemonProcess()
         switch language {

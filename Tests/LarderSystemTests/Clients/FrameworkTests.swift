@@ -1,8 +1,8 @@
 import LarderTestSupport
 import Testing
 
-/// Frameworks in Python that keep their cache, sessions, results, locks and rate limits in Redis and need only strings, and
-/// scripts over strings.
+/// Tests of Python frameworks that keep their cache, sessions, results, locks or rate limits in Redis, and need only
+/// strings and scripts.
 @Suite struct FrameworkTests {
     @Test(arguments: LiveServer.allCases) func djangoCacheAndSessions(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("django_cache.py", [$0]) }

@@ -1,9 +1,10 @@
 import LarderTestSupport
 import Testing
 
-/// Hundreds of processes want one lock of redis-py: never two have it, and one that is killed leaves none beyond its time.
+/// Hundreds of processes contend for one lock of redis-py. At most one process has it at any time, and the lock of a
+/// killed process ends with its lifetime.
 @Suite struct LockContentionTests {
-    /// `LARDER_LOCK_PROCESSES=1000 LARDER_ROUNDS=50 swift test --filter LockContentionTests` for the long form.
+    /// For a long run: `LARDER_LOCK_PROCESSES=1000 LARDER_ROUNDS=50 swift test --filter LockContentionTests`.
     @Test(arguments: [1, 4]) func aLockHasAtMostOneHolder(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let seed = testSeed() & 0xFFFF_FFFF

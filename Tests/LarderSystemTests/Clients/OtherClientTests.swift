@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// Clients in other languages than Python, and frameworks over them: C, JavaScript, PHP, Ruby, Perl.
+/// Tests of clients in other languages than Python, and of frameworks that use them: C, JavaScript, PHP, Ruby, Perl.
 @Suite struct OtherClientTests {
     @Test(arguments: LiveServer.allCases) func hiredis(_ server: LiveServer) throws {
         try ClientProgram.require("gcc", package: "gcc")
@@ -17,7 +17,7 @@ import Testing
     @Test(arguments: LiveServer.allCases, ["node_redis.js", "node_scripts.js"])
     func nodeRedis(_ server: LiveServer, _ program: String) throws {
         try ClientProgram.require("node", package: "nodejs")
-        // The location of Debian's package node-redis, which a node from another source does not search.
+        // The directory of Debian's package node-redis. A node from another source does not search it.
         try server.run {
             try ClientProgram.run("node", program, [$0], environment: ["NODE_PATH=/usr/share/nodejs"])
         }
@@ -28,7 +28,7 @@ import Testing
         try server.run { try ClientProgram.run("php", "php_redis.php", [$0]) }
     }
 
-    /// Two requests for one session at the same time: with `redis.session.locking_enabled` none loses its update.
+    /// Two concurrent requests use one session: with `redis.session.locking_enabled`, neither update is lost.
     @Test(arguments: LiveServer.allCases) func phpSessionsWithLocks(_ server: LiveServer) throws {
         try ClientProgram.require("php", package: "php-cli")
         try server.run { try ClientProgram.run("php", "php_sessions.php", [$0]) }

@@ -11,7 +11,7 @@ import Testing
         return output
     }
 
-    /// On a terminal redis-cli requests COMMAND DOCS, from which it takes its hints and its help.
+    /// On a terminal, redis-cli requests COMMAND DOCS for its hints and its help.
     @Test(arguments: LiveServer.allCases) func atATerminal(_ server: LiveServer) throws {
         try ClientProgram.require("redis-cli", package: "redis-tools")
         // Python's own library is all it needs.
@@ -60,7 +60,7 @@ import Testing
                 == #"{"policy":"lowest","interval":604800000,"grace":0,"jitter":0}"# + "\n")
     }
 
-    /// Help about Larder's own commands comes the same way as about Redis'.
+    /// redis-cli shows help for Larder's own commands in the same way as for Redis' commands.
     @Test func helpAboutOwnCommands() throws {
         let daemon = try DaemonProcess()
         let (end, output, _) = try ChildProcess.run(
@@ -126,7 +126,8 @@ import Testing
         }
     }
 
-    /// Not on a terminal: minimum, maximum and mean in milliseconds, and the number of PINGs answered in a second.
+    /// Without a terminal, redis-cli prints the minimum, maximum and mean in milliseconds, and the number of PINGs
+    /// answered in a second.
     @Test(arguments: LiveServer.allCases) func latency(_ server: LiveServer) throws {
         try server.run { path in
             let words = try redisCLI(path, ["--latency", "-i", "1"]).split(whereSeparator: \.isWhitespace)
@@ -150,7 +151,7 @@ import Testing
             let (end, output, errors) = try ChildProcess.run(
                 "redis-benchmark", ["-s", path, "-n", "1000", "-r", "10", "--csv", "APPEND", "list:__rand_int__", "x"])
             #expect(end == .exited(0) && output.contains("APPEND list:__rand_int__ x"), "\(output) \(errors)")
-            // The writes were executed, not only sent: every key has the appended values.
+            // The writes were executed, not only sent: the keys contain all appended values.
             let keys = try redisCLI(path, ["--scan", "--pattern", "list:*"]).split(separator: "\n")
             let lengths = try keys.map { key in
                 Int(try redisCLI(path, ["STRLEN", String(key)]).dropLast()) ?? 0

@@ -15,7 +15,7 @@ import Testing
         try run("redis_py_lock.py", server, version)
     }
 
-    /// Its scripts are loaded at the larder, and run at the origin.
+    /// The scripts of redis-py's lock are loaded at the larder, and run at the origin.
     @Test(arguments: [2, 3]) func lockInFrontOfAnOrigin(_ version: Int) throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess()

@@ -3,15 +3,14 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// Tests that COMMAND and COMMAND DOCS describe each command and subcommand that both servers have in the same way,
-/// field by field.
+/// Tests that COMMAND and COMMAND DOCS return the same fields for each command and subcommand that both servers have.
 @Suite struct CommandInfoTests {
-    /// One entry of COMMAND: ten fields, of which the last are the entries of subcommands.
+    /// The fields of one entry of COMMAND. The last field contains the entries of the subcommands.
     private static let fields = [
         "name", "arity", "flags", "first key", "last key", "step", "categories", "tips", "key specifications",
         "subcommands",
     ]
-    /// Subcommands of our own, or from newer versions of Redis, which the list of differences names.
+    /// Subcommands that Larder has added, or that newer versions of Redis have. They are in the list of differences.
     private static let newer: Set<String> = ["client|no-touch", "client|setinfo", "client|no-log"]
 
     private static func ask(_ client: SocketClient, _ line: String) throws -> RESPValue {
@@ -39,7 +38,8 @@ import Testing
         return entries
     }
 
-    /// Sets have no order. The notes of a key specification are worded differently by each server.
+    /// Sorts sets, which have no order, and removes the notes of key specifications, which each server words
+    /// differently.
     private static func normal(_ value: RESPValue, isNotes: Bool = false) -> RESPValue {
         switch value {
         case .set(let elements): .set(elements.map { normal($0) }.sorted { "\($0)" < "\($1)" })
@@ -91,7 +91,7 @@ import Testing
         return documents
     }
 
-    /// Summaries and complexities are our own words; the version that introduced a command is the same.
+    /// Larder has its own summaries and complexities, but the version that introduced a command is the same.
     @Test func documentation() throws {
         let (redis, larder) = try Self.both("COMMAND DOCS")
         let (expected, found) = (try Self.documents(redis), try Self.documents(larder))

@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// A connection to redis-server and one to larderd, which are sent the same.
+/// A connection to redis-server and a connection to larderd, which are sent the same requests.
 struct ConformancePair {
     let redis: SocketClient
     let larder: SocketClient
@@ -41,8 +41,8 @@ struct ConformancePair {
         return [Array(reply[...end])] + elements.sorted { $0.lexicographicallyPrecedes($1) }
     }
 
-    /// Whether two positive integers are at most five seconds apart, in the unit of the command; anything else must be the
-    /// same.
+    /// Whether two positive integers differ by at most five seconds, in the unit of the command. Other replies must be
+    /// equal.
     private func isNear(_ redis: [UInt8], _ larder: [UInt8], _ step: ConformanceStep) -> Bool {
         guard let first = Self.positive(redis), let second = Self.positive(larder) else { return redis == larder }
         let isMilliseconds = step.words.first?.first.map { $0 | 0x20 } == UInt8(ascii: "p")

@@ -1,5 +1,5 @@
 extension ConformanceScript {
-    /// Reads and removals of values that are not strings: of a key without an entry, then of one with a string.
+    /// Calls that read or remove values that are not strings: first of a missing key, then of a key with a string.
     static let absentTypes =
         absentTypeCalls.replacing("<key>", with: "absent") + "SET string v\n"
         + absentTypeCalls.replacing("<key>", with: "string") + "GET string\nEXISTS absent\n"

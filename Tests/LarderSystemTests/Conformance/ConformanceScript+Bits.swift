@@ -1,5 +1,5 @@
 extension ConformanceScript {
-    /// Values as rows of bits, and the longest common subsequence.
+    /// Commands that treat values as sequences of bits, and the longest common subsequence.
     static let bits = singleBits + bitFields + sequences
 
     private static let singleBits = #"""

@@ -1,5 +1,5 @@
 extension ConformanceScript {
-    /// DUMP and RESTORE, OBJECT and MEMORY. The payloads are those of Redis 7.0.
+    /// DUMP and RESTORE, OBJECT and MEMORY. The payloads were made by Redis 7.0.
     static let dumps = #"""
         FLUSHALL
         DUMP

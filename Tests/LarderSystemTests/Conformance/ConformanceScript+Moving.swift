@@ -1,5 +1,5 @@
 extension ConformanceScript {
-    /// Commands that give an entry another key or another database.
+    /// Commands that change the key or the database of an entry.
     static let moving = #"""
         FLUSHALL
         TOUCH

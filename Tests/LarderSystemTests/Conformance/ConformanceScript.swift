@@ -3,9 +3,9 @@ struct ConformanceStep: CustomStringConvertible, Sendable {
     enum Comparison: Sendable {
         /// Byte by byte.
         case exact
-        /// The elements of an array in any order.
+        /// The replies are arrays with the same elements in any order.
         case unordered
-        /// Integers that may differ by a second's worth of milliseconds, since they were made at two instants.
+        /// The replies are integers that may differ by one second, because they were made at two instants.
         case near
     }
 
@@ -14,8 +14,8 @@ struct ConformanceStep: CustomStringConvertible, Sendable {
     let comparison: Comparison
     var description: String { line }
 
-    /// Reads a line: words between spaces, or between double quotes with `\n`, `\r`, `\"`, `\\` and `\xHH` inside. `~`
-    /// before it means unordered, `@` near.
+    /// Parses a line: words separated by spaces, or in double quotes with the escapes `\n`, `\r`, `\"`, `\\` and
+    /// `\xHH`. A leading `~` means unordered, a leading `@` means near.
     init(_ text: String) {
         line = text
         var rest = Array(text.utf8)[...]
@@ -62,7 +62,7 @@ struct ConformanceStep: CustomStringConvertible, Sendable {
     }
 }
 
-/// The commands of Redis that larderd has, with the options and the errors of each. Both servers begin empty.
+/// The commands of Redis that larderd supports, with the options and the errors of each. Both servers start empty.
 enum ConformanceScript {
     static let steps: [ConformanceStep] = [
         connection,

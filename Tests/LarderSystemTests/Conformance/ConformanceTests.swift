@@ -4,9 +4,9 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// larderd and redis-server side by side: the same commands must get the same bytes.
+/// Runs larderd and redis-server side by side: the same commands must return the same bytes.
 ///
-/// Both run with nothing that expires by itself: `--policy never` here, as in Redis.
+/// No entry expires by itself on either server: larderd runs with `--policy never`.
 @Suite struct ConformanceTests {
     @Test(arguments: [2, 3], [1, 2]) func theScript(_ version: Int, _ threads: Int) throws {
         let redis = try RedisProcess()
@@ -21,7 +21,7 @@ import Testing
         for step in ConformanceScript.steps { pair.expectSame(try pair.call(step), step) }
     }
 
-    /// ``ConformanceScript/absentTypes`` has a call of each command for values that are not strings.
+    /// ``ConformanceScript/absentTypes`` contains a call of each command for values that are not strings.
     @Test func everyReadOfATypeThatIsNotStoredIsCompared() {
         let compared = Set(
             ConformanceScript.steps.compactMap { $0.words.first.map { String(decoding: $0, as: UTF8.self) } })
@@ -30,7 +30,7 @@ import Testing
         #expect(Set(names).subtracting(compared).isEmpty)
     }
 
-    /// All in one packet: the same replies in the same order.
+    /// If the whole script is sent at once, the replies are the same, in the same order.
     @Test func theScriptPipelined() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(["--policy", "never"])
@@ -41,7 +41,7 @@ import Testing
 
     // MARK: Passwords
 
-    /// The commands that a connection may run before it has given the password, and after the password was refused.
+    /// Tests the commands that a connection may run before it has given the password, and after a wrong password.
     @Test func passwords() throws {
         let directory = try TemporaryDirectory()
         let file = directory.path + "/password"
@@ -65,7 +65,7 @@ import Testing
 
     // MARK: Requests as bytes
 
-    /// The bytes that are sent; both servers then see the end of the stream, and close.
+    /// The bytes to send. After them, both servers see the end of the stream, and close the connection.
     private static let streams: [String] = [
         "", "\r\n", "\n\n\nPING\n", "PING\r\nPING\r\n", "  PING  \r\n", "PING \"a b\"\r\n", "PING 'a\\'b'\r\n",
         "SET k \"\\x41\\n\"\r\nGET k\r\n", "PING \"a\r\n", "PING \"a\"b\r\n", "set \"\"\"test-key\"\"\" test-value\r\n",
@@ -100,7 +100,7 @@ import Testing
 
     // MARK: Differences
 
-    /// Checks that each difference exists as the list describes it.
+    /// Checks that each difference is as the list describes it.
     @Test(arguments: deliberateDifferences) func difference(_ difference: DeliberateDifference) throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(["--policy", "never"])

@@ -1,11 +1,11 @@
 import LarderTestSupport
 import Testing
 
-/// One line of a script for several connections: the sender, its command, and how many replies and messages each
-/// connection then gets.
+/// One line of a script for several connections: the sender, its command, and the number of replies and messages that
+/// each connection receives next.
 ///
-/// `a SUBSCRIBE x y | a2` sends from the connection `a`, which then receives two. Without `|` the sender receives one.
-/// `b PUBLISH x 1 | a1 b1`: both receive one.
+/// `a SUBSCRIBE x y | a2` sends from the connection `a`, which then receives two. Without `|`, the sender receives one.
+/// After `b PUBLISH x 1 | a1 b1`, both receive one.
 struct PushStep: CustomStringConvertible, Sendable {
     let line: String
     let sender: String
@@ -25,7 +25,7 @@ struct PushStep: CustomStringConvertible, Sendable {
     }
 }
 
-/// The same script to redis-server and to larderd, over several connections: every reply and every message must have the
+/// Runs the same script on redis-server and larderd, over several connections. All replies and messages must have the
 /// same bytes, in the same order on each connection.
 @Suite struct PushConformanceTests {
     private final class Side {
@@ -44,7 +44,7 @@ struct PushStep: CustomStringConvertible, Sendable {
             return client
         }
 
-        /// The words, with the numbers of connections in the place of their names in braces.
+        /// The words of a step, with the names in braces replaced by the IDs of the connections.
         func words(_ step: PushStep) -> [[UInt8]] {
             step.command.words.map { word in
                 guard word.first == UInt8(ascii: "{"), word.count == 3 else { return word }
@@ -52,10 +52,10 @@ struct PushStep: CustomStringConvertible, Sendable {
             }
         }
 
-        /// A reply with the names of connections in the place of their numbers.
+        /// A reply with the IDs of connections replaced by their names.
         func named(_ reply: [UInt8]) -> [UInt8] {
             var text = String(decoding: reply, as: UTF8.self)
-            // A line of MONITOR: the time is followed by the database, the socket and the words.
+            // In a line of MONITOR, the database, the socket and the words follow the time.
             if text.hasPrefix("+1"), let bracket = text.firstIndex(of: "["), let end = text.firstRange(of: "] \"") {
                 return Array((text[bracket...].prefix { $0 != " " } + text[end.lowerBound...]).utf8)
             }
@@ -77,7 +77,7 @@ struct PushStep: CustomStringConvertible, Sendable {
         do { return try client.receive(count) } catch { throw SocketClient.Failure(description: "\(what): \(error)") }
     }
 
-    /// A command that begins with `~` has its replies in any order.
+    /// Runs a script. A leading `~` of a command means that its replies may come in any order.
     private func run(_ script: String, _ options: [String], redis settings: [String] = []) throws {
         let redis = try RedisProcess(settings)
         let daemon = try DaemonProcess(["--policy", "never", "--durability", "os"] + options)
@@ -85,7 +85,7 @@ struct PushStep: CustomStringConvertible, Sendable {
         for line in script.split(separator: "\n") where !line.hasPrefix("#") {
             let step = PushStep(String(line))
             if step.command.line == "EOF" {
-                // Which connection is gone is known before its socket is closed.
+                // Wait until both servers have closed the connection.
                 #expect(try one.client(step.sender).receiveToEnd() == other.client(step.sender).receiveToEnd())
                 continue
             }
@@ -103,7 +103,7 @@ struct PushStep: CustomStringConvertible, Sendable {
                     expected = expected.map { one.named($0) }
                     found = found.map { other.named($0) }
                 }
-                // The reply to HELLO has numbers of connections and versions, which differ.
+                // Do not compare the reply of HELLO: it contains connection IDs and versions, which differ.
                 if step.line.contains("HELLO"), name == step.sender { (expected, found) = ([], []) }
                 #expect(found == expected, "\(step) at \(name): redis \(shown(expected)), larder \(shown(found))")
             }
@@ -124,7 +124,7 @@ struct PushStep: CustomStringConvertible, Sendable {
         try run(PushScript.replyModes, ["--threads", threads])
     }
 
-    /// With one event loop: the order of the commands of several connections is visible.
+    /// Runs with one event loop, because the order of the commands of several connections is visible.
     @Test func monitor() throws { try run(PushScript.monitor, []) }
 
     @Test(arguments: ["1", "4"]) func flushes(_ threads: String) throws {

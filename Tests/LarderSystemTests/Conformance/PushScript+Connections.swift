@@ -1,5 +1,5 @@
 extension PushScript {
-    /// The replies that CLIENT REPLY lets through, and the effects of HELLO and MULTI on subscriptions.
+    /// The replies that CLIENT REPLY does not suppress, and the effects of HELLO and MULTI on subscriptions.
     static let replyModes = #"""
         a CLIENT REPLY SKIP | a0
         a SET k 1 | a0
@@ -80,7 +80,7 @@ extension PushScript {
         c CLIENT GETNAME
         """#
 
-    /// `m` monitors; how its lines begin, with the time and the socket, is left out.
+    /// `m` monitors. The start of its lines, with the time and the socket, is not compared.
     static let monitor = #"""
         # So that nobody is seen to connect.
         a PING
@@ -144,7 +144,7 @@ extension PushScript {
         m RESET
         """#
 
-    /// How often all keys are reported as changed: `a` reads, `b` broadcasts.
+    /// The number of notifications that all keys have changed: `a` tracks its reads, `b` uses BCAST.
     static let flushes = #"""
         a HELLO 3
         a CLIENT TRACKING on

@@ -1,5 +1,5 @@
 extension PushScript {
-    /// `a` and `b` track, `w` writes, `r` is redirected to.
+    /// `a` and `b` track keys, `w` writes, and messages are redirected to `r`.
     static let tracking = #"""
         a CLIENT GETREDIR
         a CLIENT TRACKINGINFO

@@ -1,5 +1,5 @@
-/// Commands of several connections, in the format of ``PushStep``. Both servers begin empty. `q` is a connection that
-/// is closed in the end.
+/// Commands of several connections, in the format of ``PushStep``. Both servers start empty. `q` is a connection that
+/// is closed at the end.
 enum PushScript {
     static let pubsub = #"""
         a SUBSCRIBE

@@ -1,10 +1,10 @@
 import LarderTestSupport
 
-/// Random commands that both servers must answer alike, whenever each of them gets to it.
+/// Random commands to which both servers must reply alike, regardless of when each of them runs the commands.
 ///
-/// What depends on the instant a command runs at cannot be compared, so no such command is made: an entry's lifetime is
-/// either over already or longer than any run, and no two lifetimes are so near each other that it would matter to `GT`
-/// and `LT` when they began.
+/// Results that depend on the time of execution cannot be compared, so the commands avoid them. An entry's lifetime is
+/// either over already or longer than any test run, and no two lifetimes are so similar that their start times affect
+/// `GT` and `LT`.
 struct RandomCommands {
     private var generator: SeededGenerator
     private var lifetimes = 0
@@ -31,7 +31,7 @@ struct RandomCommands {
         "MEMORY USAGE gone", "BITCOUNT", "GETBIT", "BITPOS",
     ]
 
-    /// The commands that take a lifetime, and at which word.
+    /// The commands with a lifetime, and the position of that word.
     private static let lifetimeWords = ["EXPIRE": 2, "PEXPIRE": 2, "SETEX": 2, "PSETEX": 2]
 
     mutating func next() -> ConformanceStep {
@@ -39,7 +39,7 @@ struct RandomCommands {
         var words = pick(Self.commands).split(separator: " ").map(String.init)
         let count = Int.random(in: 0...6, using: &generator)
         for index in 0..<count {
-            // Mostly a key first, then words that mean something.
+            // Mostly use a key as the first word, then words that are valid for some command.
             let kind = index == 0 ? 2 : Int.random(in: 0...2, using: &generator)
             words.append(pick(Self.words[generator.oneIn(10) ? 0 : kind]))
         }
@@ -47,20 +47,21 @@ struct RandomCommands {
         return ConformanceStep(words.map { $0.isEmpty ? "\"\"" : $0 }.joined(separator: " "))
     }
 
-    /// Uses the numbers of Redis' databases: in Larder every word may be a database's name.
+    /// Uses only the numbers of Redis' databases, because in Larder any word may be a database's name.
     private mutating func betweenDatabases() -> String {
         let (key, other, number) = (pick(Self.words[2]), pick(Self.words[2]), pick(["0", "1", "2", "15", "16", "-1"]))
         let copy = "COPY \(key) \(other) DB \(number)"
         return pick(["MOVE \(key) \(number)", copy, copy + " REPLACE", "SELECT \(number)", "SELECT 0"])
     }
 
-    /// Whether a word may be taken for how long an entry lives from now on.
+    /// Whether a command may use a word as a relative lifetime.
     private func isLifetime(_ words: [String], _ index: Int) -> Bool {
         guard let number = Int64(words[index]), number > 0, number < .max else { return false }
         return Self.lifetimeWords[words[0]] == index || ["EX", "PX"].contains(words[index - 1])
     }
 
-    /// At least a thousand seconds, in seconds and in milliseconds, and at least ten seconds longer than all before.
+    /// Returns a lifetime of at least 1000 seconds, whether it is read as seconds or milliseconds, and at least ten
+    /// seconds longer than all previous ones.
     private mutating func lifetime() -> String {
         lifetimes += 1
         return "\(1_000_000 + 10_000 * lifetimes)"

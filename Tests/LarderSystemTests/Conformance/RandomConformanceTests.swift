@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// Random commands, sent to redis-server and to larderd: the same replies, the seed printed.
+/// Random commands, sent to redis-server and larderd, must return the same replies. The seed is printed.
 @Suite struct RandomConformanceTests {
     private func start() throws -> (redis: RedisProcess, daemon: DaemonProcess, pair: ConformancePair) {
         let redis = try RedisProcess()
@@ -9,9 +9,8 @@ import Testing
         return (redis, daemon, ConformancePair(redis: try redis.connect(), larder: try daemon.connect()))
     }
 
-    /// Without DBSIZE, which the script compares: with random deadlines it counts expired entries that are not yet
-    /// removed, and the two servers remove them at different times. Redis also keeps, for a while, an entry that SET
-    /// gave a past deadline.
+    /// Omits DBSIZE, which ``ConformanceScript`` compares: it counts expired entries that are not removed yet, and the
+    /// two servers remove them at different times. Redis also keeps an entry with a past deadline from SET for a while.
     @Test func commands() throws {
         var generator = RandomCommands(seed: testSeed())
         let servers = try start()
@@ -22,7 +21,7 @@ import Testing
         }
     }
 
-    /// Commands on bits and parts of values, most of them well-formed.
+    /// Random commands on bits and parts of values, most of them well-formed.
     @Test func bits() throws {
         var generator = RandomBitCommands(seed: testSeed())
         let servers = try start()
@@ -33,7 +32,8 @@ import Testing
         }
     }
 
-    /// Values of all kinds as DUMP gives them, compressed or not, and back through RESTORE of the other server.
+    /// DUMP of each server returns the same payload for all kinds of values, compressed or not, and RESTORE of the
+    /// other server accepts it.
     @Test func dumps() throws {
         var generator = SeededGenerator(seed: testSeed())
         let servers = try start()
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// Bytes that repeat themselves more or less: literals, near and far references, long and short ones.
+    /// Returns bytes with more or less repetition: literals, near and far references, long and short ones.
     private func randomValue(_ generator: inout SeededGenerator) -> [UInt8] {
         let count = Int.random(in: 1...(generator.oneIn(4) ? 30_000 : 400), using: &generator)
         let letters = [1, 2, 4, 16, 256][Int.random(in: 0..<5, using: &generator)]
@@ -73,13 +73,13 @@ import Testing
         return Array(value.prefix(count))
     }
 
-    /// Patterns of all kinds against keys of all kinds.
+    /// Matches random patterns against random keys.
     @Test func patterns() throws {
         var generator = SeededGenerator(seed: testSeed())
         let servers = try start()
         let pair = servers.pair
         let bytes = Array("aab]-^[\\*?".utf8) + [0x00, 0xFF]
-        // Except for the empty key: see the differences.
+        // Do not use the empty key, for which the servers differ: see the list of differences.
         func text(_ longest: Int) -> [UInt8] {
             (0..<Int.random(in: 1...longest, using: &generator)).map { _ in
                 bytes[Int.random(in: 0..<bytes.count, using: &generator)]

@@ -1,12 +1,12 @@
 import LarderTestSupport
 
 /// Random requests of every group of commands, most of them well-formed, whose replies do not depend on a clock:
-/// deadlines are far in the future, or have passed when they are set. So transactions of them can be compared directly,
-/// and so can the messages that other clients get about them.
+/// deadlines are far in the future, or have passed when they are set. So transactions of these requests can be compared
+/// directly, as can the messages that other clients get about them.
 struct RandomRequests {
     private var generator: SeededGenerator
-    /// Whether other connections observe the writes: then the requests contain nothing that Redis reports differently,
-    /// and nothing that ends the transaction or selects another database unnoticed.
+    /// Whether other connections observe the writes. If so, the requests avoid everything that Redis reports
+    /// differently, ends the transaction, or selects another database unnoticed.
     private let areObserved: Bool
 
     init(seed: UInt64, areObserved: Bool = false) {
@@ -69,7 +69,7 @@ struct RandomRequests {
         case 0: " GET \(field()) \(bits())"
         case 1: " SET \(field()) \(bits()) \(integer())"
         case 2: " INCRBY \(field()) \(bits()) \(integer())"
-        // With FAIL Redis sends no event for a value that it makes longer.
+        // With FAIL, Redis sends no event for a value that the command extends.
         default: " OVERFLOW \(pick("WRAP", "SAT", areObserved ? "SAT" : "FAIL", "BAD"))"
         }
     }
@@ -90,7 +90,7 @@ struct RandomRequests {
             default: areObserved ? storing() : connection()
             }
         switch number(in: 0...29) {
-        // A word too many, or one too few.
+        // One word too many or too few.
         case 0: return line + " " + pick("x", "NX", "\"\"")
         case 1: return line.split(separator: " ").dropLast().joined(separator: " ") + (line.contains(" ") ? "" : line)
         case 2: return line.lowercased()

@@ -1,10 +1,10 @@
 import LarderTestSupport
 import Testing
 
-/// Random commands, called by scripts of redis-server and of larderd: the same replies, the seed printed.
+/// Random commands, called by scripts on redis-server and larderd, must return the same replies. The seed is printed.
 @Suite struct RandomScriptTests {
-    /// Returns a script that calls the commands in its arguments: a number of words, then the words. `call` raises
-    /// errors, `pcall` does not.
+    /// Returns a script that calls the commands in its arguments. Each command is its number of words, then the words.
+    /// `call` raises errors, `pcall` does not.
     private static func script(_ function: String) -> String {
         """
         local out, i = {}, 1
@@ -19,7 +19,7 @@ import Testing
         """
     }
 
-    /// The same commands as by themselves, some of them in one script, its keys declared or not.
+    /// Runs the same commands in scripts, one or several per script, with declared or undeclared keys.
     @Test(arguments: [2, 3]) func commandsFromScripts(_ version: Int) throws {
         let seed = testSeed()
         var generator = SeededGenerator(seed: seed)

@@ -1,8 +1,8 @@
 import LarderTestSupport
 import Testing
 
-/// Random requests of all groups, with transactions among them, to redis-server and to larderd: the same replies, and the
-/// same events and invalidations to those who listen. The seed is printed.
+/// Random requests of all groups, with transactions among them, to redis-server and larderd: the replies must be the
+/// same, and so must the events and invalidations that other clients get. The seed is printed.
 @Suite struct RandomSessionTests {
     private func start() throws -> (redis: RedisProcess, daemon: DaemonProcess) {
         (try RedisProcess(), try DaemonProcess(["--policy", "never", "--durability", "os"]))
@@ -20,7 +20,7 @@ import Testing
             for (index, step) in steps.enumerated() {
                 let replies = try pair.replies()
                 guard replies.redis != replies.larder else { continue }
-                // Shows a long reply from the first difference on; everything after it would differ too.
+                // Show a long reply from the first difference on: everything after it would differ too.
                 let same = zip(replies.redis, replies.larder).prefix { $0 == $1 }.count
                 let shown = [replies.redis, replies.larder].map {
                     ConformancePair.shown(Array($0.dropFirst(max(0, same - 40))))
@@ -35,8 +35,7 @@ import Testing
 
     // MARK: Messages to others
 
-    /// One server with a connection that writes, one that receives all events, and one that tracks the keys that it
-    /// reads.
+    /// The connections to one server: one writes, one receives all events, and one tracks the keys that it reads.
     private struct Side {
         let writer: SocketClient
         let listener: SocketClient
@@ -48,7 +47,7 @@ import Testing
             reader = try connect()
         }
 
-        /// Sends requests, and takes replies until that of the last. Pushes that come between them are replies here.
+        /// Sends requests, and returns the replies up to the reply of the last request, including pushes between them.
         func call(_ client: SocketClient, _ lines: [String]) throws -> [[UInt8]] {
             let end = "the end of it"
             try client.send(lines.flatMap { encodeRequest(ConformanceStep($0).words) } + encodeRequest(["ECHO", end]))
@@ -64,7 +63,7 @@ import Testing
             }
         }
 
-        /// Returns the messages about the writes, which are committed.
+        /// Returns the messages about the writes so far, which must be committed.
         func told() throws -> (events: [[UInt8]], invalidations: [[UInt8]]) {
             try writer.send(["PUBLISH", "end", "all"])
             _ = try writer.receive()
@@ -103,7 +102,7 @@ import Testing
                 try #require(shown(results[0].replies) == shown(results[1].replies), "replies, \(what)")
                 try #require(
                     shown(results[0].told.events) == shown(results[1].told.events), "events, \(what)")
-                // Redis notifies broadcasting clients at the end of its turn, larderd with each commit.
+                // Redis notifies broadcasting clients once per iteration of its loop, larderd with each commit.
                 let keys = results.map {
                     mode.contains("BCAST") ? told($0.told.invalidations) : shown($0.told.invalidations)
                 }
@@ -114,7 +113,7 @@ import Testing
 
     private func shown(_ messages: [[UInt8]]) -> [String] { messages.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// The different keys of invalidations, in their order.
+    /// The distinct keys of invalidations, in their order.
     private func told(_ messages: [[UInt8]]) -> [String] {
         let words = shown(messages).flatMap { message in
             message.split(separator: "\r\n", omittingEmptySubsequences: false).dropFirst(4).filter {

@@ -2,7 +2,8 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// Like ``ConformanceTests``, with several connections: `2:` before a line means the second connection, and so on.
+/// Like ``ConformanceTests``, but with several connections: `2:` before a line selects the second connection, and so
+/// on.
 @Suite struct SideBySideTests {
     /// A connection to each of the servers.
     private struct Pair {

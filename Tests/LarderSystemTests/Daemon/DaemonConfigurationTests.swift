@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// larderd with a configuration file: at the start, and when it is read again.
+/// Tests of larderd with a configuration file, at startup and on reload.
 @Suite struct DaemonConfigurationTests {
     private let place: TemporaryDirectory
     private let file: String
@@ -57,7 +57,7 @@ import Testing
         #expect(try !check().errors.contains("\u{1b}"))
     }
 
-    /// First those of the command line, then those of the file, whatever kinds of errors there are.
+    /// Errors of the command line are reported first, then errors of the file, regardless of their kinds.
     @Test func errorsOfCommandLineAndFileAreReportedTogether() throws {
         try write("memori 1\nthreads = 99\ndir = \"/x\npolicy = often")
         for action in [[], ["--check-config"]] {
@@ -75,7 +75,7 @@ import Testing
                 #expect(line.hasPrefix("larderd: " + beginning), "\(line)")
             }
         }
-        // A file that cannot be read hides nothing of the command line.
+        // If the file cannot be read, errors of the command line are still reported.
         let (_, _, errors) = try DaemonProcess.run(["--config", place.path + "/none", "--threads", "98"])
         #expect(
             errors == "larderd: --threads 98: must be a number from 1 to 64\n"
@@ -94,7 +94,7 @@ import Testing
         #expect(both == .exited(2))
     }
 
-    /// A unit names the file whether it is there or not.
+    /// A service unit names the file even if it may be missing.
     @Test func aFileThatMayBeMissing() throws {
         let (end, output, _) = try DaemonProcess.run(["--config=-" + file, "--check-config"])
         #expect(end == .exited(0) && output == "\(file): no such file (it is optional)\n")
@@ -130,7 +130,7 @@ import Testing
             let (end, _, errors) = try DaemonProcess.run(["--config", place.path + "/" + name, "--check-config"])
             #expect(end == .exited(2) && errors == "larderd: \(problem)\n", "\(errors)")
         }
-        // Its length is 0, although it can be read.
+        // The file's length is 0, although it has contents.
         let (end, _, errors) = try DaemonProcess.run(["--config", "/proc/kallsyms", "--check-config"])
         #expect(end == .exited(2), "\(errors.prefix(300))")
     }
@@ -145,7 +145,7 @@ import Testing
         #expect(try check().errors.split(separator: "\n").count == 21)
     }
 
-    /// Errors that a start would report, independent of the files on the disk.
+    /// `--check-config` reports errors that a start would report, as far as they do not depend on files on the disk.
     @Test func checkConfigReportsALongSocketPath() throws {
         try write("socket = /\(String(repeating: "s", count: 200))")
         let (end, _, errors) = try check()
@@ -160,7 +160,7 @@ import Testing
         #expect(!errors.unicodeScalars.contains { $0 == "\u{202E}" || $0 == "\u{9B}" })
     }
 
-    /// A user who can write the file controls the daemon.
+    /// A configuration file that another user can write is refused, because it controls the daemon.
     @Test(.enabled(if: geteuid() == 0)) func aFileOfAnotherUserIsRefused() throws {
         try write("memory = 64M", mode: 0o666)
         #expect(try check().errors == "larderd: \(file): all users can write to it: chmod go-w\n")
@@ -205,7 +205,7 @@ import Testing
         #expect(try config("slowlog-max-len") == "3")
         #expect(try config("timeout") == "11", "the file says nothing new of it")
         #expect(try config("log-level") == "debug")
-        // Changes that need a restart are reported each time.
+        // Changes that require a restart are reported at each reload.
         daemon.process.send(signal: SIGHUP)
         _ = try daemon.process.waitForErrorLine(containing: "threads = 2 takes effect when larderd is restarted")
         _ = try daemon.process.waitForErrorLine(containing: "changed options: 0")
@@ -223,7 +223,7 @@ import Testing
             _ = try daemon.process.waitForErrorLine(containing: "error \(file):2: ")
             #expect(try client.call("CONFIG GET memory").contains("5242880"))
         }
-        // A pipe in its place makes nothing wait.
+        // A pipe at the file's path does not block the daemon.
         try Files.remove(file)
         mkfifo(file, 0o644)
         daemon.process.send(signal: SIGHUP)
@@ -235,7 +235,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// The file of the password keeps its name when the password changes.
+    /// When the password changes, the name of its file stays the same.
     @Test func aHangUpAppliesANewPassword() throws {
         let secret = place.path + "/secret"
         try Files.write(secret, Array("melon-1\n".utf8))
@@ -250,7 +250,7 @@ import Testing
         let client = try daemon.connect()
         #expect(try client.call("AUTH melon-1").hasPrefix("-WRONGPASS"))
         #expect(try client.call("AUTH melon-2") == "+OK\r\n")
-        // Nobody gets in because a file cannot be read.
+        // If the file cannot be read, no client gets access without the password.
         try Files.remove(secret)
         daemon.process.send(signal: SIGHUP)
         _ = try daemon.process.waitForErrorLine(containing: "there is no such file")

@@ -2,9 +2,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The daemon where its process is not as one expects it to be.
+/// Tests of the daemon in unusual process environments.
 @Suite(.serialized) struct DaemonEnvironmentTests {
-    /// Runs a shell script with `$larderd` and everything that it needs to start one on a larder in `place`.
+    /// Runs a shell script in which `$larderd` is the command that starts a daemon on a larder in `place`.
     private func start(_ script: String, in place: TemporaryDirectory) throws -> ChildProcess {
         let command = "'\(try DaemonProcess.program())' --dir '\(place.path)/larder' --socket '\(place.path)/socket'"
         return try ChildProcess("sh", ["-c", script.replacing("$larderd", with: command)])
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    /// Lines of the log used to be written into LOCK, and SIGTERM ended in SIGABRT.
+    /// Regression test: log lines were written into LOCK, and SIGTERM ended in SIGABRT.
     @Test(arguments: ["0<&-", "1>&-", "2>&-", "0<&- 1>&-", "0<&- 2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"])
     func standardDescriptorsMayBeClosed(_ closed: String) throws {
         let place = try TemporaryDirectory(inMemory: true)
@@ -39,7 +39,7 @@ import Testing
         let (end, _, _) = try ChildProcess.run("sh", ["-c", "\(tool) set k v 0<&- 2>&- >/dev/null"])
         #expect(end == .exited(0))
         #expect(try daemon.connect().call("GET k") == "$1\r\nv\r\n")
-        // If the result cannot be written, the call fails.
+        // If the result cannot be written, the command fails.
         for command in ["get k", "set k v", "keys", "--help"] {
             let (end, _, errors) = try ChildProcess.run("sh", ["-c", "\(tool) \(command) 1>&-"])
             #expect(end == .exited(5) && !errors.isEmpty, "\(command): \(end), \(errors)")
@@ -70,7 +70,7 @@ import Testing
         #expect(end == .exited(2) && errors.contains("use --dir"), "\(end), \(errors)")
     }
 
-    /// Clients used to take every descriptor, and then commits and checkpoints failed.
+    /// Regression test: clients used all descriptors, and then commits and checkpoints failed.
     @Test func descriptorsAreReservedForTheLarder() throws {
         let daemon = try DaemonProcess(["--memory", "1M"], wrapper: ["prlimit", "--nofile=64:64"])
         #expect(daemon.process.errors.contains("(--max-clients): the process may open 64 descriptors"))
@@ -112,7 +112,7 @@ import Testing
         #expect(child.errors.contains("raise the limit (ulimit -n)"))
     }
 
-    /// A daemon whose terminal goes used to be killed by that.
+    /// Regression test: a daemon was killed when its terminal closed.
     @Test func aHangUpEndsTheDaemonCleanly() throws {
         let daemon = try DaemonProcess()
         #expect(try daemon.connect().call("SET k v") == "+OK\r\n")
@@ -134,7 +134,8 @@ import Testing
         #expect(!child.errors.contains("SIGHUP"))
     }
 
-    /// They used to kill the daemon: tools send them to have a log reopened or a state printed.
+    /// Regression test: these signals killed the daemon. Tools send them to programs that reopen a log or print their
+    /// state.
     @Test(arguments: [SIGUSR1, SIGUSR2]) func aUserSignalDoesNotEndTheDaemon(_ signal: Int32) throws {
         let daemon = try DaemonProcess()
         let client = try daemon.connect()
@@ -160,7 +161,7 @@ import Testing
         #expect(try FileSystem.list(daemon.larder + "/JOURNAL").isEmpty)
     }
 
-    /// A human who presses Ctrl-C again does not want to wait.
+    /// A user who presses Ctrl-C again does not want to wait.
     @Test func aSecondSIGINTEndsTheDaemonAtOnce() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place)
@@ -187,7 +188,7 @@ import Testing
         #expect(try child.waitForExit() == .exited(0))
     }
 
-    /// Root's files in another user's larder would lock that user out.
+    /// If root used another user's larder, its new files would lock that user out.
     @Test(.enabled(if: geteuid() == 0)) func rootDoesNotUseTheLarderOfAnotherUser() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = place.path + "/larder"
@@ -201,10 +202,10 @@ import Testing
         }
     }
 
-    /// Too few threads are an error with a sentence, not a crash, and do not fill the log.
+    /// Too few threads cause an error message, not a crash, and do not fill the log.
     @Test(.enabled(if: geteuid() == 0)) func tooFewThreadsAreExplained() throws {
         let place = try TemporaryDirectory(inMemory: true)
-        // Another user's limit, because root has none. Nobody else runs anything as this one.
+        // Use another user, because the limit does not apply to root. No other process runs as this user.
         let child = try start(
             "exec setpriv --reuid=64321 --clear-groups prlimit --nproc=6 $larderd", in: place)
         let end = try child.waitForExit()

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// One holder per larder, and purging from the command line.
+/// Tests that a larder has one process at a time, and of purges from the command line.
 @Suite struct DaemonLarderTests {
     @Test func aSecondDaemonGetsTheHolderOfTheLarder() throws {
         let daemon = try DaemonProcess()
@@ -17,7 +17,7 @@ import Testing
         #expect(try daemon.connect().call("PING") == "+PONG\r\n")
     }
 
-    /// Two databases with three and two entries, one of them expired.
+    /// Creates two databases with three and two entries, one of which has expired.
     private func fill(_ daemon: DaemonProcess) throws {
         let client = try daemon.connect()
         #expect(try client.call("MSET a 1 b 2 c 3") == "+OK\r\n")
@@ -28,7 +28,7 @@ import Testing
         while try client.call("GET soon") != "$-1\r\n" { nap() }
     }
 
-    /// Tests a running and a stopped daemon: both give the same results and messages.
+    /// A purge has the same results and messages, whether the daemon runs or not.
     @Test(arguments: [true, false]) func purging(_ running: Bool) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place)
@@ -36,7 +36,7 @@ import Testing
         if !running { #expect(try daemon.stop() == .exited(0)) }
         func purge(_ arguments: String...) throws -> (ProcessEnd, [String], String) {
             let (end, output, errors) = try DaemonProcess.run(arguments + ["--dir", daemon.larder])
-            // Bytes and milliseconds differ from run to run.
+            // The numbers of bytes and milliseconds differ from run to run.
             let lines = output.split(separator: "\n").map { line in
                 line.split(separator: ",").enumerated().map { index, part in
                     index == 0 ? String(part) : String(part.drop { $0 == " " || $0.isNumber })
@@ -76,7 +76,7 @@ import Testing
         #expect((end2, output2, errors2) == (.exited(0), "the larder has no databases: nothing to purge\n", ""))
     }
 
-    /// A user names a directory that is not a larder, such as the home directory.
+    /// A directory that is not a larder, such as the home directory, is refused.
     @Test func purgingLeavesForeignDirectoriesAlone() throws {
         let place = try TemporaryDirectory()
         mkdir(place.path + "/projects", 0o700)
@@ -92,12 +92,12 @@ import Testing
         #expect(access(place.path + "/projects/src", F_OK) == 0)
     }
 
-    /// LOCK may name a socket on which the daemon of another larder answers meanwhile.
+    /// The socket named in LOCK may belong to the daemon of another larder.
     @Test func aPurgeNeverAffectsAnotherLarder() throws {
         let held = try DaemonProcess()
         let other = try DaemonProcess()
         #expect(try other.connect().call("SET k v") == "+OK\r\n")
-        // The text of LOCK is only a hint: let it name the other's socket.
+        // The text of LOCK is only a hint: make it name the socket of the other larder.
         let file = open(held.larder + "/LOCK", O_WRONLY | O_TRUNC)
         let text = "pid \(held.process.pid)\nsocket \(other.socketPath)\n"
         #expect(write(file, text, text.utf8.count) == text.utf8.count)

@@ -5,7 +5,7 @@ import Testing
 
 /// Tests of the log's formats, and of the data that it never contains.
 @Suite struct DaemonLogTests {
-    /// Runs a daemon whose standard error is a pipe, which `JOURNAL_STREAM` names if `journal` requests it.
+    /// Runs a daemon whose standard error is a pipe. `journal` may set `JOURNAL_STREAM` to that pipe.
     private func log(_ options: [String], journal: String = "") throws -> [Substring] {
         let place = try TemporaryDirectory(inMemory: true)
         let script = journal + "exec \"$0\" \"$@\""
@@ -24,7 +24,7 @@ import Testing
         #expect(lines.contains("<6>stopping: SIGTERM"))
     }
 
-    /// A service whose standard error goes elsewhere has the variable of its standard output.
+    /// If the standard error of a service is redirected, `JOURNAL_STREAM` refers to its standard output.
     @Test func prioritiesAreUsedForTheJournalsStreamOnly() throws {
         for journal in [
             "", "export JOURNAL_STREAM=1:2; ", "export JOURNAL_STREAM=; ",
@@ -58,7 +58,7 @@ import Testing
         #expect(!daemon.process.errors.contains("\u{1b}") && !daemon.process.errors.contains("\u{9b}"))
     }
 
-    /// Whatever fails, no line contains a value or a password, at any level.
+    /// No failure causes a line with a value or a password, at any log level.
     @Test(arguments: ["text", "json"]) func theLogContainsNoValuesOrPasswords(_ format: String) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let secret = place.path + "/secret"
@@ -79,7 +79,7 @@ import Testing
             "NOSUCH peach-value", "RESTORE k2 0 peach-value", "SLOWLOG GET", "CLIENT SETNAME client",
             "FETCH other WAIT peach-value", "PURGE PREFIX peach-value", "SAVE",
         ] { _ = try client.call(line) }
-        // A write that the disk refuses, a subscriber that does not read, a request that is none.
+        // Cause a write that the disk refuses, a subscriber that does not read, and a malformed request.
         faults.arm(.failing(.write, ENOSPC))
         #expect(try client.call("SET k peach-value").hasPrefix("-"))
         faults.disarm()
@@ -101,8 +101,8 @@ import Testing
         #expect(daemon.process.errors.contains("No space left on device"), "something went wrong, and it was said")
     }
 
-    /// Standard error is not read, and is full before the daemon starts: the daemon serves, whatever it has to log, and
-    /// ends.
+    /// If standard error is not read, and its pipe is full before the daemon starts, the daemon still serves and stops
+    /// normally, regardless of what it logs.
     @Test func anUnreadLogDoesNotBlockTheDaemon() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let pipe = place.path + "/log"
@@ -119,7 +119,7 @@ import Testing
                 "--socket", socket, "--max-disk", "none",
             ])
         defer { daemon.killNow() }
-        // The socket is there a moment before the daemon listens.
+        // The socket exists a moment before the daemon listens.
         while (try? SocketClient(socket)) == nil { nap() }
         let client = try SocketClient(socket)
         let text = String(repeating: "warning ", count: 100)

@@ -4,7 +4,7 @@ import LarderVocabulary
 import Testing
 
 @Suite struct DaemonOptionTests {
-    /// The text that users see first: it must only change on purpose.
+    /// The help text. Users see it first, so change it only on purpose.
     private static let help = """
         larderd \(Version.text): serves a larder, a cache that this machine's processes share, over a Unix-domain socket.
 
@@ -268,14 +268,15 @@ import Testing
         #expect(errors == "larderd: \(message)\nTry: larderd --help\n")
     }
 
-    /// One run reports all errors, each with its place, and none that merely follows from another.
+    /// One run reports all errors, each with its position, but none that merely results from another error.
     @Test func allOptionErrorsAreReportedTogether() throws {
         let words = [
             "--threads", "99", "--memroy", "5M", "serve", "--bad=1", "--help=no", "--check=A/B", "--repair", "--policy",
             "often",
             "--dir=", "--config",
         ]
-        // Without HOME there is no default directory: --dir names one, with an error.
+        // Without HOME there is no default directory. This is not reported, because --dir is given, although with an
+        // error.
         let (end, output, errors) = try DaemonProcess.run(words)
         #expect(end == .exited(2) && output == "")
         let beginnings = [
@@ -316,7 +317,8 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// One line per event, with time, level and message; the policy of new databases among the first.
+    /// The log has one line per event, with time, level and message. One of the first lines is the policy of new
+    /// databases.
     @Test func theLog() throws {
         let daemon = try DaemonProcess()
         let client = try daemon.connect()
@@ -342,7 +344,7 @@ import Testing
         #expect(daemon.process.output == "")
     }
 
-    /// The process that starts a daemon may have blocked the signals that stop it.
+    /// The process that starts a daemon may have blocked the signals that stop the daemon.
     @Test func signalsThatWereBlockedStopToo() throws {
         let daemon = try DaemonProcess(wrapper: ["env", "--block-signal=TERM"])
         #expect(try daemon.stop() == .exited(0))

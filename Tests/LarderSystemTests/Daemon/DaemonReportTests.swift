@@ -1,12 +1,12 @@
 import LarderTestSupport
 import Testing
 
-/// Tests of what the daemon reports about itself, in its log and to clients.
+/// Tests of the daemon's reports about itself, in its log and to clients.
 @Suite struct DaemonReportTests {
     /// The log and INFO name the same allocator, which MEMORY PURGE uses.
     @Test func theAllocator() throws {
         let daemon = try DaemonProcess(["--log-level", "debug"])
-        // Written before the line that reports that it serves.
+        // This line is written before the line that reports that the daemon is ready.
         let line = try #require(
             daemon.process.errors.split(separator: "\n").first { $0.contains("allocator: ") })
         let client = try daemon.connect()
@@ -20,7 +20,7 @@ import Testing
         #expect(try client.call("MEMORY PURGE") == "+OK\r\n")
     }
 
-    /// One line, when the first deadline comes that is not watched.
+    /// One line is logged, for the first deadline that is not watched.
     @Test func deadlinesThatAreNotWatched() throws {
         let daemon = try DaemonProcess(["--max-watched-deadlines", "2", "--notify-keyspace-events", "Ex"])
         let client = try daemon.connect()

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of the rights of users and groups, whose identity the system reports.
+/// Tests of the rights of users and groups, which the system identifies.
 @Suite struct DaemonRightsTests {
     private let place: TemporaryDirectory
     private let file: String
@@ -39,7 +39,7 @@ import Testing
         { #expect(line.hasPrefix("larderd: \(file)\(text)"), "\(line)") }
     }
 
-    /// Lines of the file add up; an option on the command line replaces them.
+    /// Lines of the file are combined. An option on the command line replaces all of them.
     @Test func linesAddUpAndTheCommandLineWins() throws {
         try write("rights = user:7=read\nrights = group:8=write@shop # more\nallow-uid = 9=read, 10=read\n")
         let daemon = try DaemonProcess(
@@ -66,7 +66,7 @@ import Testing
         daemon.process.send(signal: SIGHUP)
         _ = try daemon.process.waitForErrorLine(containing: "did you mean read?")
         #expect(try rights())
-        // A missing file does not give rights to everyone.
+        // If the file is missing, the existing restrictions stay.
         try Files.remove(file)
         daemon.process.send(signal: SIGHUP)
         _ = try daemon.process.waitForErrorLine(containing: "the file is missing; the current rules stay")
@@ -84,7 +84,7 @@ import Testing
     // MARK: Users
 
     #if os(Linux)
-        /// With clients of other users, which only root can start.
+        /// Uses clients of other users, which only root can start.
         @Test(.enabled(if: geteuid() == 0, "needs the rights of root"))
         func usersAndGroupsHaveTheirRights() throws {
             chmod(place.path, 0o755)

@@ -16,7 +16,7 @@ import Testing
 
     private func mode(_ path: String) throws -> String { String(try status(path).st_mode & 0o777, radix: 8) }
 
-    /// Starts a daemon on `socket` whose mask is 077.
+    /// Starts a daemon on `socket`, with a umask of 077.
     private func start(_ socket: String, _ options: [String] = []) throws -> ChildProcess {
         let command = [try DaemonProcess.program(), "--dir", place.path + "/larder", "--socket", socket] + options
         let child = try ChildProcess("/bin/sh", ["-c", "umask 077; exec \"$0\" \"$@\""] + command)
@@ -159,7 +159,7 @@ import Testing
         #expect(!FileSystem.exists(socket) && !FileSystem.exists(socket + ".lock"))
     }
 
-    /// Files of others are neither replaced nor removed.
+    /// Files that do not belong to the daemon are neither replaced nor removed.
     @Test func aFileInPlaceOfTheSocketIsLeftAlone() throws {
         let socket = place.path + "/run/larder.sock"
         let child = try start(socket)
@@ -168,7 +168,7 @@ import Testing
         _ = try child.waitForErrorLine(containing: "another file has replaced the socket \(socket)")
         try Files.remove(socket)
         _ = try child.waitForErrorLine(containing: "it was created again")
-        // If the socket cannot be created, this is reported once, and tried until it succeeds.
+        // If the socket cannot be created, this is reported once, and retried until it succeeds.
         try Files.remove(place.path + "/run")
         try Files.write(place.path + "/run", Array("mine".utf8))
         _ = try child.waitForErrorLine(
@@ -185,7 +185,7 @@ import Testing
         for path in [socket, socket + ".lock"] { #expect(try Files.read(path) == Array("mine".utf8)) }
     }
 
-    /// The socket of the service manager is its matter.
+    /// The daemon does not replace the service manager's socket.
     @Test func aRemovedSocketOfTheServiceManagerIsReported() throws {
         let manager = try ServiceStandIn(in: place)
         let daemon = try manager.start()

@@ -23,7 +23,7 @@ import Testing
         let place = try TemporaryDirectory()
         let socket = place.path + "/run/deep/larder.sock"
         let larder = place.path + "/cache/deep/larder"
-        // The mask is the whole process's: that of this one is the other tests' too.
+        // Set the umask in a shell, because the umask of this process would affect other tests too.
         let daemon = try ChildProcess(
             "/bin/sh",
             ["-c", "umask 0; exec \"$0\" \"$@\"", try DaemonProcess.program(), "--dir", larder, "--socket", socket])
@@ -65,7 +65,7 @@ import Testing
         #expect(try daemon.connect().call("PING") == "+PONG\r\n")
     }
 
-    /// A socket on which any program answers is left alone.
+    /// A socket on which another program answers is left alone.
     @Test func aLiveSocketOfAnotherProgramIsNotTaken() throws {
         let place = try TemporaryDirectory()
         let path = place.path + "/socket"
@@ -128,7 +128,7 @@ import Testing
         #expect(errors2.contains("error open larder: mkdir \(place.path)/file: File exists"))
     }
 
-    /// As another user, since permissions do not restrict root.
+    /// Runs as another user, because permissions do not restrict root.
     @Test(.enabled(if: geteuid() == 0)) func aDirectoryWithoutWritePermission() throws {
         let place = try TemporaryDirectory()
         chmod(place.path, 0o755)
@@ -137,7 +137,7 @@ import Testing
         chmod(place.path + "/theirs", 0o777)
         let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
         let program = place.path + "/larderd"
-        // The build directory may be closed to others.
+        // Copy the program, because other users may have no access to the build directory.
         #expect(try ChildProcess.run("cp", [try DaemonProcess.program(), program]).end == .exited(0))
         chmod(program, 0o755)
         func run(_ larder: String, _ socket: String) throws -> String {
@@ -158,7 +158,7 @@ import Testing
         #expect(try run("/theirs/larder", "/others/socket").contains("belongs to another user (uid 12345)"))
     }
 
-    /// LOCK names the socket for people who are in other directories.
+    /// LOCK contains the absolute path of the socket, for users in other directories.
     @Test func relativePaths() throws {
         let place = try TemporaryDirectory()
         let daemon = try ChildProcess(

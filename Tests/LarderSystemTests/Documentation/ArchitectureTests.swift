@@ -2,12 +2,12 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// docs/Architecture.md and its pictures show what is there.
+/// Tests that docs/Architecture.md and its diagrams match the code.
 @Suite struct ArchitectureTests {
     private static let directory = PackageRoot.path + "/docs/diagrams"
     private static let isUpdating = TestSetting.updateDocs.isSet
 
-    /// Returns the dependencies between modules, without those that follow from others, as text of Graphviz.
+    /// Returns the direct dependencies between modules, without redundant ones, as Graphviz source.
     private static func modules() throws -> String {
         let package = try String(contentsOfFile: PackageRoot.path + "/Package.swift", encoding: .utf8)
         let target = #/\.(?:executableTarget|target|systemLibrary)\(\s*name: "(\w+)"(?<rest>[^\n]*(?:\n {12}[^\n]*)*)/#
@@ -49,12 +49,12 @@ import Testing
         #expect(try String(contentsOfFile: path, encoding: .utf8) == text, "run: make docs")
     }
 
-    /// Returns the words in a picture, whatever version of Graphviz has drawn it.
+    /// Returns the words in a diagram, regardless of the version of Graphviz that has drawn it.
     private static func words(_ svg: String) -> [String] {
         svg.replacing("&#45;", with: "-").matches(of: #/<text[^>]*>([^<]*)</text>/#).map { String($0.1) }.sorted()
     }
 
-    /// Graphviz draws each source, and the result has the same words as the stored picture.
+    /// Draws each source with Graphviz, and compares the words with the stored diagram.
     @Test func everyPictureIsThatOfItsSource() async throws {
         if Self.isUpdating { try theModulesAreThePackages() }
         let page = try ["Architecture", "Freshness"].map { name in
@@ -78,7 +78,7 @@ import Testing
     /// The pages that explain the sources.
     private static let pages = ["docs/Architecture.md", "docs/Origins.md", "docs/Testing.md", "docs/CONTRIBUTING.md"]
 
-    /// The headings of a page as links name them: in lower case, words joined by hyphens, without punctuation.
+    /// The headings of a page in the form used by links: in lower case, words joined by hyphens, without punctuation.
     private static func anchors(_ text: String) -> Set<String> {
         Set(
             text.matches(of: #/(?m)^#+ (.+)$/#).map { match in
@@ -87,7 +87,7 @@ import Testing
             })
     }
 
-    /// Every link between pages leads to a file that is there, and to a heading that is in it.
+    /// Every link between pages refers to an existing file, and to an existing heading in it.
     @Test func everyLinkLeadsSomewhere() throws {
         let files = FileManager.default
         let pages = try files.subpathsOfDirectory(atPath: PackageRoot.path + "/docs").filter { $0.hasSuffix(".md") }
@@ -110,7 +110,8 @@ import Testing
         #expect(count > 30)
     }
 
-    /// The declarations in the sources, and the names of their files, rooms and modules; read once for all pages.
+    /// The declarations in the sources, and the names of their files, directories ("rooms") and modules. Read once for
+    /// all pages.
     private static let sources = Result {
         let files = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path)
             .filter { ($0.hasPrefix("Sources/") || $0.hasPrefix("Tests/")) && $0.hasSuffix(".swift") }
@@ -125,13 +126,14 @@ import Testing
         return (declared: declared, files: names, rooms: rooms, modules: try modules())
     }
 
-    /// Every type, and every member of one, that the pages name in code is in the sources.
+    /// Every type and every member that the pages name in code exists in the sources.
     @Test(arguments: pages) func everyNameExists(_ page: String) throws {
         let text = try String(contentsOfFile: PackageRoot.path + "/" + page, encoding: .utf8)
         let (declared, files, rooms, modules) = try Self.sources.get()
         for match in text.matches(of: #/`([A-Z]\w+)(?:\.(\w+))?(?:\(.*?\))?`/#) {
             let (type, member) = (String(match.1), match.2.map(String.init))
-            // A file, a room, a module, or a command or file of the larder, whose names are in capitals.
+            // Skip names of files, directories and modules, and names in capitals, which are commands or files of the
+            // larder.
             let isOther = files.contains(type + ".swift") || rooms.contains(type) || modules.contains(type)
             if isOther || type == "Sendable" || type.allSatisfy({ $0.isUppercase || $0 == "_" }) { continue }
             let isDeclared = declared.contains(type) && member.map { declared.contains($0) || $0 == "swift" } ?? true

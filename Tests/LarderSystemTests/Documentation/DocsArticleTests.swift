@@ -2,7 +2,8 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// The documentation catalogues: their code is real, their links lead somewhere, and nothing public is without a comment.
+/// Tests of the documentation catalogues: their code compiles, their links work, and every public declaration has a
+/// comment.
 @Suite struct DocsArticleTests {
     private struct Graph: Decodable {
         struct Symbol: Decodable {
@@ -32,7 +33,7 @@ import Testing
         for page in pages { try DocsReadmeTests.expectSwift(of: page, in: sources) }
     }
 
-    /// As `make html` does. The script fails if a page is missing in the sidebar or a link does not work.
+    /// Does the same as `make html`. The script fails if a page is missing in the sidebar or a link does not work.
     @Test func theSiteHasAllPagesAndWorkingLinks() throws {
         let output = try TemporaryDirectory()
         let (end, text, errors) = try ChildProcess.run(
@@ -45,7 +46,7 @@ import Testing
         }
     }
 
-    /// As `make html` does. A warning is an error.
+    /// Does the same as `make html`, but treats a warning as an error.
     @Test(.timeLimit(.minutes(10))) func theCatalogueIsComplete() async throws {
         let output = try TemporaryDirectory()
         let result = try await ExampleProcess.run("docs/html.sh '\(DocsTests.products)' '\(output.path)'")

@@ -2,7 +2,8 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// README's code is real: its Swift is compiled as part of the examples, its session runs and prints what it shows.
+/// Tests of the code in README: its Swift is compiled as part of the examples, and its shell session prints the output
+/// shown.
 @Suite struct DocsReadmeTests {
     /// The fenced blocks of a language.
     static func blocks(_ language: String, in text: String) -> [[String]] {
@@ -27,7 +28,7 @@ import Testing
         try Self.expectSwift(of: "README.md", in: Self.examples())
     }
 
-    /// The sources of the examples, which tests build.
+    /// The sources of the examples, which other tests build.
     static func examples() throws -> [String] {
         let found = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path + "/Examples")
         return try found.filter { $0.hasSuffix(".swift") && !$0.contains(".build/") }.map {
@@ -46,7 +47,7 @@ import Testing
         }
     }
 
-    /// Without indentation and blank lines, which differ if the code is inside a function.
+    /// Removes indentation and empty lines, which differ if the code is inside a function.
     private static func squeezed(_ text: String) -> String {
         text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
     }
@@ -65,7 +66,7 @@ import Testing
         }
     }
 
-    /// The session's commands as a script. The daemon is started quietly and waited for.
+    /// Converts the session's commands to a script, which starts the daemon without output and waits for it.
     private static func script(_ session: [String]) -> String {
         session.filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }.map { command in
             command == "larderd &"
@@ -77,7 +78,7 @@ import Testing
 
     private static func run(_ script: String, in directory: String) throws -> String {
         let process = Process()
-        // On a terminal, as for the reader: some programs print otherwise into a pipe.
+        // Run on a terminal, as the reader does: some programs print differently into a pipe.
         process.executableURL = URL(filePath: "/usr/bin/script")
         let file = directory + "/session.sh"
         try ("trap 'kill $(jobs -p) 2>/dev/null' EXIT\n" + script).write(
@@ -98,7 +99,7 @@ import Testing
         return String(decoding: output.filter { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
     }
 
-    /// Whether a line is as shown, `…` standing for anything.
+    /// Whether a line matches the shown one, in which `…` stands for any text.
     private static func matches(_ shown: String, _ line: String) -> Bool {
         let parts = shown.components(separatedBy: "…")
         guard parts.count > 1 else { return shown == line }

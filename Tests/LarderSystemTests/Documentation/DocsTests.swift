@@ -11,7 +11,7 @@ import Testing
 
 /// Tests that the documentation agrees with the code.
 @Suite struct DocsTests {
-    /// The directory of the built programs, which also has the test bundle.
+    /// The directory of the built programs, which also contains the test bundle.
     static let products: String = {
         let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments[0]
         return bundle.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
@@ -87,8 +87,7 @@ import Testing
         #expect(try Self.read(path) == text, "run: make docs")
     }
 
-    /// The documentation lists every variable that the tests and the build of the package read; and each listed
-    /// variable is read.
+    /// Every environment variable that the tests and the build read is documented, and every documented one is read.
     @Test func everyVariableOfTheTestsIsDocumented() throws {
         let page = try Self.read("docs/Testing.md")
         let documented = Set(page.matches(of: /\n\| `(LARDER_\w+)` \|/).map { String($0.output.1) })
@@ -106,7 +105,7 @@ import Testing
         }
     }
 
-    /// A wrong name of a test would leave the proof out of `make test`, and out of `make proofs` too.
+    /// A misspelt name of a test would leave the proof out of `make test` and `make proofs`.
     @Test func everyProofThatMakeRunsExists() throws {
         let tests = try SourceModule.paths(below: "Tests").map(Self.read).joined()
         var count = 0
@@ -129,7 +128,8 @@ import Testing
         }
     }
 
-    /// All properties of a command are in its row. Texts of commands are only for sending them.
+    /// Code outside the command table must not compare command names: all properties of a command are in its row.
+    /// Command names in code are only for sending.
     @Test func nothingElseIsKeyedByNamesOfCommands() throws {
         #expect(Self.namedCommands(in: "if word == \"SELECT\" {}\ncase \"MULTI\": break").count == 2)
         #expect(Self.namedCommands(in: "let all = [\n    \"AUTH\", \"FROB\",\n    \"HELLO\",\n]").count == 1)
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    /// Comparisons with names of commands, and lists of them.
+    /// Finds comparisons with names of commands, and lists of them.
     private static func namedCommands(in text: String) -> [Substring] {
         let comparisons = text.matches(of: /(?:==|!=|\bcase|contains\() ?"([A-Z-]+)"|"([A-Z-]+)" (?:==|!=)/)
             .filter { CommandMetadata.named(String($0.output.1 ?? $0.output.2 ?? "")) != nil }.map(\.output.0)

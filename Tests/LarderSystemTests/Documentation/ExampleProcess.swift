@@ -2,7 +2,8 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// Lines of shell that the tests of the examples run, without blocking the threads that tests share: builds take long.
+/// Runs shell lines for the tests of the examples, without blocking the threads that tests share, because builds take
+/// long.
 enum ExampleProcess {
     struct Result: Sendable {
         let exitCode: Int32
@@ -32,7 +33,7 @@ enum ExampleProcess {
         }
     }
 
-    /// As ``run(_:directory:)``; anything but exit code 0 fails the test.
+    /// Like ``run(_:directory:)``, but any exit code other than 0 fails the test.
     @discardableResult
     static func shell(
         _ line: String, directory: String = root, sourceLocation: SourceLocation = #_sourceLocation

@@ -7,7 +7,7 @@ import Testing
 @Suite(.serialized) struct ExampleTests {
     private func build(_ package: String, _ product: String) async throws -> String {
         let scratch = ".build/examples/" + package
-        // An old plan does not see files that were added to Larder since.
+        // Remove the build plan: an old one does not include files that were added to Larder later.
         try await ExampleProcess.shell(
             "rm -f \(scratch)/debug.yaml; "
                 + "swift build --package-path Examples/\(package) --scratch-path \(scratch) --product \(product)")
@@ -41,7 +41,7 @@ import Testing
         let output = try await ExampleProcess.shell(
             "swift test --disable-xctest --package-path Examples/PackageCatalog "
                 + "--scratch-path .build/examples/PackageCatalog 2>&1")
-        // A run that finds no tests succeeds too.
+        // A run that finds no tests succeeds too, so check the output.
         #expect(output.contains("Suite PackageRecordTests passed"))
     }
 
@@ -120,7 +120,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// Programs in four languages share an entry: the first one asks the origin, for all.
+    /// Programs in four languages share an entry: only the first one requests it from the origin.
     @Test(.timeLimit(.minutes(10))) func oneClientAmongAllFetches() async throws {
         try ClientProgram.require("node", package: "nodejs")
         try ClientProgram.require("php", package: "php-cli")
@@ -154,7 +154,7 @@ import Testing
                 #expect(hell.exitCode == (name == "shell" ? 6 : 3) && hell.output.isEmpty, "\(name): \(hell)")
             }
         }
-        // The origin is down, and stale entries are served.
+        // The origin is not available, so stale entries are served.
         for name in lines.keys {
             _ = try connection.call("DEL weather:hell")
             _ = try connection.call(["SET", "weather:hell", #"{"city":"hell","sky":"fire"}"#, "PX", "1", "GRACE", "60"])
@@ -170,7 +170,7 @@ import Testing
 
     // MARK: The tour
 
-    /// The programs of this build, in a directory for the tour.
+    /// Copies the programs of this build to a directory for the tour.
     private func programs(in place: String) async throws -> String {
         let catalog = try await build("PackageCatalog", "package-catalog")
         try await ExampleProcess.shell(
@@ -181,8 +181,8 @@ import Testing
         return place + "/bin"
     }
 
-    /// Runs the tour with the packages that dpkg has installed; the sixty thousand available records are left to `make
-    /// run`.
+    /// Runs the tour with the packages that dpkg has installed. Only `make run` uses the sixty thousand available
+    /// records.
     private func tour(_ programs: String, _ place: String) async throws -> ExampleProcess.Result {
         try await ExampleProcess.run(
             "TOUR_BIN='\(programs)' TOUR_AVAILABLE=no TMPDIR='\(place)' Examples/tour.sh")
@@ -200,7 +200,7 @@ import Testing
     @Test(.timeLimit(.minutes(20))) func theTourFailsIfAClaimIsNotMet() async throws {
         let place = try TemporaryDirectory()
         let programs = try await programs(in: place.path)
-        // A client that gets something else than was stored.
+        // A client that receives a value other than the stored one must be reported.
         try await ExampleProcess.shell(
             "rm larder-c && printf '#!/bin/sh\\necho something else\\n' > larder-c && chmod +x larder-c",
             directory: programs)

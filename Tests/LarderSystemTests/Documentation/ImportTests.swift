@@ -2,15 +2,15 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// Tests of the declarations that are visible to a program that imports only the library, or only the client.
+/// Tests of the declarations that are visible to a program that imports only the library or only the client.
 @Suite struct ImportTests {
     /// Returns whether a program compiles, and the compiler's messages.
     private func compile(_ source: String) async throws -> ExampleProcess.Result {
         let directory = try TemporaryDirectory()
         try source.write(toFile: directory.path + "/main.swift", atomically: true, encoding: .utf8)
         let products = DocsTests.products
-        // The C modules that SwiftPM makes visible to packages that depend on this one: those it compiles, and those of
-        // the system.
+        // The C modules that SwiftPM makes visible to dependent packages: the modules that it compiles, and system
+        // modules.
         let all = try FileManager.default.contentsOfDirectory(atPath: "\(PackageRoot.path)/Sources/System")
         let sources = all.filter { $0.hasPrefix("C") }.map { "-I \(PackageRoot.path)/Sources/System/\($0)" }
         let maps = all.map { "\(products)/\($0).build/module.modulemap" }

@@ -2,13 +2,13 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// Tests that the sources follow the architecture: each file is in one room, and upper rooms use lower ones, never the
-/// other way.
+/// Tests that the sources follow the architecture: each file is in one directory (a "room"), and upper rooms use lower
+/// ones, but not the reverse.
 ///
 /// Reads the sources as text. A reference is the name of a type that another file of the module declares.
 @Suite struct LayeringTests {
-    /// The rooms of a module from the top down, and the number of references that violate the order: it may only
-    /// decrease.
+    /// The rooms of a module from top to bottom, and the number of references against that order, which must not
+    /// increase.
     struct Plan: Sendable, CustomStringConvertible {
         let module: String
         let rooms: [String]
@@ -56,7 +56,7 @@ import Testing
         Plan(module: "larderweb", rooms: ["Program", "API", "Metrics", "History", "Daemon", "HTTP"]),
     ]
 
-    /// A room holds what fits into one head.
+    /// The most files in a room, so that a reader can keep an overview.
     static let filesMax = 25
     /// A function fits on a screen.
     static let functionLinesMax = 70

@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// A program has the libraries that it needs, and no others: scripts start larderctl again and again, on machines too that have
-/// no daemon.
+/// Tests that a program links only the libraries that it needs: scripts start larderctl frequently, also on machines
+/// without a daemon.
 @Suite struct LinkageTests {
     private static let libraries = ["libleveldb", "libsnappy", "libuv", "libxxhash", "liblua5.1", "libmd"]
 
-    /// The libraries that a program names to the loader.
+    /// The libraries that a program requires at load time.
     private func libraries(of program: String) throws -> [String] {
         let bytes = try Data(contentsOf: URL(filePath: DocsTests.products + "/" + program))
         return Self.libraries.filter { bytes.range(of: Data(($0 + ".").utf8)) != nil }
@@ -17,7 +17,7 @@ import Testing
         #expect(try libraries(of: "larderctl").isEmpty)
     }
 
-    /// It has its own larder, and otherwise no part of the daemon.
+    /// larderweb has its own larder, but contains no other part of the daemon.
     @Test func larderwebLinksTheEngineAlone() throws {
         #expect(try libraries(of: "larderweb") == ["libleveldb", "libsnappy"])
     }

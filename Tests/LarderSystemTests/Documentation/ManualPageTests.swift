@@ -2,7 +2,7 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// The manual pages are as their formatter wants them.
+/// Tests that the manual pages are valid input for their formatter.
 @Suite struct ManualPageTests {
     @Test(arguments: [
         (
@@ -24,7 +24,7 @@ import Testing
         let page = Array(ManualPage.text.utf8)
         let (end, output, errors) = try ChildProcess.run("groff", ["-man", "-ww", "-Tutf8"], input: page)
         #expect(end == .exited(0) && errors == "", "\(errors)")
-        // Without the overstrikes of bold and underlined letters.
+        // Remove the overstrikes of bold and underlined letters.
         let text = output.replacing(/.\u{8}/, with: "")
         for option in DaemonOption.all { #expect(text.contains(option.usage), "\(option.usage)") }
         for section in ["NAME", "SYNOPSIS", "OPTIONS", "CONFIGURATION FILE", "SIGNALS", "EXIT STATUS", "FILES"] {

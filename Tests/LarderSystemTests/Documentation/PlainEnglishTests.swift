@@ -2,7 +2,7 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// Phrases that the documentation has got rid of do not come back.
+/// Tests that rejected phrases do not reappear in the documentation.
 @Suite struct PlainEnglishTests {
     /// Each with what to write instead.
     private static let phrases: [(phrase: String, instead: String)] = [
@@ -12,7 +12,7 @@ import Testing
         ("gives back", "returns"), ("handed out", "returned"), ("takes back", "undoes"), ("for ever", "without limit"),
     ]
 
-    /// Pages that are made of older texts, until these are rewritten.
+    /// Pages that are generated from older texts, until these texts are rewritten.
     private static let exceptions: Set<String> = ["docs/StorageFormat.md", "docs/Protocol.md"]
 
     @Test func rejectedPhrasesDoNotComeBack() throws {

@@ -39,7 +39,7 @@ struct SourceFile: Hashable, Sendable {
         }
     }
 
-    /// Words that may be names of types, with the line of the first of each.
+    /// Words that may be names of types, each with the line of its first occurrence.
     var names: [String: Int] {
         var names: [String: Int] = [:]
         for (index, line) in lines.enumerated() {
@@ -50,7 +50,7 @@ struct SourceFile: Hashable, Sendable {
         return names
     }
 
-    /// Functions and initializers with a body, by their indentation: `swift format` sees to that.
+    /// Functions and initializers with a body, found by their indentation, which `swift format` guarantees.
     var functions: [Function] {
         lines.indices.compactMap { start in
             let line = lines[start]
@@ -64,7 +64,8 @@ struct SourceFile: Hashable, Sendable {
         }
     }
 
-    /// Whether a line of the same indentation is another member: the function before it had no body of several lines.
+    /// Whether a line of the same indentation is another member. If so, the function before it has no body of several
+    /// lines.
     private func isNext(_ line: Substring, _ indent: Substring) -> Bool {
         let rest = line.dropFirst(indent.count)
         return rest.firstMatch(of: Self.function) != nil && rest.first != " "
@@ -100,7 +101,7 @@ struct SourceModule {
         }
     }
 
-    /// The directories below Sources that hold modules instead of being one.
+    /// The directories below Sources that contain several modules.
     static let groups = ["Engine", "Server", "Shared", "System"]
 
     init(_ name: String) throws {
@@ -116,14 +117,14 @@ struct SourceModule {
         try paths(below: directory).map { SourceFile(path: $0, text: try DocsTests.read($0)) }
     }
 
-    /// All Swift files below a directory of the package, by their paths from the package's directory on.
+    /// All Swift files below a directory of the package, as paths relative to the package's directory.
     static func paths(below directory: String) -> [String] {
         let found = FileManager.default.enumerator(atPath: PackageRoot.path + "/" + directory)
         let paths = found?.compactMap { $0 as? String } ?? []
         return paths.filter { $0.hasSuffix(".swift") }.sorted().map { directory + "/" + $0 }
     }
 
-    /// The groups of more than one file in which each needs each other, directly or by others (Tarjan, 1972).
+    /// The groups of several files in which each file depends on every other, directly or indirectly (Tarjan, 1972).
     var cycles: [[SourceFile]] {
         let next = Dictionary(grouping: references, by: \.from).mapValues { Set($0.map(\.to)) }
         var search = ComponentSearch(next: next)

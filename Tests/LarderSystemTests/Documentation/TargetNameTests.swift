@@ -1,7 +1,8 @@
 import LarderTestSupport
 import Testing
 
-/// The names of the package's targets: another package with a target of the same name could not depend on this one.
+/// Tests of the names of the package's targets: another package with a target of the same name could not depend on this
+/// package.
 @Suite struct TargetNameTests {
     @Test("every target's name begins with Larder, larder or CLarder") func targetsHaveAPrefix() throws {
         let package = try String(decoding: Files.read(PackageRoot.path + "/Package.swift"), as: UTF8.self)
@@ -11,7 +12,7 @@ import Testing
         // None is written in another way.
         let kinds = /\.(?:target|testTarget|executableTarget|systemLibrary|plugin|macro|binaryTarget)\(/
         #expect(names.count == package.matches(of: kinds).count && names.count > 40)
-        // The targets of the tour exist only with LARDER_TOUR, and so are in no user's package graph.
+        // The targets of the tour exist only if LARDER_TOUR is set, so users' package graphs do not contain them.
         let tour = ["PackageRecords", "package-catalog"]
         let others = names.filter { name in
             !tour.contains(name) && !["Larder", "larder", "CLarder"].contains { name.hasPrefix($0) }

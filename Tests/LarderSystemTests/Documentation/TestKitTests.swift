@@ -4,7 +4,7 @@ import Testing
 /// Tests that there is one helper for each purpose: docs/Testing.md lists all of them, and no test defines its own
 /// copy.
 @Suite struct TestKitTests {
-    /// Returns the names of the kit's public declarations.
+    /// Returns the names of the test kit's public declarations.
     private static func helpers() throws -> [String] {
         try SourceModule.paths(below: "Tests").filter { $0.hasPrefix("Tests/LarderTestSupport/") }.flatMap { path in
             try DocsTests.read(path).matches(of: /(?m)^package (?:final )?(?:class|struct|enum|func) (\w+)/)
@@ -21,7 +21,7 @@ import Testing
 
     @Test func noHelperIsWrittenTwice() throws {
         let helpers = Set(try Self.helpers())
-        // The benchmark is a program that does not use the kit.
+        // Skip the benchmark, a program that does not use the test kit.
         for path in SourceModule.paths(below: "Tests")
         where !path.hasPrefix("Tests/LarderTestSupport/") && !path.hasPrefix("Tests/Benchmarks/larderbench/") {
             for match in try DocsTests.read(path).matches(of: /\b(?:class|struct|enum|actor) (\w+)/) {

@@ -1,27 +1,28 @@
 import Testing
 
-/// The three doors to a database have one vocabulary: the article "Library and client" of LarderClient. Reads their declarations in the sources.
+/// Tests that the three APIs of a database have the same vocabulary: see the article "Library and client" of
+/// LarderClient. Reads their declarations in the sources.
 @Suite struct VocabularyTests {
     /// The calls that only some of the APIs have, by name. The article "Library and client" of LarderClient gives the
     /// reason for each.
     static let exceptions: Set<String> = [
         // Enumeration: bounds here, patterns there.
         "keys", "entries", "dictionary", "allKeys", "forEachKey",
-        // A snapshot of the daemon belongs to a connection.
+        // In the clients, a snapshot belongs to a connection.
         "snapshot", "withSnapshot", "transaction",
-        // A larder's files are the matter of the process that has it open.
+        // Only a process that has the larder open can work on its files.
         "sweep", "statistics", "delete", "deleteAll", "databases", "setAsideDamaged", "salvage", "inMemory", "close",
         "init", "defaultDirectory",
-        // Two values, the second one later: for tasks.
+        // Returns two values, the second one later, so it is only for tasks.
         "cachedThenFetched",
         // Sequences for tasks.
         "changes", "decodedChanges",
-        // The daemon's matter: in one process a closure does it.
+        // Only for the daemon: within a process, a closure serves the same purpose.
         "script",
-        // The blocking client is a connection as well.
+        // The blocking client is also a connection.
         "select", "ping", "command", "pipeline", "serverInfo", "socketPath",
     ]
-    /// Parameters that only the library has: the daemon decides of these.
+    /// Parameters that only the library has: for clients, the daemon decides.
     static let parametersOfTheLibrary: Set<String> = ["durability", "fillCache", "counting"]
 
     static let cache = Door("Cache", module: "Larder", also: ["CacheReading"])
@@ -63,7 +64,7 @@ import Testing
 
     /// Each call of the library that may block has an asynchronous form, with the same parameters and result.
     @Test func everyBlockingCallHasAnAsynchronousForm() throws {
-        // These only use memory, or their documentation says that they are not for asynchronous code.
+        // These calls only use memory, or their documentation says that they are not for asynchronous code.
         let immediate: Set<String> = [
             "name", "policy", "makeBatch", "entries", "cachedThenFetched", "changes", "decodedChanges",
         ]
@@ -74,7 +75,7 @@ import Testing
             for call in synchronous {
                 #expect(forms.contains(call.fullSignature), "\(call.fullSignature) has no asynchronous form")
             }
-            // A fetch makes others wait, and origins are asynchronous.
+            // Calls with an asynchronous fetch closure need no synchronous form.
             let alone = forms.subtracting(synchronous.map(\.fullSignature)).filter { !$0.contains("fetch: closure") }
             #expect(alone == [], "asynchronous only")
         }
@@ -101,7 +102,7 @@ import Testing
         }
     }
 
-    /// Every call declares the type of its errors, except for those that run a closure of the caller.
+    /// Every call declares the type of its errors, except for calls that run a closure of the caller.
     @Test func everyCallHasATypedThrow() throws {
         var count = 0
         for door in [Self.cache, Self.remote, Self.blocking, Door("EntrySequence", module: "Larder")] {
@@ -114,11 +115,11 @@ import Testing
     }
 }
 
-/// A type that is a door, and its public calls.
+/// One of the three APIs: a type, and its public calls.
 struct Door {
     let type: String
     let module: String
-    /// Protocols whose extensions are the type's calls too.
+    /// Protocols whose extensions contain calls of the type too.
     let protocols: Set<String>
 
     init(_ type: String, module: String, also protocols: Set<String> = []) {
@@ -184,8 +185,8 @@ struct DoorCall {
         result = head.firstMatch(of: /->(.*)/).map { Self.normal($0.output.1) } ?? ""
     }
 
-    /// The signature for the comparison with other APIs: without parameters that a typed cache omits, and those that
-    /// only the library has.
+    /// The signature for the comparison with other APIs, without parameters that a typed cache omits, and without
+    /// parameters that only the library has.
     var signature: String {
         let common = parameters.filter {
             !VocabularyTests.parametersOfTheLibrary.contains($0.label) && $0.type != "Value.Type"
@@ -202,7 +203,7 @@ struct DoorCall {
             + (result.isEmpty ? "" : " -> " + result)
     }
 
-    /// Returns the text after the bracket that closes the one at the start.
+    /// Returns the text after the bracket that closes the bracket at the start.
     private static func behind(_ text: Substring, _ open: Character, _ close: Character) -> Substring {
         var depth = 0
         var last: Character = " "
@@ -233,7 +234,7 @@ struct DoorCall {
         }
     }
 
-    /// A type with the names of models and results made alike, without spaces.
+    /// A type without spaces, in which the names of models and batches of the three APIs are replaced by common ones.
     private static func normal(_ text: Substring) -> String {
         text.replacing("some Encodable", with: "Value")
             .replacing(/CacheBatch|RemoteBatch<Value>|BlockingBatch/, with: "Batch").filter { !$0.isWhitespace }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderCrashMachine
 
-/// Tests of the outcomes that the judge of accidents accepts for policies, functions and origins.
+/// Tests of the outcomes that are accepted after a simulated accident, for policies, functions and origins.
 @Suite struct AccidentJudgeTests {
     private func isPromised(_ value: String, of fact: Fact, _ history: History, cut: Int) -> Bool {
         var found = FoundState(now: 0...0, latest: 0)

@@ -3,9 +3,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Accidents at many points of recorded daemons. `make crash` and `make power` try many more.
+/// Simulates accidents at many points of recorded daemon runs. `make crash` and `make power` try many more.
 @Suite(.serialized, .enabled(if: FaultLibrary.isAvailable)) struct AccidentTests {
-    /// `LARDER_ACCIDENTS`, a thousand if it is not set.
+    /// The value of `LARDER_ACCIDENTS`, or 1000 if it is not set.
     private static var points: Int { TestSetting.accidents.number() ?? 1000 }
 
     @Test func acknowledgedWritesSurviveSIGKILLAtAnyPoint() {
@@ -17,8 +17,8 @@ import Testing
         #expect(report.findings.isEmpty, "\(report.findings.joined(separator: "\n"))")
     }
 
-    /// A journal whose end was lost: holes in segments that a rewrite was about to remove, and the header of the first
-    /// segment that a checkpoint left, cost whole databases.
+    /// Regression test: holes in journal segments that a rewrite was about to remove, or a lost header of the first
+    /// segment after a checkpoint, made whole databases unreadable.
     @Test func durableWritesSurviveAPowerFailureWithOrderedMetadata() {
         var machine = Machine(.power)
         machine.accidents = [.orderedPowerCut]
@@ -28,7 +28,8 @@ import Testing
         #expect(report.findings.isEmpty, "\(report.findings.joined(separator: "\n"))")
     }
 
-    /// As POSIX allows: a name keeps its old place until its directory is synced, whatever else was synced.
+    /// Simulates the least that POSIX guarantees: a rename is undone unless its directory was synced, whatever else was
+    /// synced.
     @Test func durableWritesSurviveAPowerFailureWithUnorderedMetadata() {
         var machine = Machine(.power)
         machine.accidents = [.strictPowerCut]
@@ -38,8 +39,8 @@ import Testing
         #expect(report.findings.isEmpty, "\(report.findings.joined(separator: "\n"))")
     }
 
-    /// A process that was killed had renamed POINTER and not synced its directory: the policy that the next one shows could be
-    /// undone by a power cut.
+    /// Regression test: a killed process had renamed POINTER without syncing its directory, so a power failure could
+    /// undo the policy that the next process had reported.
     @Test func aPolicyThatWasShownAfterAKillStays() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place, traceBytes: 64 << 20)

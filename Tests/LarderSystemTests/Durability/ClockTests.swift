@@ -7,7 +7,7 @@ import Testing
 @Suite(.enabled(if: FaultLibrary.isAvailable)) final class ClockTests {
     private let place: TemporaryDirectory
     private let faults: FaultControl
-    /// Keeps the daemons until the test ends: a daemon without a reference is killed.
+    /// Keeps the daemons until the test ends, because a daemon without a reference is killed.
     private var daemons: [DaemonProcess] = []
     private static let millisecond: Int64 = 1_000_000
 
@@ -22,14 +22,15 @@ import Testing
         return daemon
     }
 
-    /// The names in `DAMAGED`; empty where there is none.
+    /// The names in `DAMAGED`; empty if there is none.
     private var setAside: [String] {
         guard let directory = opendir(faults.root + "/DAMAGED") else { return [] }
         closedir(directory)
         return ["DAMAGED"]
     }
 
-    /// A clean end, the clock set back, a start, SET, kill -9, a start: every database used to be set aside.
+    /// Regression test: after a clean stop, the clock was set back, and SET was followed by kill -9. The next start
+    /// moved every database to DAMAGED.
     @Test(arguments: [50, 30_000, 3_600_000] as [Int64])
     func aClockSetBackOverARestartDamagesNothing(_ milliseconds: Int64) throws {
         let first = try daemon()
@@ -45,14 +46,15 @@ import Testing
         #expect(try client.call("GET after") == "$1\r\n1\r\n")
         #expect(try client.call("DBSIZE") == ":2\r\n")
         third.kill()
-        // Again, for a daemon that has not been used.
+        // Repeat this with a daemon that was not used.
         let fourth = try daemon()
         fourth.kill()
         #expect(try daemon().connect().call("DBSIZE") == ":2\r\n")
         #expect(setAside.isEmpty)
     }
 
-    /// An entry that was seen as expired stays expired if the clock is set back by 20 to 61 s over kill -9.
+    /// An expired entry that a client has seen as expired stays expired if the clock is set back by 20 to 61 s across a
+    /// kill -9.
     @Test(arguments: [20_000, 61_000] as [Int64])
     func expiredEntriesStayExpiredAfterTheClockWasSetBack(_ milliseconds: Int64) throws {
         let first = try daemon()
@@ -64,7 +66,7 @@ import Testing
         faults.wallOffset = 15_000 * Self.millisecond
         #expect(try client.call("GET own") == "$-1\r\n")
         #expect(try client.call("GET governed") == "$-1\r\n")
-        // The mark follows within a quarter of a second: a write of it is waited for.
+        // The time mark is written within a quarter of a second: wait for that write.
         faults.count(.write, path: "TIME")
         while faults.matched() == 0 { _ = try client.call("GET own") }
         first.kill()
@@ -76,7 +78,7 @@ import Testing
         #expect(try again.call("SET governed 2 NX") == "+OK\r\n")
     }
 
-    /// By the clock alone, expired entries would come back after one failed call.
+    /// If the stored time cannot be read, the start fails: with the wall clock alone, expired entries would reappear.
     @Test(arguments: [(FileCalls.open, EMFILE), (.read, EIO)])
     func aStartWithoutAReadableTimeFails(_ call: FileCalls, _ number: Int32) throws {
         let first = try daemon()
@@ -93,7 +95,7 @@ import Testing
         #expect(try daemon().connect().call("GET k") == "$-1\r\n")
     }
 
-    /// A clock that is an hour ahead for a moment.
+    /// Simulates a clock that is ahead by an hour for a moment.
     @Test func aClockThatWasBrieflyAheadDoesNoLastingHarm() throws {
         let options = ["--durability", "always"]
         let first = try daemon(options)

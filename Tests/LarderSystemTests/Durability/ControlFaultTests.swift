@@ -2,9 +2,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of each control operation with the real daemon: each of its calls on the larder's files fails in turn, once or
-/// from then on, or is the last before SIGKILL. Afterwards the data is as before the operation or as after it; the
-/// reply says which; no other data is lost; and no restart is needed.
+/// Tests of each control operation with the real daemon. Each of its calls on the larder's files fails in turn, once or
+/// permanently, or is the last call before SIGKILL. Afterwards the data is as before or after the operation, in
+/// agreement with the reply; no other data is lost; and no restart is needed.
 ///
 /// `LARDER_CONTROL_POINTS=all` tries every call; a number tries that many of each kind, chosen by `LARDER_SEED`.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct ControlFaultTests {
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// A daemon with entries in LevelDB and in the journal, after a purge, and a client.
+    /// A client, and a daemon with entries in LevelDB and in the journal, after a purge.
     private final class Stage {
         let place: TemporaryDirectory
         let faults: FaultControl
@@ -94,7 +94,8 @@ import Testing
             return state + [try client.call("FUNCTION LIST")]
         }
 
-        /// Writes are taken again, in every database, though it may take the background a moment to find that out.
+        /// Waits until writes are accepted in every database again: background work may need a moment to notice the
+        /// recovery.
         func awaitWrites() throws -> Bool {
             for database in ["other", "books"] {
                 _ = try client.call("SELECT \(database)")
@@ -109,7 +110,7 @@ import Testing
         }
     }
 
-    /// The numbers of the calls to be hit.
+    /// The numbers of the calls at which a fault occurs.
     private func points(_ count: UInt64, _ standard: Int) -> [UInt64] {
         let all = Array(1...max(1, count))
         let wish = TestSetting.controlPoints.text
@@ -138,7 +139,8 @@ import Testing
                 let reply = try? stage.client.call(operation.words)
                 let hit = stage.faults.lastHit
                 stage.faults.disarm()
-                // The fault may have hit work in the background after the reply: the daemon is gone, or about to be.
+                // The fault may have hit background work after the reply: the daemon was killed, or will be in a
+                // moment.
                 if mode.isKill { try stage.restart() }
                 let state = try stage.state()
                 switch reply {
@@ -148,7 +150,7 @@ import Testing
                 }
                 #expect(try stage.awaitWrites(), "\(what): \(hit)")
                 try stage.restart()
-                // An error may say that the operation counts after all if it could not be undone either.
+                // If the operation could not be undone either, its error may say that it may take effect.
                 let mayCount = reply?.contains("may count") ?? false
                 let restarted = try stage.state()
                 #expect(

@@ -3,13 +3,13 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Damaged databases never stop the daemon, and are never emptied in silence.
+/// Damaged databases never stop the daemon, and are never emptied without a report.
 @Suite struct DamageTests {
     enum Damage: String, CaseIterable, Sendable {
         case currentWrong, manifestMissing, pointerBroken, pointerMissing
     }
 
-    /// A larder with the databases `0` and `books`, stopped.
+    /// Creates a larder with the databases `0` and `books`, and stops its daemon.
     private func makeLarder(_ place: TemporaryDirectory) throws -> String {
         let daemon = try DaemonProcess(in: place)
         let client = try daemon.connect()
@@ -22,7 +22,7 @@ import Testing
         return daemon.larder
     }
 
-    /// The one directory of `database` that holds LevelDB's files.
+    /// The only directory of `database` that contains LevelDB's files.
     private func epoch(_ larder: String, _ database: String) throws -> String {
         let names = try FileSystem.list("\(larder)/\(database)").filter { UInt64($0) != nil }
         #expect(names.count == 1)
@@ -70,11 +70,11 @@ import Testing
         #expect(!again.process.errors.contains("damaged"))
     }
 
-    /// A byte that flipped on the disk, met by a read while the daemon runs.
+    /// Flipped bits on the disk are found by a read while the daemon runs, and cause a salvage.
     @Test func isSalvagedWhenMet() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = try makeLarder(place)
-        // When it is opened again, LevelDB writes its log to a table.
+        // When LevelDB is opened again, it writes its log to a table.
         #expect(try DaemonProcess(in: place).stop() == .exited(0))
         let files = try epoch(larder, "books")
         // Another one has the format record alone.
@@ -82,7 +82,7 @@ import Testing
             try FileSystem.list(files).filter { $0.hasSuffix(".ldb") }
                 .max { FileSystem.size(files + "/" + $0) < FileSystem.size(files + "/" + $1) })
         var bytes = try #require(try FileSystem.read(files + "/" + table, bytesMax: 1 << 20))
-        // More than one bit, because a single one could be corrected.
+        // Flip more than one bit, because a single one could be corrected.
         for offset in 20..<60 { bytes[offset] ^= 0x5a }
         _ = try FileSystem.replace(files + "/" + table, with: bytes)
         let daemon = try DaemonProcess(in: place)

@@ -52,7 +52,8 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// A near cache must not keep an evicted entry: another client may store a newer one without an invalidation.
+    /// An eviction invalidates the entry in near caches: otherwise, another client could store a newer value without an
+    /// invalidation.
     @Test func evictionsInvalidateTrackedKeys() throws {
         let daemon = try DaemonProcess(Self.options)
         let (client, tracker) = (try daemon.connect(), try daemon.connect())
@@ -85,7 +86,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// After SIGKILL each entry is the last acknowledged one, or newer; and removed entries stay removed.
+    /// After SIGKILL, each entry has the last acknowledged value or a newer one, and removed entries stay removed.
     @Test func killedWhileItEvicts() throws {
         let place = try TemporaryDirectory()
         var random = SeededGenerator(seed: testSeed())
@@ -99,7 +100,7 @@ import Testing
             for _ in 0..<(20 + random.below(60)) {
                 let keys = (0..<50).map { _ in random.below(6_000) }
                 for key in keys where random.oneIn(10) {
-                    // A number without a write: whatever is there later must be newer.
+                    // Use a number that is never written, so that any later entry must have a higher one.
                     number += 1
                     sent[key] = number
                     _ = try client.call(["DEL", "key:\(key)"])
@@ -113,7 +114,7 @@ import Testing
                 try set(client, pairs.map { ("key:\($0.0)", $0.1) })
                 for (key, number) in pairs { floor[key] = number }
             }
-            // In the middle of some more, of which nothing is known.
+            // Kill the daemon during further writes, whose outcome is unknown.
             for _ in 0..<50 {
                 number += 1
                 let key = random.below(6_000)
@@ -135,7 +136,7 @@ import Testing
             guard reply != Array("$-1\r\n".utf8) else { continue }
             let text = reply.drop { $0 != 0x0A }.dropFirst().prefix { $0 != 0x20 }
             let found = try #require(Int(String(decoding: text, as: UTF8.self)))
-            // A number in between was overwritten by one that was acknowledged.
+            // Any number from the last acknowledged one to the last one sent is possible.
             #expect(found >= floor[key] ?? 0 && found <= last, "key:\(key)")
         }
     }

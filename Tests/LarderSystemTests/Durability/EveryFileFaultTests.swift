@@ -2,9 +2,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Each kind of system call fails on each kind of file of a larder, once, twice in a row, or from then on, while
-/// clients write, purge tags, load functions and make checkpoints. After SIGKILL and a start without faults, every
-/// acknowledged operation counts, and nothing else is missing. "Any call", twice, is a call that fails together with
+/// Each kind of system call fails on each kind of file of a larder, once, twice in a row, or permanently, while clients
+/// write, purge tags, load functions and make checkpoints. After SIGKILL and a start without faults, every acknowledged
+/// operation is in effect, and nothing else is missing. "Any call" with "twice" means a call that fails together with
 /// the next one.
 ///
 /// `LARDER_CONTROL_POINTS=all` tries every combination; a number tries that many, chosen by `LARDER_SEED`.
@@ -46,7 +46,7 @@ import Testing
         let file: String
         let extent: Extent
         let first: UInt64
-        /// Whether checkpoints are under way all the time.
+        /// Whether checkpoints run all the time.
         let checkpoints: Bool
 
         var description: String {
@@ -114,8 +114,8 @@ import Testing
         print("\(combinations.count) combinations, \(hits) with calls that were hit")
     }
 
-    /// If a mark of the journal can be neither synced nor removed, and then not even opened, the segments that it
-    /// mentions stay, because after a crash it would require them.
+    /// If a mark in the journal can be neither synced, removed nor reopened, the segments that it refers to are kept:
+    /// after a crash, it would require them.
     @Test(arguments: ["os", "everysecond", "always"]) func theJournalStaysWhileItsMarkCannotBeReplaced(
         _ durability: String
     ) throws {
@@ -143,7 +143,7 @@ import Testing
     }
 }
 
-/// The expected results of acknowledged operations, and of those whose outcome is unknown after errors.
+/// The expected results of acknowledged operations, and of operations whose outcome is unknown after errors.
 private struct Model {
     private var values: [String: String] = [:]
     private var tags: [String: String] = [:]

@@ -1,7 +1,7 @@
 import LarderCommandCatalog
 import LarderServer
 
-/// The completion of larderd's command line for shells, from the table of options.
+/// Generates shell completions for larderd's command line from the table of options.
 enum DaemonCompletions {
     static let shells = OptionCompletions(
         program: "larderd",

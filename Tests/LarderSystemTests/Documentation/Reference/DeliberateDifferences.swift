@@ -1,8 +1,8 @@
-/// A deliberate difference between larderd and Redis, with a command that shows it. docs/Protocol.md lists them, and a
-/// test sends them to both.
+/// A deliberate difference between larderd and Redis, with a command that shows it. docs/Protocol.md lists the
+/// differences, and a test sends the commands to both servers.
 struct DeliberateDifference: Sendable, CustomStringConvertible {
     let subject: String
-    /// The commands before it, on the same connection.
+    /// The commands to send before the example, on the same connection.
     let before: [String]
     /// The command that shows the difference, in the syntax of ``ConformanceStep``.
     let example: String

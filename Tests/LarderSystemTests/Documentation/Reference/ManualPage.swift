@@ -1,7 +1,7 @@
 import LarderCommandCatalog
 import LarderServer
 
-/// Makes the manual page larderd(8), in the macros of man(7), from the table of options.
+/// Generates the manual page larderd(8), with the macros of man(7), from the table of options.
 enum ManualPage {
     static var text: String {
         let groups = DaemonOption.all.map { ManualText.item($0.usage, $0.help) }

@@ -1,6 +1,6 @@
 import LarderCommandCatalog
 
-/// Makes the manual page larder-protocol(7) from the command table.
+/// Generates the manual page larder-protocol(7) from the command table.
 enum ProtocolManual {
     static var text: String {
         head + groups.map(section).joined() + rest

@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderServer
 
-/// The tables of docs/Protocol.md, made from the command table, the limits, and the list of differences. A test compares the page
-/// with them, and rewrites them if `LARDER_UPDATE_DOCS` is set.
+/// The tables of docs/Protocol.md, generated from the command table, the limits, and the list of differences. A test
+/// compares the page with these tables, or rewrites the page if `LARDER_UPDATE_DOCS` is set.
 enum ProtocolTables {
     /// The tables by the names in the page's markers.
     static var all: [String: String] {
@@ -101,7 +101,7 @@ enum ProtocolTables {
 
     private static func mebibytes(_ bytes: Int) -> String { "\(bytes >> 20) MiB" }
 
-    /// The amounts that one client can make the daemon use, and their limits.
+    /// The amounts of memory that one client can make the daemon use, and their limits.
     private static var memory: String {
         let limits = Limits()
         let output = mebibytes(limits.outputBytesPause)
@@ -150,7 +150,7 @@ enum ProtocolTables {
     // MARK: Commands
 
     private static func commands(_ group: CommandGroup) -> String {
-        // Subcommands have rows of their own, in place of their command's row.
+        // List subcommands separately, instead of their command.
         let specs = CommandMetadata.all.filter { $0.group == group }.flatMap { row in
             (row.runsByItself ? [row] : []) + row.subcommands.filter { !$0.name.hasSuffix("|help") }
         }
@@ -171,7 +171,7 @@ enum ProtocolTables {
         var replies: [(text: String, names: [String])] = []
         for row in CommandMetadata.all where row.absent != nil {
             let name = "`\(row.name.uppercased())`"
-            // The text above the table mentions it for all of them.
+            // Remove this part, because the text above the table states it for all of these commands.
             let reply = row.reply.replacing("; WRONGTYPE when there is a fresh entry", with: "")
             if let index = replies.firstIndex(where: { $0.text == reply }) {
                 replies[index].names.append(name)
