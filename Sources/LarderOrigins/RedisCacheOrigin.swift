@@ -17,9 +17,9 @@ import class LarderOriginClients.RedisOrigin
 /// let origin = RedisCacheOrigin(try OriginAddress("redis+cluster://10.0.0.5:6379,10.0.0.6:6379"))
 /// let prices = OriginCache(try Cache(named: "prices", policy: .middle, grace: .seconds(3_600)), origin: origin)
 /// ```
-/// The server reports changes. ``OriginLimits/staleness``, 750 ms, after it has acknowledged a write by any client, no
-/// read returns an older value, except as a stale one within a grace. If one server of a cluster can no longer report
-/// changes, all entries are verified again, including those of the other servers.
+/// The server reports changes. When ``OriginLimits/staleness`` (750 ms) has passed since the server acknowledged a
+/// write by any client, no read returns an older value, except as a stale value within a grace. If one server of a
+/// cluster can no longer report changes, all entries are verified again, including those of the other servers.
 ///
 /// Values are strings at the server: models as encoded by the cache's codec, by default JSON. Values of a custom codec
 /// cannot be read back.
@@ -98,14 +98,14 @@ public final class RedisCacheOrigin: CacheOrigin {
         }
         let write = OriginWrite(key: key, value: value.bytes, lifetime: lifetime)
         let (result, moment) = await withUnsafeContinuation { continuation in
-            // On the thread that delivers notifications: the change by this write has been delivered before.
+            // Called on the thread that delivers notifications, after the notification of this write.
             redis.write(write) { continuation.resume(returning: ($0, OriginMoment.now())) }
         }
         let acknowledged = try result.get()
         var acknowledgement = OriginAcknowledgement(
             lifetime: acknowledged.lifetimeMilliseconds.map { .milliseconds($0) },
             isWatched: isWatched(acknowledged.stamp))
-        // The value was read back, and no change was reported since.
+        // Confirmed means that the value was read back, and no change has been reported since.
         if acknowledged.isConfirmed { acknowledgement.confirmedAt = moment }
         return acknowledgement
     }
@@ -118,7 +118,7 @@ public final class RedisCacheOrigin: CacheOrigin {
     }
 
     public func mayHaveChanged(_ keys: [[UInt8]], after error: any Error) -> Bool {
-        // With several keys, each server may have removed its own.
+        // With several keys, each server may have removed its own keys, even if another one failed.
         guard keys.count == 1, let error = error as? OriginError else { return true }
         return error.isUncertain || error == .closed
     }
@@ -143,8 +143,8 @@ public final class RedisCacheOrigin: CacheOrigin {
     private final class Word: OriginListener, @unchecked Sendable {
         private let lock = Lock()
         private var listeners: [ObjectIdentifier: OriginChanges] = [:]
-        /// One stamp for each server that has answered in this epoch, of any of its slots: the loss of a single slot is
-        /// reported by ``originLost(_:)``. When one of them is no longer current, the epoch is over.
+        /// For each server that has answered in this epoch, a stamp of one of its slots. When one of these stamps is no
+        /// longer current, the epoch is over. The loss of a single slot is reported by ``originLost(_:)``.
         private var stamps: [UInt32: OriginStamp] = [:]
         private var number: UInt64 = 0
         /// Whether a server was trusted or has failed.
@@ -169,7 +169,8 @@ public final class RedisCacheOrigin: CacheOrigin {
                     isTried = true
                     return number
                 }
-                // Requests sent while the first connection is being made are answered by it.
+                // While the first connection is being made, requests wait for it, so their replies belong to this
+                // epoch.
                 return isTried ? nil : number
             }
         }
@@ -192,7 +193,7 @@ public final class RedisCacheOrigin: CacheOrigin {
 
         func originFailed(_ reason: String) { lock.withLock { isTried = true } }
 
-        // Lost entries are verified again in any case.
+        // Nothing to do: entries of a lost server must be verified again in any case.
         func originRecovered(_ server: String) {}
     }
 }

@@ -91,7 +91,7 @@ extension Cache {
             guard let write = try source.write(model, in: record, key, policy, tags, durability) else { return result }
             if try await carryOut(write) { return result }
             guard let rest = runs.rest() else { throw conflict(key, runs) }
-            // A cancelled task does not sleep, but still lets others run.
+            // `Task.sleep` returns at once in a cancelled task. Yield instead, so that other tasks can run.
             if (try? await Task.sleep(nanoseconds: rest)) == nil { await Task.yield() }
         }
     }

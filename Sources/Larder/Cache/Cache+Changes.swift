@@ -17,24 +17,23 @@ extension Cache {
     /// ```
     /// Reports changes by any handle on the database. An expiry is reported within about a second of the deadline if
     /// the entry was stored while it was observed, for at most 65,536 entries with a deadline. Other expiries are
-    /// reported when the sweep reclaims their space: see `sweep()`. Observing costs writes nothing while there is no
-    /// observer.
-    /// - Parameter bufferMax: the number of keys with unread changes, at least 1. Beyond that all are dropped, and
-    ///   `CacheChange.Kind.fellBehind` is reported instead.
+    /// reported when the sweep reclaims their space: see `sweep()`. Writes cost no more while there is no observer.
+    /// - Parameter bufferMax: the number of keys with unread changes, at least 1. If more keys have unread changes, all
+    ///   unread changes are dropped, and `CacheChange.Kind.fellBehind` is reported instead.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid `bufferMax`; ``LarderError/Code/deleted``.
     public func changes(bufferMax: Int = 1_024) throws(LarderError) -> CacheChanges {
         try source.changes(.prefix([]), bufferMax: bufferMax)
     }
 
-    /// Observes one entry, as ``changes(bufferMax:)``, and changes of all entries at once. If there is an entry, its
-    /// expiry is reported within about a second.
+    /// Observes one entry, like ``changes(bufferMax:)``. Changes that affect all entries, such as purges, are reported
+    /// too. If there is an entry, its expiry is reported within about a second.
     /// - Throws: also ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     public func changes(forKey key: some CacheKey, bufferMax: Int = 1_024) throws(LarderError) -> CacheChanges {
         try source.changes(.key(Array(try source.key(key, "changes").bytes)), bufferMax: bufferMax)
     }
 
-    /// Observes the entries whose keys begin with `prefix`, as ``changes(bufferMax:)``, and changes of all entries at
-    /// once. The empty prefix stands for all.
+    /// Observes the entries whose keys begin with `prefix`, like ``changes(bufferMax:)``. Changes that affect all
+    /// entries, such as purges, are reported too. The empty prefix stands for all.
     /// - Throws: also ``LarderError/Code/invalidArgument`` for a prefix of more than 65,536 bytes.
     public func changes(prefix: some CacheKey, bufferMax: Int = 1_024) throws(LarderError) -> CacheChanges {
         try source.changes(.prefix(Array(try source.key(prefix, "changes").bytes)), bufferMax: bufferMax)

@@ -4,13 +4,13 @@ import LarderObserving
 // Change feeds.
 
 extension Cache {
-    /// Returns the changes after a position. Each change has the position to resume after it, at any later time and
+    /// Returns the changes after a position. Each change has a position from which a later call can continue, even
     /// after a restart of the program. If the history after the position is no longer available, all entries are
     /// reported first.
     /// - Parameters:
     ///   - position: where to start: the position of an earlier change, `beginning`, or `now`.
-    ///   - prefix: limits the feed to entries whose keys begin with it, and purges. Resume a position with the same
-    ///     prefix.
+    ///   - prefix: limits the feed to purges and to entries whose keys begin with it. Use the same prefix when
+    ///     continuing from a position.
     /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid position.
     public func changes(since position: ChangePosition, prefix: some CacheKey = "") throws(LarderError)
         -> PositionedChanges<[UInt8]>

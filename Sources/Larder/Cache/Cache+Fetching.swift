@@ -44,7 +44,7 @@ extension Cache {
     }
 
     /// Like the call above, for an origin that may have no value. `fetch` then returns nil, and so does the call. The
-    /// absence is remembered for all callers for ``FetchOptions/absent``.
+    /// absence is remembered for all callers for the duration ``FetchOptions/absent``.
     @_disfavoredOverload
     @inlinable public func value<Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
@@ -61,7 +61,7 @@ extension Cache {
         return try await fetched(type, key, options, fetch)
     }
 
-    /// Returns the cached decoded model of a fresh entry, and the commit unit to wait for, 0 for none.
+    /// Returns the cached decoded model of a fresh entry, and the commit unit that the caller must wait for (0: none).
     /// - Parameter endsSoon: set if the entry should be refreshed now.
     @inlinable func keptModel<Value: Sendable>(
         _ type: Value.Type, _ key: some CacheKey, endsSoon: inout Bool
@@ -118,7 +118,8 @@ extension Cache {
     // MARK: Several keys
 
     /// Returns the models of several keys. One call of `fetch` gets all keys that are not cached, and its results are
-    /// stored. Keys without a result are missing from the dictionary, which is remembered for ``FetchOptions/absent``.
+    /// stored. Keys without a result are missing from the dictionary, and their absence is remembered for the duration
+    /// ``FetchOptions/absent``.
     ///
     /// If every key has at least a stale value, these are returned as for one key, and the closure runs in the
     /// background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure, and for

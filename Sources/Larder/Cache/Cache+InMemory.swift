@@ -81,7 +81,7 @@ final class MemoryDirectories: @unchecked Sendable {
                 return count
             }
             let path = "\(Self.place)/\(Self.prefix)\(getpid())-\(number)"
-            // A leftover of a process with the same number, which could not be removed.
+            // An earlier process with the same process ID left the directory behind, and it could not be removed.
             if FileSystem.exists(path) { continue }
             do throws(FileError) {
                 try FileSystem.makeDirectory(path)
@@ -114,7 +114,8 @@ final class MemoryDirectories: @unchecked Sendable {
         }
     }
 
-    /// Whether no process holds a larder. The process may be in another container, where its number is not visible.
+    /// Whether no process holds the larder at `path`. Checks its lock and not the process ID, because the process may
+    /// be in another container.
     private func isFree(_ path: String) -> Bool {
         let file = open(path + "/LOCK", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return errno == ENOENT }

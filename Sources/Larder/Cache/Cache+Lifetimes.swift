@@ -8,7 +8,7 @@ extension Cache {
     ///   - key: the entry's key.
     ///   - policy: intervals count from now. With ``EntryPolicy/database`` the entry follows the database's policy
     ///     again, counted from the time at which it was stored; ``EntryPolicy/keep`` changes nothing. The entry keeps
-    ///     its grace: `invalidArgument` is thrown for a policy with another one.
+    ///     its grace: `invalidArgument` is thrown for a policy with another grace.
     ///   - durability: nil for ``CacheOptions/durability``.
     /// - Returns: whether there was a fresh entry.
     @discardableResult

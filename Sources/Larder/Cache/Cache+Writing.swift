@@ -128,14 +128,14 @@ extension Cache {
         }
     }
 
-    /// Loads into memory which of the keys to remove have an entry, because only those count. The other keys need no
-    /// read.
+    /// Looks up the keys to remove, so that memory knows which of them have an entry: only those count as removals. The
+    /// keys to store need no read.
     /// - Returns: whether the batch must load its keys.
     private func prepare(_ changes: [EntryWrite]) throws(LarderError) -> Bool {
         if changes.contains(where: \.action.loads) { return true }
         let removed = changes.filter(\.action.isRemoval).map(\.key)
         if removed.isEmpty || !source.database.exists { return false }
-        // Without memory the result would not be kept.
+        // Without memory for entries the lookups would not be kept, so the batch must load its keys.
         if source.database.attachmentBytesMax == 0 { return true }
         try source.remember(removed)
         return false

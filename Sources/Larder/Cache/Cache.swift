@@ -38,7 +38,6 @@ public final class Cache: CacheReading {
     ///   `setAsideDamaged(named:directory:)`; ``LarderError/Code/newerFormat`` if a newer Larder wrote them;
     ///   ``LarderError/Code/invalidArgument`` for an invalid name or option, and for an option of the larder that
     ///   differs from the one it was opened with.
-    ///   other than it was opened with.
     public convenience init(
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) {

@@ -45,12 +45,12 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
                 if let value = try await source.decodeForTask(Value.self, record, key, isReplaceable: true) {
                     return answer.state == .fresh ? .fresh(value) : .stale(value)
                 }
-                // It counts as a miss: the caller needs a newer value.
+                // An entry that cannot be decoded counts as a miss: request a newer value.
                 if isSecond { _ = try source.decodeOrThrow(Value.self, record, key) }
                 isSecond = true
                 request.maxAge = 0
                 request.askedAt = max(database.now(), record.header.storedAt)
-                // The previous waiter may already have been notified of this value.
+                // Use a new waiter: the previous one may already have been notified of this value.
                 if waits != .never { request.waiter = waiter(wakeUp, lease) }
             case .lead(let token): return .lead(token: token, found(answer, record, request))
             case .queued(let until):
@@ -75,7 +75,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
 
     /// Returns the entry found together with a lease.
     private func found(_ answer: FetchAnswer, _ record: Record?, _ request: FetchRequest) -> FoundValue<Value>? {
-        // A value that cannot be decoded is about to be replaced.
+        // If the value cannot be decoded, it is not served: the caller with the lease is about to replace it.
         guard let record, let header = answer.header,
             let value = try? source.decodeOrThrow(Value.self, record, key)
         else { return nil }
@@ -153,8 +153,8 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
 }
 
 extension CacheSource {
-    /// Returns the result of `read`; nil if it met an entry that cannot be decoded and the origin may replace it. The
-    /// fetching call then reports it.
+    /// Returns the result of `read`; nil if it throws because an entry cannot be decoded and the origin may replace the
+    /// entry. The fetching call then reports the failure.
     func decodable<Result>(
         _ options: FetchOptions, _ read: () async throws(LarderError) -> Result?
     ) async throws(LarderError) -> Result? {

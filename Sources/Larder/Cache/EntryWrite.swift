@@ -37,7 +37,7 @@ struct EntryWrite: Sendable {
         }
     }
 
-    /// Whether there is nothing to do in a database without files.
+    /// Whether the change does nothing if the database has no files.
     var needsFiles: Bool {
         switch (condition, action) {
         case (.present, _), (.equal, _), (.unchanged(.some), _), (_, .remove): true

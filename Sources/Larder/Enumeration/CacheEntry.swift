@@ -66,7 +66,7 @@ public struct CacheEntry<Value: Decodable> {
         return text
     }
 
-    /// Like ``value()``, but returns nil if a decoding failure counts as a miss.
+    /// Like ``value()``, but returns nil if decoding fails and that counts as a miss.
     func valueIfAny() throws(LarderError) -> Value? {
         switch content {
         case .current(let iterator, let position): try iterator.valueIfAny(at: position, storedKey)

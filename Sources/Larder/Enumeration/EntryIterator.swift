@@ -99,7 +99,7 @@ public final class EntryIterator<Value: Decodable> {
         return value
     }
 
-    /// Like ``value(at:_:)``, but returns nil if a decoding failure counts as a miss.
+    /// Like ``value(at:_:)``, but returns nil if decoding fails and that counts as a miss.
     func valueIfAny(at position: Int, _ key: Key) throws(LarderError) -> Value? {
         let run = try run(at: position, key)
         if let decoded { return decoded }

@@ -39,7 +39,7 @@ public struct EntryOptions: Sendable {
             fillCache: fillCache)
     }
 
-    /// Returns the number of entries that may still be returned.
+    /// Returns ``limit``, or the largest `Int` if it is nil. Throws if it is negative.
     func checkedLimit(_ database: String) throws(LarderError) -> Int {
         guard let limit else { return .max }
         guard limit >= 0 else {

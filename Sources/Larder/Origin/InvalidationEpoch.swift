@@ -11,7 +11,7 @@ import LarderPlatform
 final class InvalidationEpoch: @unchecked Sendable {
     /// The current epoch.
     struct Epoch: Hashable {
-        /// Nil if the origin should report changes but currently does not.
+        /// Nil while the origin should report changes but does not.
         fileprivate var told: UInt64?
         fileprivate var own: UInt64?
 
@@ -30,7 +30,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     private struct Change {
         /// By any source.
         var last: UInt64 = 0
-        /// By the program; a confirmation of the origin does not cover it.
+        /// By the program. A later confirmation of the origin does not cancel such an invalidation.
         var demanded: UInt64 = 0
     }
 
@@ -242,8 +242,8 @@ final class InvalidationEpoch: @unchecked Sendable {
             if before != now {
                 // Nothing was stored in an epoch without notifications.
                 if before.map(\.isBelieved) ?? true {
-                    // Do this first: a reply of the previous epoch that is being stored now is stored before the purge,
-                    // or not at all. The purge does not know keys without an entry, which would get the tag.
+                    // Do this first, so that a reply of the previous epoch is stored before the purge or not at all.
+                    // The purge makes only existing entries stale, so a reply that is stored after it would stay fresh.
                     database.endLeases(prefix: [])
                     try database.purge(tags: [Array(Self.tag.utf8)], soft: true)
                 }

@@ -44,8 +44,8 @@ extension OriginCache {
         return try await answer(backend, checked, call, since: began)?.model
     }
 
-    /// Returns the cached value, or the origin's. A caller that joined a request from before a change of the value
-    /// repeats it, within the same hard timeout.
+    /// Returns the cached value, or the origin's. If the caller joined a request that was sent before the value
+    /// changed, the request is repeated within the same hard timeout.
     func answer<Value: Codable & Sendable>(
         _ backend: OriginFetch<Value>, _ options: CheckedFetch, _ call: InvalidationEpoch.Ticket, since began: Int64
     ) async throws -> OriginFetched<Value>? {

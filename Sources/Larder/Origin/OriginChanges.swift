@@ -8,7 +8,7 @@ import LarderPlatform
 ///
 /// Thread-safe. `@unchecked Sendable`: `waiting`, `waits` and `hasEnded` are guarded by `lock`; the rest is constant.
 public final class OriginChanges: @unchecked Sendable {
-    /// Weak, because it holds the origin for its epoch, and an origin may keep this object for its whole life.
+    /// Weak, to avoid a retain cycle: it retains the origin, to get its epoch, and an origin may retain this object.
     private weak var trust: InvalidationEpoch?
     private let database: Database
     private let lock = Lock()
@@ -21,14 +21,14 @@ public final class OriginChanges: @unchecked Sendable {
         self.database = database
     }
 
-    /// Starts an epoch: from now on every change is reported. Entries from before are verified again.
+    /// Starts an epoch: from now on every change is reported. Older entries must be verified again.
     public func begin() { trust?.begin() }
 
     /// Reports that entries have changed, or may have.
     public func changed(_ keys: some Sequence<some CacheKey>) {
         let keys = keys.map(\.keyBytes).filter { $0.count <= Key.bytesMax }
         guard !keys.isEmpty, let trust, trust.changed(keys, isTold: true) else { return }
-        // Readers of these keys settle them themselves. This is for keys without a reader.
+        // Make the entries stale in the background. A read of these keys also does so, but there may be no read.
         Task { [trust, database] in
             try? await BlockingWork.run { () throws(LarderError) in try trust.settle(database) }
         }

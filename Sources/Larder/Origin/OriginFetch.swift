@@ -63,8 +63,8 @@ struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
     func release(token: UInt64, _ release: FetchRelease) async { await base.release(token: token, release) }
 
     func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease {
-        // The origin replied with a value that this caller cannot use. Or the circuit breaker is open, and a back-off
-        // of the key itself would end later.
+        // Do not back off for this key alone: either the origin replied with something that this caller cannot use, or
+        // the circuit breaker is open, which ends earlier than a back-off of the key.
         if case .refused? = error as? OriginFailure { return .open }
         return (error as? LarderError)?.code == .decoding || cache.limiter.isResting
             ? .open : base.release(after: error, options)
@@ -86,7 +86,7 @@ struct OriginLifetime {
     /// - Parameter since: when the request was sent, in milliseconds of the lease clock.
     init(_ lifetime: Duration?, since: Int64) {
         self.since = since
-        // Lifetimes that are longer than any policy do not expire either.
+        // A lifetime longer than any policy counts as one that does not end.
         milliseconds = lifetime.flatMap { $0 < .zero ? 0 : $0.wholeMilliseconds }
     }
 

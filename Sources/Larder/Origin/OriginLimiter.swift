@@ -80,8 +80,8 @@ final class OriginLimiter: @unchecked Sendable {
     /// Runs an admitted call.
     /// - Parameters:
     ///   - question: the keys to read; nil for writes.
-    ///   - patience: the rest of the caller's own time limit in milliseconds; a call cancelled after it counts as a
-    ///     timeout. Nil if there is no limit.
+    ///   - patience: the remaining part of the caller's own time limit in milliseconds; a call cancelled after it
+    ///     counts as a timeout. Nil if there is no limit.
     ///   - late: called when `body` has ended after its limit.
     func run<Value: Sendable>(
         _ pass: Pass, question: [[UInt8]]? = nil, patience: Int64? = nil,

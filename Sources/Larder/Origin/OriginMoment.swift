@@ -7,7 +7,8 @@ public struct OriginMoment: Hashable, Sendable {
 
     private static let last = Atomic<UInt64>(0)
 
-    /// The moment after all notifications so far. Take it where notifications of the origin arrive, in their order.
+    /// The moment after all notifications so far. Call it where the origin's notifications arrive, in the order of
+    /// their arrival.
     public static func now() -> OriginMoment { OriginMoment(number: last.load(ordering: .acquiring)) }
 
     /// A new, unique moment.

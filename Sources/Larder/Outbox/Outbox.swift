@@ -89,7 +89,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     }
 
     deinit {
-        // Not here, because it waits for the handler.
+        // Stop in the background, because stopping waits for the handler.
         Task { [core] in await BlockingWork.run { core.stop() } }
     }
 
@@ -210,7 +210,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         let token = OutboxEntry.makeToken()
         try source.whileOpen("save") { (engine) throws(LarderError) in
             while true {
-                // Opens both databases, and waits like any writer while too much is queued for the disk.
+                // Open both databases now, and wait like any writer if too much is queued for the disk.
                 for database in [source.database, outbox.database] {
                     try database.commit([key], loading: false) { _ in }
                 }
@@ -301,7 +301,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     }
 
     /// Delivers the next writes that are due, and waits for them. For larders without background threads.
-    /// - Returns: the time until more is due, in milliseconds.
+    /// - Returns: the time until the next delivery is due, in milliseconds.
     @discardableResult
     func deliverDue() async -> Int64 { await BlockingWork.run { [core] in core.round() } }
 }

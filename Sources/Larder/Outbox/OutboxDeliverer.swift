@@ -13,7 +13,7 @@ final class OutboxDeliverer: @unchecked Sendable {
         case delivered
         case refused(String)
         case failed(String)
-        /// The value cannot be decoded, and there is no function for it.
+        /// The value cannot be decoded, and the program has no `undecodable` function.
         case undecodable(String)
         /// The outbox is being closed.
         case cancelled
@@ -104,7 +104,7 @@ final class OutboxDeliverer: @unchecked Sendable {
             return self.thread
         }
         thread?.join()
-        // A round that another thread runs ends before the next outbox of the database starts.
+        // Wait for a round that another thread runs, so that it ends before the next outbox of the database starts.
         let isFirst = rounds.withLock {
             defer { isOver = true }
             return !isOver
@@ -117,7 +117,7 @@ final class OutboxDeliverer: @unchecked Sendable {
     func endWaits() { outbox.index.tellWaiters(now: .max) }
 
     /// Delivers the next writes, and waits until the deliveries have ended.
-    /// - Returns: the time until more is due, in milliseconds, if no new write arrives.
+    /// - Returns: the time until the next delivery is due, in milliseconds, if no new write arrives.
     func round() -> Int64 {
         rounds.withLock {
             let now = engine.monotonic()
@@ -125,7 +125,8 @@ final class OutboxDeliverer: @unchecked Sendable {
             if restsUntil > now { return restsUntil - now }
             do throws(LarderError) {
                 if engine.rollbackCount != rollbacks {
-                    // Applied writes may have been rolled back, and removed ones may exist again.
+                    // A rollback may have undone applied writes and restored removed ones, so load the pending writes
+                    // again.
                     rollbacks = engine.rollbackCount
                     try outbox.load()
                 }
@@ -208,7 +209,7 @@ final class OutboxDeliverer: @unchecked Sendable {
             }
         }
         lock.withLock { running = tasks }
-        // A stop cancels the tasks listed before it; this cancels tasks listed too late for that.
+        // A stop cancels only the tasks that are listed when it begins. Cancel these here if they were listed later.
         if isStopping { for task in tasks { task.cancel() } }
         defer { lock.withLock { running = [] } }
         return answers.wait()

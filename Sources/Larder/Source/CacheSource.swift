@@ -16,7 +16,7 @@ public final class CacheSource: @unchecked Sendable {
     let codecIdentity: AnyObject?
     let onDecodingFailure: DecodingFailureAction
     /// Whether decoded models are kept with the entries in memory. A snapshot keeps none, because it does not read
-    /// those entries.
+    /// entries in memory.
     let keepsDecoded: Bool
     /// Holds the leases of fetching calls of this cache.
     let leaseHolder = LeaseHolder()
@@ -69,7 +69,7 @@ public final class CacheSource: @unchecked Sendable {
     }
 
     func close() {
-        // The sequences end before calls of their consumers fail.
+        // Close these first: the sequences must end before calls of their consumers fail.
         relays.close()
         closed.store(true, ordering: .releasing)
         feedSignals.close()
@@ -82,7 +82,7 @@ public final class CacheSource: @unchecked Sendable {
         }
         withExtendedLifetime(last) {}
         last = nil
-        // Models that were kept with entries may hold this cache.
+        // Decoded models in memory may hold references to this cache.
         database.releaseDetached()
     }
 
@@ -204,9 +204,9 @@ public final class CacheSource: @unchecked Sendable {
         return checked
     }
 
-    /// Returns the model in a record; nil if a decoding failure counts as a miss.
-    /// - Parameter isReplaceable: whether the caller can make a new value. A failure then always counts as a miss, and
-    ///   is reported.
+    /// Returns the model in a record; nil if decoding fails and that counts as a miss.
+    /// - Parameter isReplaceable: whether the caller can make a new value. If so, a failure always counts as a miss,
+    ///   and is reported.
     func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key, isReplaceable: Bool = false)
         throws(LarderError) -> Value?
     {
@@ -304,8 +304,8 @@ extension Payload {
     }
 }
 
-/// Keeps an engine open. Counting references to this object is faster than counting references to the engine, because
-/// the process's list of engines holds weak ones.
+/// Keeps an engine open. Retaining this object is faster than retaining the engine, to which the process's list of
+/// engines has weak references.
 final class EngineLease: Sendable {
     let engine: Engine
 

@@ -166,12 +166,12 @@ extension CacheSource {
             }.get()
             guard case .cold = read else {
                 guard engine.pipeline.isDecided(ticket) else {
-                    // The thread that waits reads and counts again.
+                    // Undo the count: the thread that waits for the commit reads and counts again.
                     let hits = known.record == nil ? 0 : 1
                     database.noteReads(hits: -hits, misses: hits - 1)
                     return nil
                 }
-                // The commit is decided, so this does not wait; it may have failed.
+                // The commit has succeeded or failed already, so this does not block. It throws if the commit failed.
                 try engine.pipeline.wait(for: ticket)
                 return known
             }

@@ -97,8 +97,8 @@ extension CacheSource {
 
     /// Reads keys one at a time, so that memory keeps each result, an entry or its absence. Afterwards all can be read
     /// at one instant.
-    /// - Returns: false if there is no memory for that. Even if there is, it may not suffice: then the disk is read for
-    ///   all of them.
+    /// - Returns: false if the larder keeps no entries in memory. If its memory is too small for all keys, the caller
+    ///   must read them from the disk.
     private func keepRead(_ keys: [Key], _ fillCache: Bool) throws(LarderError) -> Bool {
         guard snapshot == nil, fillCache, database.attachmentBytesMax > 0 else { return false }
         try remember(keys)
@@ -132,7 +132,7 @@ extension CacheSource {
             }
             guard case .hit = read else { return nil }
             guard waits || engine.pipeline.isDecided(ticket) else {
-                // The thread that waits reads and counts again.
+                // Undo the counts: the thread that waits for the commit reads and counts again.
                 database.noteReads(hits: -hits, misses: hits - keys.count)
                 return nil
             }

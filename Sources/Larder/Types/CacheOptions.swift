@@ -23,9 +23,9 @@ public struct CacheOptions: Sendable {
         case salvage
     }
 
-    /// The reaction to a stored value that is not a model of the requested type. The default is an error. Calls with a
-    /// closure that can make a new one, `value(_:forKey:options:fetch:)`, `values(_:forKeys:options:fetch:)` and
-    /// `update`, always treat it as a miss, and with the default report it to ``onEvent``.
+    /// The reaction to a stored value that is not a model of the requested type. The default is an error.
+    /// `value(_:forKey:options:fetch:)`, `values(_:forKeys:options:fetch:)` and `update` always treat such a value as a
+    /// miss, because their closures can make a new one. With the default they report it to ``onEvent``.
     public var onDecodingFailure: DecodingFailureAction = .throwError
     /// Whether decoded models of entries in memory are kept with their bytes, within ``memoryBytes``, so that reading
     /// one again costs a lookup and no decoding. The default is true; set it to false if every read must decode.
@@ -40,11 +40,11 @@ public struct CacheOptions: Sendable {
     /// range 0 to 1 TiB.
     public var blockCacheBytes = 32 << 20 { didSet { chosen.insert("blockCacheBytes") } }
     /// Memory for entries in front of LevelDB, in bytes, including keys and overhead, shared by all databases of the
-    /// larder: 16 MiB by default; 0 for none. It does not change results. Entries that are not in LevelDB yet are kept
-    /// in memory in addition: those of about 64 MiB of journal, and at most 128 MiB; then writers wait.
+    /// larder: 16 MiB by default; 0 for none. It does not change results. Entries that are not in LevelDB yet take
+    /// additional memory: usually the entries in about 64 MiB of journal. Writers wait when it reaches 128 MiB.
     public var memoryBytes = 16 << 20 { didSet { chosen.insert("memoryBytes") } }
-    /// The disk limit for all files of the larder in bytes: tables, journal, and files being removed. Entries that were
-    /// rarely read lately in relation to their size are evicted first. From 16 MiB to 1 PiB. Nil, the default, means no
+    /// The disk limit for all files of the larder in bytes: tables, journal, and files being removed. Entries with few
+    /// recent reads in relation to their size are evicted first. From 16 MiB to 1 PiB. Nil, the default, means no
     /// limit, because a program that keeps entries forever should not lose them unasked.
     public var diskBytesMax: Int? { didSet { chosen.insert("diskBytesMax") } }
     /// Bits per key of the Bloom filter, which saves reads of missing keys. The default is 10, the range 0 (none) to
@@ -102,7 +102,7 @@ public struct CacheEvent: Sendable, CustomStringConvertible {
         case debug
         /// Something was opened, created or repaired.
         case info
-        /// Something was lost that can be recreated, or may fail later.
+        /// Something that can be recreated was lost, or something may fail later.
         case warning
         /// Something failed: a write, an fsync, a database.
         case error
@@ -137,7 +137,7 @@ extension CacheOptions {
         }
         var options = EngineOptions()
         options.startsThreadsOnDemand = true
-        // A program knows its models: even large ones are much cheaper to keep than to decode again.
+        // Allow a model a quarter of the memory: even large models are much cheaper to keep than to decode again.
         options.largestMemoryPart = 4
         options.durability = durability ?? .everysecond
         options.blockCacheBytes = blockCacheBytes

@@ -6,7 +6,7 @@ final class BlockingFetch<Value: Codable> {
     /// A lease: the right to fetch the key.
     struct Lead {
         let token: UInt64
-        /// The stale value that the daemon returned with it.
+        /// The stale value that the daemon returned with the lease.
         let value: Value?
         let isFresh: Bool
         let isYoung: Bool
@@ -97,7 +97,7 @@ final class BlockingFetch<Value: Codable> {
             ?? .answer(try any())
     }
 
-    /// - Returns: nil for a value that cannot be decoded, which requires a newer one.
+    /// - Returns: nil if the value cannot be decoded, so that a newer one is needed.
     private func ask(waits: Bool, _ maxAge: Int64?, since began: Int64) throws -> Answer? {
         var limit = AgeLimit(maxAge)
         var asked = maxAge
@@ -237,7 +237,7 @@ final class BlockingFetch<Value: Codable> {
         self.release(lead, release)
     }
 
-    /// If this request does not reach the daemon, the lease expires.
+    /// Releases a lease. If the request does not reach the daemon, the lease expires.
     func release(_ lead: Lead, _ release: FetchRelease) {
         guard lead.token != 0 else { return }
         _ = try? client.perform(.release(key, token: lead.token, release))

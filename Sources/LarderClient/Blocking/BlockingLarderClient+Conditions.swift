@@ -112,7 +112,7 @@ extension BlockingLarderClient {
         return try perform(.remove(key, ifEqual: former))
     }
 
-    /// - Returns: whether the condition held, and it was stored.
+    /// - Returns: whether the condition held and the value was stored.
     func put(
         _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String],
         if condition: [[UInt8]]
@@ -141,7 +141,7 @@ extension BlockingLarderClient {
     /// 64-bit numbers. Other types take two round trips, and more if other clients change the entry in the meantime;
     /// they need larderd, or Redis 8.4 or later.
     /// - Throws: `decode` if the value is not an integer of this type, `invalidArgument` if the sum is not, `conflict`
-    ///   if other clients changed the entry in every attempt; `server` for 64 bits.
+    ///   if other clients changed the entry in every attempt; for signed 64-bit integers, `server` instead.
     @discardableResult
     public func increment<Value: FixedWidthInteger & Sendable>(_ key: some CacheKey, by step: Value)
         throws(LarderClientError) -> Value

@@ -90,7 +90,8 @@ extension BlockingLarderClient {
     /// - Parameter limit: in the daemon's syntax: a number of bytes, such as `64M`, or `none`.
     package func setLimit(_ limit: String) throws(LarderClientError) { try perform(.setLimit(limit)) }
 
-    /// Returns the origin of this client's database: names and values; the first is its URL, empty for none.
+    /// Returns the fields of the origin of this client's database, as names and values. The first field is its URL,
+    /// which is empty if there is no origin.
     package func originInfo() throws(LarderClientError) -> [(String, String)] { try perform(.origin) }
 
     /// Sets the origin of this client's database.

@@ -40,7 +40,8 @@ extension BlockingLarderClient {
         return keys.map { found[$0] ?? notFound }
     }
 
-    /// Decodes stored bytes. Requests the entry's codec from the daemon if the likely one fails.
+    /// Decodes stored bytes. Tries the likely codec first, and requests the entry's codec from the daemon if that
+    /// fails.
     func decoded<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ key: [UInt8])
         throws(LarderClientError) -> Value
     {

@@ -31,7 +31,7 @@ extension BlockingLarderClient {
     }
 
     /// Like the call above, for an origin that may have no value. `fetch` then returns nil, and so does the call. The
-    /// absence is remembered for all callers for ``FetchOptions/absent``.
+    /// absence is remembered for all callers for the duration ``FetchOptions/absent``.
     @_disfavoredOverload
     public func value<Value: Codable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
@@ -41,8 +41,8 @@ extension BlockingLarderClient {
     }
 
     /// Returns the models of several keys. One call of `fetch` gets all keys that the daemon does not have, and its
-    /// results are stored. Keys without a result are missing from the dictionary, which is remembered for
-    /// ``FetchOptions/absent``. The call waits for running fetches of its keys.
+    /// results are stored. Keys without a result are missing from the dictionary, and their absence is remembered for
+    /// the duration ``FetchOptions/absent``. The call waits for running fetches of its keys.
     /// - Parameters:
     ///   - type: the models' type.
     ///   - keys: the entries' keys.

@@ -9,7 +9,7 @@ extension BlockingLarderClient {
         package let payload: [UInt8]
     }
 
-    /// Passes the messages of channels to `visit` as they arrive, on a connection of its own, until that ends.
+    /// Passes the messages of channels to `visit` as they arrive, on a separate connection, until the connection ends.
     /// - Throws: errors of `visit`, or the reason why the connection ended.
     package func messages(
         of channels: [[UInt8]], arePatterns: Bool, _ visit: (Message) throws -> Void
@@ -27,13 +27,14 @@ extension BlockingLarderClient {
         package let tag: [UInt8]?
     }
 
-    /// The entries to watch. Changes of all entries are always included.
+    /// The entries to watch. Changes that affect all entries, such as purges, are always included.
     package enum WatchedEntries {
         case key([UInt8])
         case prefix([UInt8])
     }
 
-    /// Passes changes of this client's database to `visit` as they arrive, on a connection of its own, until that ends.
+    /// Passes changes of this client's database to `visit` as they arrive, on a separate connection, until the
+    /// connection ends.
     /// - Throws: errors of `visit`, or the reason why the connection ended.
     package func changes(_ entries: WatchedEntries, _ visit: (Change) throws -> Void) throws -> Never {
         let channels = ChangeChannels(name)

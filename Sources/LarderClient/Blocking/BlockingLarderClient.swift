@@ -12,7 +12,7 @@
 /// Every call blocks until the daemon has answered, so do not call it on Swift's cooperative pool. The client has one
 /// connection, made when the client is created. If it is lost, the call that notices the loss throws, and the next call
 /// reconnects and selects the database again. A request is sent again only if the daemon cannot have received any of
-/// it. A snapshot that was open on the lost connection is gone, and the call that notices it always throws.
+/// it. A snapshot that was open on the lost connection is lost too, and the call that notices this always throws.
 ///
 /// Thread-safe: calls from several threads are executed one at a time.
 public final class BlockingLarderClient: Sendable {

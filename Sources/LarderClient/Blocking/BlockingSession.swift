@@ -237,7 +237,7 @@ final class BlockingSession: @unchecked Sendable {
 
     /// Handles the reply to EXEC: the queued commands were executed, each with its reply in an array, or none was.
     private func endTransaction(_ reply: RESPValue) {
-        // With the wrong number of words it does not end the transaction.
+        // EXEC with the wrong number of words does not end the transaction.
         if reply.errorMessage?.hasPrefix("ERR wrong number") ?? false { return }
         for case (let name?, let reply) in zip(queued, reply.elements ?? []) where reply.errorMessage == nil {
             database = name

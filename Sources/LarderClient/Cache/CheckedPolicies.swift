@@ -26,7 +26,7 @@ extension EntryPolicy.Checked {
         case .governed: []
         case .keep: wordList("KEEPTTL")
         case .policy(let policy): wordList("POLICY", policy.description)
-        // 0 is refused; 1 is in the past as well.
+        // The server refuses 0; 1 is in the past too.
         case .until(let instant): wordList("PXAT", "\(max(1, instant))")
         }
     }

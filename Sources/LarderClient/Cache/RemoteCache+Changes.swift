@@ -16,15 +16,15 @@ extension RemoteCache {
     /// expiries are reported when the daemon reclaims their space.
     ///
     /// A read after a reported change returns that state or a newer one, also with a near cache.
-    /// - Parameter bufferMax: the number of keys with unread changes, at least 1. Beyond that all are dropped, and
-    ///   `CacheChange.Kind.fellBehind` is reported instead.
+    /// - Parameter bufferMax: the number of keys with unread changes, at least 1. If more keys have unread changes, all
+    ///   unread changes are dropped, and `CacheChange.Kind.fellBehind` is reported instead.
     /// - Throws: `invalidArgument` for an invalid `bufferMax`, and if the server is not larderd.
     public func changes(bufferMax: Int = 1_024) async throws(LarderClientError) -> CacheChanges {
         try await observe(.prefix([]), bufferMax)
     }
 
-    /// Observes one entry, as ``changes(bufferMax:)``, and changes of all entries at once. If there is an entry, its
-    /// expiry is reported within about a second.
+    /// Observes one entry, like ``changes(bufferMax:)``. Changes that affect all entries, such as purges, are reported
+    /// too. If there is an entry, its expiry is reported within about a second.
     /// - Throws: also `invalidArgument` for a key of more than 65,536 bytes.
     public func changes(forKey key: some CacheKey, bufferMax: Int = 1_024) async throws(LarderClientError)
         -> CacheChanges
@@ -32,8 +32,8 @@ extension RemoteCache {
         try await observe(.key(key.keyBytes), bufferMax)
     }
 
-    /// Observes the entries whose keys begin with `prefix`, as ``changes(bufferMax:)``, and changes of all entries at
-    /// once. The empty prefix stands for all.
+    /// Observes the entries whose keys begin with `prefix`, like ``changes(bufferMax:)``. Changes that affect all
+    /// entries, such as purges, are reported too. The empty prefix stands for all.
     /// - Throws: also `invalidArgument` for a prefix of more than 65,536 bytes.
     public func changes(prefix: some CacheKey, bufferMax: Int = 1_024) async throws(LarderClientError)
         -> CacheChanges

@@ -64,7 +64,7 @@ extension RemoteCache {
         }
     }
 
-    /// - Returns: whether the condition held, and it was stored.
+    /// - Returns: whether the condition held and the value was stored.
     func put(
         _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String],
         if condition: [[UInt8]]
@@ -208,7 +208,7 @@ extension RemoteCache where Value: FixedWidthInteger {
     /// later.
     /// - Returns: the sum.
     /// - Throws: `decode` if the value is not an integer of this type, `invalidArgument` if the sum is not, `conflict`
-    ///   if other clients changed the entry in every attempt; `server` for 64 bits.
+    ///   if other clients changed the entry in every attempt; for signed 64-bit integers, `server` instead.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Value = 1) async throws(LarderClientError) -> Value {
         let increment = WholeIncrement(key: key.keyBytes, step: step)

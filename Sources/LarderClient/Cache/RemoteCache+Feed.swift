@@ -4,15 +4,15 @@ import LarderRESP
 // Change feeds.
 
 extension RemoteCache {
-    /// Returns the changes of the database after a position, by any client. Each change has the position to resume
-    /// after it, at any later time, also in another process and after a restart of the daemon. If the history after the
+    /// Returns the changes of the database after a position, by any client. Each change has a position from which a
+    /// later call can continue, even in another process and after a restart of the daemon. If the history after the
     /// position is no longer available, all entries are reported first.
     ///
     /// Each iteration uses its own connection while it waits.
     /// - Parameters:
     ///   - position: where to start: the position of an earlier change, `beginning`, or `now`.
-    ///   - prefix: limits the feed to entries whose keys begin with it, and purges. Resume a position with the same
-    ///     prefix.
+    ///   - prefix: limits the feed to purges and to entries whose keys begin with it. Use the same prefix when
+    ///     continuing from a position.
     public func changes(since position: ChangePosition, prefix: some CacheKey = "") -> PositionedChanges<[UInt8]> {
         feed(since: position, prefix.keyBytes) { entry in entry.value }
     }
@@ -41,7 +41,7 @@ extension RemoteCache {
     /// Returns the next reply with changes; nil if the client was closed.
     private func nextReply(_ position: ChangePosition, _ prefix: [UInt8]) async throws -> FeedReply? {
         var from = position.description
-        // While there are changes, the client's shared connections are used.
+        // A separate connection for waiting. While there are changes, the client's shared connections are used.
         var link: Link?
         defer { if let link { store.waitingLinks.end(link) } }
         while !Task.isCancelled {

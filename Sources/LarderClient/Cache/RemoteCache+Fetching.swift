@@ -40,7 +40,7 @@ extension RemoteCache {
     }
 
     /// Like the call above, for an origin that may have no value. `fetch` then returns nil, and so does the call. The
-    /// absence is remembered for all callers for ``FetchOptions/absent``.
+    /// absence is remembered for all callers for the duration ``FetchOptions/absent``.
     @_disfavoredOverload
     public func value(
         forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
@@ -72,7 +72,8 @@ extension RemoteCache {
         return try await cancellable { try await FlightTable.shared.value(backend, checked, load) }
     }
 
-    /// Returns the result of `read`; nil if it met a value that cannot be decoded. The fetching call then reports it.
+    /// Returns the result of `read`; nil if it throws because a value cannot be decoded. The fetching call then reports
+    /// the failure.
     private func missingIfUndecodable<Result>(
         _ read: () async throws(LarderClientError) -> Result?
     ) async throws(LarderClientError) -> Result? {
@@ -142,8 +143,8 @@ extension RemoteCache {
     // MARK: Several keys
 
     /// Returns the models of several keys. One call of `fetch` gets all keys that the daemon does not have, and its
-    /// results are stored. Keys without a result are missing from the dictionary, which is remembered for
-    /// ``FetchOptions/absent``.
+    /// results are stored. Keys without a result are missing from the dictionary, and their absence is remembered for
+    /// the duration ``FetchOptions/absent``.
     ///
     /// If every key has at least a stale value, these are returned as for one key, and the closure runs in the
     /// background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure, and for

@@ -3,9 +3,9 @@
 extension RemoteCache {
     // MARK: Reading
 
-    /// Returns the models of the keys that have a fresh entry. Those that are not in the near cache are read in one
-    /// round trip, at one instant, and kept in it like those of ``value(forKey:)``. Without a near cache this applies
-    /// to all keys.
+    /// Returns the models of the keys that have a fresh entry. Models that are not in the near cache are read in one
+    /// round trip, at one instant, and kept there as by ``value(forKey:)``. Without a near cache, all models are read
+    /// in this way.
     /// - Throws: `decode`, with type and key, if a value is of another type.
     public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>) async throws(LarderClientError)
         -> [Key: Value]

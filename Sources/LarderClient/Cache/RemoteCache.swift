@@ -82,7 +82,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Keeps the daemon's answer for a key if both of its replies agree.
+    /// Keeps the daemon's answer for a key in the near cache, if the replies for value and remaining lifetime agree.
     func keep(
         _ value: Value?, _ time: TimeToLive?, _ near: NearCache, _ token: NearCache.Token, askedAt: Int64,
         valueBytes: Int
@@ -105,7 +105,8 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         near.find(Value.self, nearIdentity, key)
     }
 
-    /// Decodes stored bytes. Requests the entry's codec from the daemon if the likely one fails.
+    /// Decodes stored bytes. Tries the likely codec first, and requests the entry's codec from the daemon if that
+    /// fails.
     /// - Parameter operation: the operation, for the error.
     func decoded(_ bytes: [UInt8]?, _ key: [UInt8], _ operation: String = "GET") async throws(LarderClientError)
         -> Value?

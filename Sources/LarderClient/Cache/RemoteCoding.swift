@@ -10,8 +10,8 @@ import LarderRESP
 /// - Models are JSON, or a property list if the bytes begin like one. Raw bytes are decoded in the same ways, so the
 ///   daemon's answer would change nothing.
 /// - A cache with a custom codec tries that first.
-/// - If that fails, the value is decoded with the codec that the daemon returns. Redis stores no codecs: there a value
-///   is what the cache itself would have stored, or raw.
+/// - If decoding fails, the value is decoded with the codec that the daemon returns. Redis stores no codecs: there a
+///   value is assumed to have the codec that the cache itself would use, or to be raw.
 enum RemoteCoding {
     /// - Throws: `invalidArgument` for a value that the daemon would not accept.
     static func check(valueBytes count: Int, key: [UInt8]) throws(LarderClientError) {
@@ -39,8 +39,8 @@ enum RemoteCoding {
         return (payload.bytes, used)
     }
 
-    /// - Parameter storedAs: requests the entry's codec from the daemon; nil if the entry is gone, or the server does
-    ///   not support codecs.
+    /// - Parameter storedAs: requests the entry's codec from the daemon; nil if there is no entry any more, or the
+    ///   server does not support codecs.
     static func decode<Model: Decodable>(
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8], _ operation: String = "GET",
         storedAs ask: () async throws(LarderClientError) -> Codec?
@@ -74,7 +74,7 @@ enum RemoteCoding {
         }
     }
 
-    /// - Returns: nil if only the daemon knows.
+    /// - Returns: nil if the codec must be requested from the daemon.
     private static func guess(_ type: Any.Type, _ bytes: [UInt8], _ codec: ModelCodec) -> Codec? {
         if codec.codec == .custom { return .custom }
         let isPropertyList = ModelCodec.isPropertyList(bytes)
@@ -89,7 +89,8 @@ enum RemoteCoding {
         return isPropertyList ? .propertyList : .json
     }
 
-    /// Whether bytes look like a JSON document, judged by their ends. A model's JSON must not be returned as text.
+    /// Whether bytes look like a JSON document, judged by their first and last characters. A model's JSON must not be
+    /// returned as text.
     private static func couldBeJSON(_ bytes: [UInt8]) -> Bool {
         func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
         guard let start = bytes.firstIndex(where: { !isBlank($0) }),

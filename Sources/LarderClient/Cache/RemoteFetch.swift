@@ -83,7 +83,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
     }
 
     /// - Parameter isReplaceable: whether to treat a value that cannot be decoded as missing.
-    /// - Returns: nil for such a value.
+    /// - Returns: nil if such a value is treated as missing.
     private func reply(
         _ answer: FetchAnswer, _ maxAge: Int64?, isReplaceable: Bool
     ) async throws -> FetchReply<Value>? {
@@ -97,7 +97,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
                 ? try await cache.decodable(bytes, key, "FETCH") : try await cache.decoded(bytes, key, "FETCH")
             return value.map { answer.state == .fresh ? .fresh($0) : .stale($0) }
         case .lead:
-            // A value that cannot be decoded is about to be replaced.
+            // If the value cannot be decoded, it is not served: the caller with the lease is about to replace it.
             let value = try? await cache.decoded(answer.value, key, "FETCH")
             let isYoung = answer.isYoung(maxAge)
             return .lead(

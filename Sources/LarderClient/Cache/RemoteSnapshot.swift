@@ -93,7 +93,7 @@ extension RemoteCache {
             }
             try await say("OPEN")
             let result = try await body(RemoteSnapshot(connection, codec))
-            // If the daemon had closed the snapshot, the last read after that has failed.
+            // If CLOSE fails, the daemon had closed the snapshot before, and later reads have thrown an error.
             if (try? await say("CLOSE")) != nil { connection.isClean = true }
             return result
         }

@@ -164,7 +164,7 @@ extension RemoteCache {
     }
 
     /// Waits for a random, growing time, from at most 1 ms to at most 64 ms, so that several clients that use the same
-    /// keys do not disturb each other forever.
+    /// keys do not conflict forever.
     private static func rest(afterAttempts count: Int) async throws(LarderClientError) {
         try await rest(.random(in: 0...(1_000_000 << UInt64(min(count - 1, 6)))), "transaction")
     }

@@ -2,9 +2,9 @@
 
 import LarderRESP
 
-/// An addition to an integer. The daemon itself adds signed 64-bit numbers. Sums of other types are computed here, and
-/// stored only if the number is unchanged since it was read: a sum beyond the type's range, which could not be read, is
-/// never stored.
+/// An addition to an integer. The daemon itself adds signed 64-bit numbers. Sums of other types are computed by the
+/// client, and stored only if the entry has not changed since it was read. Therefore a sum outside the type's range,
+/// which could not be read again, is never stored.
 struct WholeIncrement<Number: FixedWidthInteger & Sendable>: Sendable {
     let key: [UInt8]
     let step: Number

@@ -13,9 +13,9 @@ extension LarderClient {
     /// reach the daemon, the lock expires, and the longest waiter gets it. It survives a restart of the daemon.
     ///
     /// If the lock is lost (its entry was removed, or the daemon could not be reached within its time), `body` is
-    /// cancelled, and the call throws `lockLost` when it has ended; ``HeldLock/check()`` detects it earlier. No lock
-    /// can stop a task from writing that has lost it without knowing. Use the fencing token, ``HeldLock/token``, for
-    /// that.
+    /// cancelled, and the call throws `lockLost` when it has ended; ``HeldLock/check()`` detects it earlier. A task
+    /// that has lost the lock without noticing may still write. To prevent that, pass the fencing token,
+    /// ``HeldLock/token``, with each write.
     ///
     /// Waiters do not poll; they are woken when the lock is released. The tasks of one process get it in the order of
     /// their calls, and so do waiting processes. If a lock is held for more than half a minute, those that have waited

@@ -143,7 +143,7 @@ extension LarderClient {
     /// The default path of the socket: the environment variable `LARDER_SOCKET` if it is set; for root
     /// `/run/larder/larder.sock`; `$XDG_RUNTIME_DIR/larder/larder.sock` if that variable is set; otherwise
     /// `/tmp/larder-<uid>/larder.sock`. larderd has the same default. If that path does not exist and `LARDER_SOCKET`
-    /// is not set, `/run/larder/larder.sock` if it exists: the socket of the machine's service.
+    /// is not set, clients use `/run/larder/larder.sock`, the socket of the machine's service, if it exists.
     public static var defaultSocketPath: String { DefaultSocket.clientPath }
 
     /// The longest path that a socket can have on this system, in bytes: 107 on Linux, 103 on macOS.

@@ -74,7 +74,7 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
 
     func isRestored() {
         lock.withLock { isLost = false }
-        // Values read in the meantime may be older than the changes reported from now on.
+        // Values that were read while the connection was lost may be older than the changes reported from now on.
         near?.invalidate(nil)
         buffer.fallBehind()
     }

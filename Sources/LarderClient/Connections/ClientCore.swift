@@ -53,7 +53,7 @@ final class ClientCore: @unchecked Sendable {
     }
 
     /// The subscriptions to changes of entries. They have a separate connection, so that other messages do not wait
-    /// behind them. No call waits for its restoration, because its listeners are notified of gaps.
+    /// behind them. No call waits until it is restored after a loss, because the listeners are notified of gaps.
     var changesHub: SubscriptionHub {
         lock.withLock {
             if let changes { return changes }
@@ -69,7 +69,7 @@ final class ClientCore: @unchecked Sendable {
             isClosed = true
             return (Array(self.stores.values), [subscriptions, changes])
         }
-        // The change sequences end before calls of their consumers fail.
+        // Close these first: the sequences must end before calls of their consumers fail.
         for hub in hubs { hub?.close() }
         for store in stores { store.close() }
     }
@@ -90,7 +90,7 @@ final class DatabaseStore: LinkEvents {
     let ownConnections: ConnectionPool
     /// Wakes callers that wait for other processes' fetches.
     let signals = FetchSignals()
-    /// The connection for fetching, made by the first fetch: leases end with it.
+    /// The connection for fetching, created by the first fetch. Leases end when it is closed.
     private let fetchLink: Link
     /// Queues the tasks of this process for a lock, by the lock's key.
     let lockQueues = NamedSemaphores()
@@ -98,8 +98,8 @@ final class DatabaseStore: LinkEvents {
     let waitingLinks: WaitingLinks
     /// Lets failed transactions retry one at a time.
     let retries = AsyncSemaphore(1)
-    /// The longest wait of a transaction for that, in milliseconds. It then continues anyway, because the holder may be
-    /// waiting for it.
+    /// The longest time in milliseconds that a transaction waits for ``retries``. It then continues anyway, because the
+    /// holder may be waiting for it.
     let turnMilliseconds: Int
     private let turn = Atomic(0)
     /// Whether the server is known to support MULTI.
@@ -141,8 +141,8 @@ final class DatabaseStore: LinkEvents {
 
     // MARK: Requests
 
-    /// Returns the link for the next request. Reads that the near cache keeps, and therefore all reads, use the tracked
-    /// one.
+    /// Returns the link for the next request. With a near cache all reads use the tracked link, because the near cache
+    /// may keep their results.
     private func link(isRead: Bool) -> Link {
         if links.count == 1 || (isRead && near != nil) { return links[0] }
         let turn = turn.wrappingAdd(1, ordering: .relaxed).oldValue
@@ -153,7 +153,7 @@ final class DatabaseStore: LinkEvents {
         try await perform(request, on: link(isRead: request.isRead))
     }
 
-    /// Performs FETCH. Its lease belongs to a connection on which nothing blocks.
+    /// Performs FETCH on a connection on which no request blocks. The connection owns the lease.
     func fetch(_ request: Request<FetchAnswer>) async throws(LarderClientError) -> FetchAnswer {
         try await perform(request, on: fetchLink)
     }
@@ -263,7 +263,7 @@ final class DatabaseStore: LinkEvents {
         try CommandRules.transaction.check(commands)
         let link = link(isRead: false)
         if !knowsTransactions.load(ordering: .relaxed) {
-            // Without MULTI the server would execute the commands after it one at a time.
+            // Check first: a server without MULTI would execute the following commands one at a time.
             let bytes = encode([wordList("MULTI"), wordList("DISCARD")])
             let replies = try await link.perform(Exchange(bytes: bytes, replyCount: 2, name: wordList("MULTI")[0]))
             if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
@@ -311,7 +311,7 @@ final class DatabaseStore: LinkEvents {
     // MARK: The near cache
 
     func linkIsReady(_ link: Link) {
-        // Only RESP3 has pushes; without them nothing may be kept.
+        // Only RESP3 has push messages; without them the near cache must stay empty.
         if link.knownServer?.speaksRESP3 == true { near?.setLive(true) }
     }
 

@@ -4,7 +4,7 @@ import LarderRESP
 
 extension DatabaseStore {
     /// Runs a script by its digest, which is requested from a server once, or by its text if this server does not have
-    /// it. Whether it succeeds or fails, the near cache drops the keys.
+    /// it. Whether it succeeds or fails, the near cache drops the script's keys.
     /// - Parameter isOrdered: whether it is sent after all earlier ordered requests.
     /// - Throws: the script's error, `server`, among others.
     func run(_ call: ScriptCall, isOrdered: Bool = false) async throws(LarderClientError) -> RESPValue {

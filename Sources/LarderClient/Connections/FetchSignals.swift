@@ -32,7 +32,7 @@ final class FetchSignals: LinkEvents, @unchecked Sendable {
 
     func linkIsReady(_ link: Link) {}
 
-    /// Reports end here: waiters send their requests again, on another connection.
+    /// A lost link reports nothing more, so wake the waiters: they send their requests again on another connection.
     func linkWasLost(_ link: Link) { wakeAll() }
 
     func link(_ link: Link, pushed message: [RESPValue]) {

@@ -37,7 +37,7 @@ struct LockCall: Sendable {
             throw error.about(entrance.name.database)
         }
         let grip = try await entrance.enter()
-        // Not a child of this task: it keeps the lock until it has ended, even if this task is cancelled.
+        // An unstructured task: the lock is held until the body has ended, even if this task is cancelled.
         let work = Task {
             try await LockHandle.$held.withValue(LockHandle.held + [grip]) { try await body(HeldLock(grip)) }
         }
@@ -58,7 +58,7 @@ struct LockCall: Sendable {
     }
 
     /// Releases the lock.
-    /// - Returns: nil if it was held to the end.
+    /// - Returns: nil if the lock was held until the body ended.
     private func end(_ grip: LockHandle) async -> LockHandle.Loss? {
         let wasHeld = grip.isHeld
         grip.release()
@@ -67,7 +67,7 @@ struct LockCall: Sendable {
         switch answer {
         case true?: return nil
         case false?: return .taken
-        // No other holder can have had it in between.
+        // Without an answer: if the lock was held when the body ended, no other holder can have had it before.
         case nil: return wasHeld ? nil : .unreachable
         }
     }

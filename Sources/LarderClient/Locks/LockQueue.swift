@@ -4,10 +4,10 @@ import LarderRESP
 
 /// Queues for a lock: first among the tasks of this process, then in the daemon's queue, then on the lock's entry.
 ///
-/// The queue is FETCH's: its head holds the lease of a key that never has a value, and keeps it until it has the lock.
-/// Only the head watches the lock's entry, and waits for its expiry or for the daemon to report its removal. The lease
-/// ends with the connection, so a killed waiter leaves no gap. It also ends after half a minute, so there may be
-/// several heads; the lock's entry alone decides. A value.
+/// The queue consists of the callers of FETCH for a key that never has a value. Its head holds the lease of that key,
+/// and keeps the lease until it has the lock. Only the head watches the lock's entry, and waits for its expiry or for
+/// the daemon to report its removal. The lease ends with the connection, so a killed waiter leaves no gap. It also ends
+/// after half a minute, so there may be several heads; the lock's entry alone decides. A value.
 struct LockQueue: Sendable {
     /// How long the daemon keeps a FETCH waiting.
     private static let waitMost: Int64 = 86_400_000
@@ -27,7 +27,7 @@ struct LockQueue: Sendable {
     struct Place: Sendable {
         /// 0 for none.
         var token: UInt64 = 0
-        /// The connection that owns it, if it is not a shared one.
+        /// The connection that owns the lease, if it is not a shared one.
         var link: Link?
     }
 
@@ -74,16 +74,17 @@ struct LockQueue: Sendable {
         }
     }
 
-    /// Whether the daemon is gone, or went away before it answered. The request can then be repeated: if anything was
-    /// stored, the lock's entry has this caller's value.
+    /// Whether the daemon is not running, or exited before it answered. The request can then be repeated: if it was
+    /// executed, the lock's entry has this caller's value.
     private func isOfDaemonThatLeft(_ error: LarderClientError) -> Bool {
         error.code == .noDaemon || error.code == .closed && !store.links[0].isClosed
     }
 
-    /// The interval of checks whether the daemon is back.
+    /// The interval of checks whether the daemon is running again.
     private static let pauseMilliseconds: Int64 = 50
 
-    /// Whether to wait for a daemon that is gone: for the lock's time, for which a holder may keep it too.
+    /// Whether to keep waiting for a daemon that is not running. Waits for at most the lock's time, because a holder
+    /// may keep the lock for as long.
     private func mayComeBack(_ goneSince: inout Int64?) -> Bool {
         let now = clock.now()
         let since = goneSince ?? now
@@ -100,7 +101,8 @@ struct LockQueue: Sendable {
     }
 
     private func queueUp() async throws(LarderClientError) -> Place {
-        // A cancelled caller releases its place if it got one.
+        // This task is not cancelled, so that a cancelled caller receives its place in the queue, if it got one, and
+        // can release it.
         let asked = await Task { () async -> Result<FetchAnswer, LarderClientError> in
             do throws(LarderClientError) {
                 return .success(try await store.fetch(.fetch(queue, maxAge: nil, lease: nil)))
@@ -109,7 +111,8 @@ struct LockQueue: Sendable {
             }
         }.value
         let answer = try asked.get()
-        // If there was no wait, the lock's entry decides, in whatever state the queue's entry is.
+        // If FETCH did not have to wait, the caller may try: only the lock's entry decides, whatever the state of the
+        // queue's key.
         guard answer.state == .wait else { return Place(token: answer.token) }
         let link = store.waitingLinks.begin(waiting: left())
         do throws(LarderClientError) {
@@ -136,7 +139,7 @@ struct LockQueue: Sendable {
     /// Passes the place to the next process; the place among the tasks of this process stays.
     private func giveUp(_ place: Place) async {
         if place.token != 0 {
-            // If this request does not reach the daemon, the place ends with its connection or its time.
+            // If this request does not reach the daemon, the lease ends with its connection or after its duration.
             _ = try? await store.perform(.release(queue, token: place.token, .open), store.links[0])
         }
         if let link = place.link { store.waitingLinks.end(link) }
@@ -153,7 +156,8 @@ struct LockQueue: Sendable {
             let attempt = try await attempt(call)
             if case .held(let grip) = attempt { return grip }
             guard let listener else {
-                // From now on no release is missed; one may have been missed before.
+                // From now on the daemon reports each release. Try once more, because an earlier release may have been
+                // missed.
                 let new = LockListener(name)
                 listener = new
                 try await core.changesHub.add(new, new.topics)

@@ -69,7 +69,7 @@ final class NearCache: @unchecked Sendable {
         }
         guard let box else { return .unknown }
         if box === NearAbsence.box { return .absent }
-        // Boxes are stored together with the identity of their value's type, which was compared.
+        // Safe: a box is stored together with the identity of its value's type, and `find` has compared that.
         return .value(unsafeDowncast(box, to: NearBox<Value>.self).value)
     }
 

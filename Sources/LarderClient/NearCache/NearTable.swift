@@ -5,7 +5,7 @@ import LarderPlatform
 /// A decoded model in memory that several tasks may read, because models are Sendable.
 final class NearBox<Value: Sendable>: Sendable {
     let value: Value
-    /// Kept with the box, so that no other codec gets the same identity. Never used, which is why it is safe.
+    /// Keeps the codec alive, so that no other codec can get the same identity. Safe, because it is never accessed.
     private nonisolated(unsafe) let codecIdentity: AnyObject?
 
     init(_ value: Value, _ codec: ModelCodec?) {
@@ -30,7 +30,7 @@ struct NearIdentity: Hashable, Sendable {
     }
 }
 
-/// The type's placeholder for a key that is known to have no entry.
+/// The type of the placeholder for a key that is known to have no entry.
 enum NearAbsence {
     static let box = NearBox((), nil)
     static let identity = NearIdentity(absence: NearAbsence.self)

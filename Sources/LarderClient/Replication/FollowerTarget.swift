@@ -34,15 +34,15 @@ struct FollowerTarget {
 
     /// Applies a step. If it throws, a part may be applied; applying it again is harmless.
     /// - Parameters:
-    ///   - known: the time range in which the source has seen the target's changes: entries from it lose conflicts, and
-    ///     are removed if the source does not list them.
+    ///   - known: the time range in which the source has seen the target's changes. Entries of the target from this
+    ///     range lose conflicts, and are removed if the source does not list them.
     ///   - told: if the larders follow each other, the target has seen the source's entries up to this time, so an
-    ///     entry that it lacks was removed there.
+    ///     entry up to this time that the target lacks was removed there.
     func apply(
         _ reply: FeedReply, _ known: ClosedRange<Int64>?, toldUntil told: Int64?
     ) throws(LarderClientError) -> Counts {
         var counts = Counts()
-        // In a target that was joined, its own entries cannot be distinguished.
+        // If the target was joined, its own entries cannot be distinguished from replicated ones.
         let over = known.flatMap { $0.lowerBound <= 1 ? $0.upperBound : nil }
         var missing: Set<[UInt8]> = []
         if let range = reply.range, let known { missing = try removeUnnamed(reply, range, known, &counts) }
@@ -55,7 +55,7 @@ struct FollowerTarget {
                 } else if wants(entry.tags) {
                     commands.append(entry.placing(item.version, over: over))
                 } else {
-                    // The entry may have had such a tag before.
+                    // Remove it: the entry may have had one of the tags before.
                     commands.append(removal(entry.key, item.version))
                 }
             case .removed(let key): commands.append(removal(key, item.version))
@@ -125,7 +125,7 @@ struct FollowerTarget {
             if case .stored(let entry) = item.change { named.insert(entry.key) }
         }
         var missing = named
-        // A client that changed one in the same millisecond was notified of it.
+        // This version is later than all changes of the last millisecond in the range.
         let version = "\(known.upperBound)-\(UInt64.max)"
         var after = range.after
         var isEnd = false

@@ -115,7 +115,8 @@ public final class LarderFollower {
         let before = mark
         if reply.reason != nil { try beginPass(&mark, at: reply.time) }
         if !reply.items.isEmpty, reply.time > mark.applied {
-            // Applied changes came from the source, even if the position after them is never written.
+            // Record this before applying the changes: they came from the source, even if the position after them is
+            // never written.
             var ahead = mark
             ahead.applied = reply.time
             try ahead.write(target.client, key)
@@ -129,12 +130,12 @@ public final class LarderFollower {
             mark.isComplete = true
             mark.over = nil
         }
-        // A write takes its timestamp shortly before it is reported.
+        // Subtract a margin: a write takes its timestamp shortly before it is reported.
         if reply.state == "current" { mark.seen = max(mark.seen, reply.time - Self.seenMargin) }
         mark.position = reply.position
         mark.changes += reply.items.count
         note(reply, counts, mark)
-        // If only the position changes, it is written from time to time.
+        // If only the position has changed, it is written only from time to time.
         let isRested = before.isComplete && before.seen > 0 && mark.applied - before.applied <= Self.restingMilliseconds
         if mark.position != before.position || !isRested {
             try mark.write(target.client, key)
@@ -153,7 +154,7 @@ public final class LarderFollower {
         progress.passes += 1
         progress.total = progress.done + ((try? source.count()) ?? 0)
         if mark.isComplete {
-            // Entries that the source has not seen yet, it cannot have removed.
+            // The source can only have removed entries that it has seen.
             if let seen = try back()?.seen {
                 (mark.over, mark.joined, mark.isPeer) = (seen, 0, true)
             } else {

@@ -14,14 +14,14 @@ struct ReplicationMark: Codable, Equatable {
     /// During a full pass: entries of the target up to this time that the source does not list are removed; nil for
     /// none. In milliseconds since 1970.
     var over: Int64?
-    /// The time when a target with entries of its own began to follow; 0 for one without. Older entries need not be
+    /// The time when the target began to follow, if it had entries of its own; otherwise 0. Older entries need not be
     /// from the source.
     var joined: Int64 = 0
     /// Whether the source follows the target too, so that the target may have removed entries that it lacks.
     var isPeer = false
-    /// The target has all changes before this time of the source.
+    /// The target has all changes before this time, by the source's clock.
     var applied: Int64 = 0
-    /// The target has been sent everything that the source had at this time of the source.
+    /// Everything that the source had at this time, by its own clock, has been sent to the target.
     var seen: Int64 = 0
     var changes = 0
     var passes = 0
@@ -37,7 +37,7 @@ struct ReplicationMark: Codable, Equatable {
     /// - Returns: nil if there is none.
     static func read(_ client: BlockingLarderClient, _ key: [UInt8]) throws(LarderClientError) -> ReplicationMark? {
         let replies = try inDatabase(client, [[Array("GET".utf8), key]])
-        // Without permission to read it, its existence is unknown.
+        // This includes a missing permission to read it: it is then unknown whether there is a mark.
         if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "GET") }
         guard let bytes = replies.first?.bytes else { return nil }
         return try client.decoded(ReplicationMark.self, bytes, key)
@@ -58,7 +58,7 @@ struct ReplicationMark: Codable, Equatable {
         let name = client.name
         try client.select(Self.database)
         let replies = Result { () throws(LarderClientError) in try client.pipeline(commands) }
-        // If this fails, the client has another database selected: the follower ends with it.
+        // If this fails, the client has the wrong database selected, and the follower cannot continue.
         try client.select(name)
         guard try replies.get().count == commands.count else {
             throw LarderClientError.unexpectedReply(to: "SELECT", "one answer for each command")

@@ -17,7 +17,7 @@ public struct ReplicationOptions: Sendable {
     public var targetName: String?
     /// Whether the target may have entries of its own when it begins to follow the source. Both are then merged: the
     /// later entry wins, and existing entries stay until the source changes them. Otherwise such a target is refused,
-    /// because it is to be a copy. Later followers need not set this again.
+    /// because the target should be a copy of the source. Later followers need not set this again.
     public var joins = false
     /// The number of changes applied at a time, 1 to 10,000.
     public var batchCount = 500
@@ -59,9 +59,10 @@ public struct ReplicationRule: Sendable {
     public static let later = ReplicationRule(decide: nil)
 
     /// Calls a closure for each key that the target has with another value; true accepts the incoming change. If two
-    /// larders follow each other, their rules must arrive at the same result, or they differ permanently. Costs three
-    /// round trips to the target for each change. The closure may be called again for a change, after an interruption
-    /// or if the entry has changed in the meantime. An accepted change counts as made at that time.
+    /// larders follow each other, their rules must arrive at the same result, or the larders differ permanently. Costs
+    /// three round trips to the target for each change. The closure may be called again for a change, after an
+    /// interruption or if the entry has changed in the meantime. An accepted change counts as made at the time of its
+    /// acceptance.
     public static func custom(_ decide: @escaping @Sendable (ReplicationConflict) -> Bool) -> ReplicationRule {
         ReplicationRule(decide: decide)
     }

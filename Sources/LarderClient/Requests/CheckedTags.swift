@@ -50,7 +50,8 @@ struct CheckedTags: Hashable, Sendable {
         }
     }
 
-    /// A last word SOFT is the option unless it is the only one, so another tag is placed after a tag of that name.
+    /// Orders the tags so that SOFT is not the last of several words, where it would be the option. As the only word it
+    /// is a tag.
     private static func hard(_ tags: [[UInt8]]) throws(TagRules.Impossible) -> [[UInt8]] {
         func isOption(_ tag: [UInt8]) -> Bool {
             tag.count == 4 && zip(tag, "SOFT".utf8).allSatisfy { $0 & 0xDF == $1 }

@@ -1,7 +1,7 @@
 import LarderCommandCatalog
 import LarderRESP
 
-/// Where commands are sent unchanged, and which are allowed there.
+/// The kinds of connections on which commands are sent unchanged, and the commands allowed on each.
 enum CommandRules {
     /// On a shared connection: no commands that change its state.
     case shared

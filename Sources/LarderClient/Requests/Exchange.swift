@@ -9,7 +9,7 @@ final class Exchange: @unchecked Sendable {
 
     /// The requests in wire format.
     let bytes: [UInt8]
-    /// The number of replies; nil if only the last one is known, which is `fence`.
+    /// The number of replies; nil if it is unknown and the last reply is `fence`.
     let replyCount: Int?
     /// The reply that ends the exchange if `replyCount` is nil: `ECHO`'s.
     let fence: [UInt8]

@@ -16,7 +16,7 @@ extension EntryInfo {
             throw .unexpectedReply(to: "META", "a map with a codec that this client knows")
         }
         let readAt = storedAt + (try fields.integer("age"))
-        // An entry that has reached its deadline is stale for that reason alone.
+        // An entry is unverified only if it is stale before its deadline.
         let isUnverified = try fields.string("state") == "stale" && deadline.map { readAt < $0 } ?? true
         self.init(
             storedAtMilliseconds: storedAt, deadlineMilliseconds: deadline,
@@ -59,7 +59,7 @@ extension DatabaseInfo {
 }
 
 extension DatabaseInfo.Ends {
-    /// - Returns: nil if they were not counted, or the daemon is older.
+    /// - Returns: nil if they were not counted, or an older daemon does not send them.
     fileprivate init?(_ fields: ReplyFields) throws(LarderClientError) {
         guard let minute = try fields.integerIfAny("ends-minute"), minute >= 0,
             let hour = try fields.integerIfAny("ends-hour"), let day = try fields.integerIfAny("ends-day"),

@@ -35,7 +35,8 @@ extension Request where Result == Bool {
         flag([Array("PEXPIREAT".utf8), key, Array("\(instant)".utf8)], key: key)
     }
 
-    /// Removes an entry's deadline. False without a deadline too; EXISTS distinguishes that from a missing entry.
+    /// Removes an entry's deadline. Also returns false if the entry has no deadline; EXISTS distinguishes that from a
+    /// missing entry.
     static func persist(_ key: [UInt8]) -> Request { flag([Array("PERSIST".utf8), key], key: key) }
 
     private static func flag(_ words: [[UInt8]], key: [UInt8]) -> Request {
@@ -77,7 +78,7 @@ extension Request where Result == Double {
         Request([Array("INCRBYFLOAT".utf8), key, Array("\(step)".utf8)], key: key, expects: "a number") {
             (reply) throws(LarderClientError) in
             guard let sum = reply.string.flatMap({ Double($0) }) else { return nil }
-            // larderd refuses such a sum; Redis computes with more bits, and has stored it.
+            // larderd refuses a sum that is not finite; Redis computes with more bits, and has stored it.
             guard sum.isFinite else {
                 throw LarderClientError(
                     .decode, "the sum is stored, and is beyond what a Double can hold", operation: "INCRBYFLOAT",

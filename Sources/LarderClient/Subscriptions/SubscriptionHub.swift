@@ -15,7 +15,7 @@ enum Topic: Hashable, Sendable {
         }
     }
 
-    /// The prefix of the kind before SUBSCRIBE and UNSUBSCRIBE.
+    /// A kind of topic: the prefix of the commands SUBSCRIBE and UNSUBSCRIBE.
     enum Kind: String, CaseIterable {
         case channel = ""
         case pattern = "P"
@@ -34,8 +34,7 @@ enum Topic: Hashable, Sendable {
 /// Manages the listeners of a client, keeps the daemon's subscriptions in sync with them, and delivers messages.
 ///
 /// Requests are passed to the link with `lock` held, so that the daemon receives SUBSCRIBE and UNSUBSCRIBE in the order
-/// of the calls here. Every SUBSCRIBE is followed by an ECHO: its reply shows that the subscription is complete, or
-/// follows the error.
+/// of the calls here. Every SUBSCRIBE is followed by an ECHO, whose reply comes after the confirmations or the error.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class SubscriptionHub: LinkEvents, @unchecked Sendable {
@@ -69,7 +68,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             for topic in topics where listeners[topic]?.contains(where: { $0 === buffer }) != true {
                 listeners[topic, default: []].append(buffer)
             }
-            // Includes topics with other listeners, because the daemon's reply is needed in any case.
+            // Includes topics that already have listeners, because the daemon's reply is needed in any case.
             let exchange = request("SUBSCRIBE", topics)
             link.post(exchange)
             return (link, exchange)
@@ -185,7 +184,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         }
         guard let (exchange, buffers) = begun else { return }
         Task { [weak self, gate] in
-            // If the connection is lost again, the next one repeats this, and calls wait for that.
+            // If the connection is lost again, this is repeated on the next one, and calls wait for that.
             guard let replies = try? await link.outcome(of: exchange) else { return }
             gate.open()
             guard let text = replies.lazy.compactMap(\.errorMessage).first else {

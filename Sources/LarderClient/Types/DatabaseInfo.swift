@@ -25,8 +25,8 @@ public struct DatabaseInfo: Hashable, Sendable {
     /// `open`, `closed`, `failed` or `damaged`.
     public let state: String
 
-    /// The numbers of fresh entries that expire within a minute, an hour and a day, each including the one before, and
-    /// of those that never expire.
+    /// The numbers of fresh entries that expire within a minute, an hour and a day, each including the previous number,
+    /// and of entries that never expire.
     package struct Ends: Hashable, Sendable {
         package let minute: Int64
         package let hour: Int64

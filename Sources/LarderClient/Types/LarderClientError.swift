@@ -95,7 +95,7 @@ public struct LarderClientError: Error, Sendable {
             .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: operation)
     }
 
-    /// The error of an update that other clients have disturbed in every attempt.
+    /// The error of an update whose value other clients have changed in every attempt.
     static func updateConflict(_ key: [UInt8], _ attempts: UpdateAttempts) -> LarderClientError {
         LarderClientError(.conflict, attempts.conflict, operation: "update", key: printableKey(key))
     }

@@ -26,7 +26,7 @@ public struct NearCacheOptions: Hashable, Sendable {
 
 /// The statistics of a near cache. A value.
 public struct NearCacheStatistics: Hashable, Sendable {
-    /// The current number of entries, including keys known to have none.
+    /// The current number of entries, including keys that are known to have no entry.
     public let entries: Int
     /// Their size in bytes: see ``NearCacheOptions/bytesMax``.
     public let bytes: Int

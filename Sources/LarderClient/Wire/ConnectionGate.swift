@@ -15,7 +15,8 @@ protocol GatedConnection: AnyObject, Sendable {
 /// While the gate is closed, new connections wait before they send requests, for a limited time, so that a daemon that
 /// refuses subscriptions does not block calls.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`, with which no other lock is held.
+/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`; no other lock is taken while it is
+/// held.
 final class ConnectionGate: @unchecked Sendable {
     /// The longest wait of a connection, in milliseconds.
     static let patienceMilliseconds: Int64 = 1_000
@@ -51,7 +52,7 @@ final class ConnectionGate: @unchecked Sendable {
             held.append(link)
             return self.subscriptions
         }
-        // The gate was opened in the meantime, so nothing else would release the link.
+        // If the gate was opened in the meantime, release the link now, because nothing else would.
         guard isClosed else { return open() }
         subscriptions?.retryNow()
     }

@@ -25,12 +25,12 @@ struct Handshake {
     ) {
         self.database = database
         add(.hello, ["HELLO", "3"] + (password.map { ["AUTH", "default", $0] } ?? []))
-        // For a server that does not support HELLO; redundant for others.
+        // Needed for servers that do not support HELLO; redundant for others.
         if let password { add(.authentication, ["AUTH", password]) }
         if let database { add(.select, ["SELECT", database]) }
         if asksForKind { add(.policy, ["POLICY"]) }
         if tracking { add(.tracking, ["CLIENT", "TRACKING", "ON"]) }
-        // With OPTIN, reads are not tracked, but FETCH tracks keys for which it replies to wait.
+        // With OPTIN, reads are not tracked, but FETCH tracks a key if its reply is to wait.
         if hearsOfFetches { add(.tracking, ["CLIENT", "TRACKING", "ON", "OPTIN"]) }
     }
 

@@ -65,7 +65,7 @@ extension Link {
             handOverWaiting(&resolved)
             _ = send()
         }
-        // Before expired waits are checked: an exchange without patience still gets one attempt.
+        // Connect before checking for expired waits, so that an exchange without patience still gets one attempt.
         if case .idle = state, settings.staysConnected || !waiting.isEmpty { connect(now, &resolved) }
         if now >= nextCheck, expire(now, &resolved) {
             wasLost = lose(WireFailure(.timeout), now, &resolved) || wasLost
@@ -300,7 +300,7 @@ extension Link {
         lastFailure = failure.error(
             socketPath: settings.socketPath, operation: "connect", limit: settings.timeoutMilliseconds)
         var rest = Self.rest(afterFailures: failures, random: Double.random(in: 0..<1))
-        // Waiters have patience for about a second: the last attempt must be near its end.
+        // Callers wait for about a second, so retry often: an attempt must be made shortly before they give up.
         if waiting.elements.contains(where: { !$0.isResolved }) { rest = min(rest, Self.restWhileWaitedFor) }
         failures += 1
         state = .resting(until: now + rest)
@@ -347,9 +347,9 @@ extension Link {
         for exchange in waiting.elements where !exchange.isResolved {
             let end = min(exchange.deadline, exchange.patienceEnd)
             if now >= end {
-                // Even at the deadline: the reason for the missing connection is more useful than the timeout.
+                // Report the reason for the missing connection even at the deadline: it is more useful than a timeout.
                 let reason = isConnecting ? nil : lastFailure
-                // A first attempt that is still running is waited for until the deadline.
+                // Wait for a first attempt that is still running until the deadline.
                 if reason == nil, now < exchange.deadline {
                     next = min(next, exchange.deadline)
                     continue

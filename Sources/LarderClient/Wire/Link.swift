@@ -280,7 +280,8 @@ final class Link: GatedConnection, @unchecked Sendable {
 
     private func cancel(_ exchange: Exchange) {
         let (continuation, error) = lock.withLock {
-            // A resolved exchange has no continuation; one that was not submitted yet will find itself resolved.
+            // An exchange that was resolved before has no continuation. One that is not submitted yet is found resolved
+            // when it is.
             exchange.isResolved = true
             defer { exchange.continuation = nil }
             return (exchange.continuation, cancellation(exchange))
@@ -294,7 +295,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         if case .ready = state { connectionNumber == number } else { false }
     }
 
-    /// - Returns: whether the loop would otherwise wait too long.
+    /// - Returns: whether the loop must be woken, because it would otherwise wait too long.
     func lower(_ deadline: Int64) -> Bool {
         guard deadline < nextCheck else { return false }
         nextCheck = deadline
@@ -333,7 +334,7 @@ final class Link: GatedConnection, @unchecked Sendable {
                 failure = error
             }
             lock.lock()
-            // There is another connection now, which must not be touched.
+            // The connection was replaced in the meantime, and the new one must not be touched.
             guard number == connectionNumber, self.socket === socket else { return false }
             handedOver -= chunk.count - start - sent
             if let failure {

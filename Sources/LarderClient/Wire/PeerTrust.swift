@@ -63,7 +63,7 @@ struct PeerTrust: Sendable {
                 if target.hasPrefix("/") { directory = "/" }
                 continue
             }
-            // Given by the owner of the parent directories.
+            // The owner of the parent directories has given this location to the peer.
             if entry.owner == peer { return nil }
             guard entry.owner == 0 || entry.owner == own else { return "\(place) belongs to user \(entry.owner)" }
             if rest.isEmpty { return "\(place) belongs to user \(entry.owner)" }

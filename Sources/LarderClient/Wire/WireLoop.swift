@@ -93,7 +93,7 @@ final class WireLoop: @unchecked Sendable {
         }
         _ = poll(&entries, nfds_t(entries.count), limit)
         guard entries[0].revents != 0 else { return }
-        // First the pipe, then the flag: a later request writes again.
+        // Empty the pipe before clearing the flag, so that a later request writes to it again.
         withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { space in
             while read(readEnd, space.baseAddress, space.count) > 0 {}
         }

@@ -91,14 +91,14 @@ package protocol FetchBackend<Value>: Sendable {
     static func askAll(_ backends: [Self], maxAge: Int64?, lease: Int64?) async -> [Result<
         FetchReply<Value>, any Error
     >]
-    /// Ends leases, in order, with the fetched values. Leases that cannot be ended so are released.
+    /// Ends leases, in order, with the fetched values. Leases that cannot be ended in this way are released.
     /// - Returns: the first error.
     static func endAll(_ ends: [FetchEnd<Self>], _ options: CheckedFetch) async -> (any Error)?
     /// Stores a fetched value. Does nothing if the lease is no longer valid.
     /// - Parameter options: with the policy and the tags of the entry.
     func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws
     func release(token: UInt64, _ release: FetchRelease) async
-    /// How to release the lease after the closure threw an error to a caller that was still waiting.
+    /// Returns how to release the lease if the closure threw an error while a caller was waiting.
     func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease
     /// Reports an error that no caller was left to receive.
     func failedInBackground(_ error: any Error)
@@ -154,7 +154,7 @@ extension FetchBackend {
     }
 }
 
-/// The keys that the running closure fetches. For a closure that waits for it, see ``WaitGraph``.
+/// The keys that the running closure fetches, for the detection of deadlocks: see ``WaitGraph``.
 package enum FetchContext {
     @TaskLocal package static var names: [FetchName] = []
 }

@@ -31,7 +31,7 @@ public struct FetchOptions: Hashable, Sendable {
     /// no ``tags``, the same tags.
     public var policy = EntryPolicy.database
     /// The tags with which a fetched value is stored, as for the calls that store. None is the default. If one of them
-    /// is purged while the value is fetched, it is not stored.
+    /// is purged while the value is being fetched, the value is not stored.
     public var tags: [String] = []
     /// How long the absence of a value at the origin is cached; zero disables that. The default is 10 seconds.
     public var absent = Duration.seconds(10)
@@ -48,7 +48,7 @@ public struct FetchOptions: Hashable, Sendable {
     /// error, with ``FetchSource/originOnly`` too, unless they may return a stale value. Zero disables that. The
     /// default is 5 seconds.
     public var backOff = Duration.seconds(5)
-    /// Whether one of the callers fetches the value again, in the background, shortly before it ends. The default is
+    /// Whether one of the callers fetches the value again, in the background, shortly before it expires. The default is
     /// true.
     public var refreshesAhead = true
     /// The duration of the lease, in which the key is reserved for one caller. A value that arrives later is returned
@@ -76,7 +76,7 @@ public struct FetchOptions: Hashable, Sendable {
 /// ``FetchOptions`` with checked numbers, in milliseconds.
 package struct CheckedFetch: Hashable, Sendable {
     package let source: FetchSource
-    /// Zero for a value newer than the call.
+    /// Zero accepts only a value newer than the call.
     package let maxAge: Int64?
     package let policy: EntryPolicy
     package let tags: [String]

@@ -21,7 +21,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     /// A waiting caller. `@unchecked Sendable`: guarded by the same lock.
     final class Waiter: @unchecked Sendable {
         let takesFound: Bool
-        /// Whether the caller started the flight. A value found before a later caller came may have changed.
+        /// Whether the caller started the flight. For a later caller, a found value may have changed, so it does not
+        /// count as fresh.
         let isFirst: Bool
         let soft: Int64?
         /// The keys of the closures within which the caller waits.

@@ -41,8 +41,8 @@ extension FlightTable {
         }
     }
 
-    /// Returns the values of several keys: cached ones, and for all others those that one call of `load` returns, which
-    /// are then stored. Keys that it omits are absent at the origin.
+    /// Returns the values of several keys. Calls `load` once, for the keys that are not cached, and stores its values.
+    /// Keys that it omits are absent at the origin.
     /// - Parameter began: when the call began, for its hard timeout.
     package func values<Key: Hashable & Sendable, Backend: FetchBackend>(
         _ backends: [(key: Key, backend: Backend)], _ options: CheckedFetch,

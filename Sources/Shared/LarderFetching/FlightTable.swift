@@ -45,7 +45,7 @@ package final class FlightTable: @unchecked Sendable {
                 case .cancelled: throw CancellationError()
                 case .finished(.success(let value)):
                     if entered.isFirst || !flight.isFromCache { return value }
-                // A cached value may have changed before this caller came.
+                // Otherwise look it up again: a value from the cache may have changed before this caller joined.
                 case .finished(.failure(let error)): return try await stale(backend, options, error)
                 case .hardTimeout:
                     return try await stale(backend, options, FetchError.timeout(name, options.hard ?? 0))

@@ -1,5 +1,5 @@
-// A closure whose result is inferred may make an optional the model: its nil means that the origin has no value, as in
-// the calls whose closure returns an optional.
+// If a closure's result is inferred, the model may be an optional. Its nil then means that the origin has no value, as
+// in the calls whose closure returns an optional.
 
 private protocol OptionalModel {
     static var nothing: Self { get }
@@ -11,7 +11,7 @@ extension Optional: OptionalModel {
     fileprivate var isNothing: Bool { self == nil }
 }
 
-/// Returns an origin's value, with an optional model that is nil as no value.
+/// Returns an origin's value; nil if it is an optional model that is nil.
 package func withoutNil<Value>(_ value: Value?) -> Value? {
     guard let value, (value as? any OptionalModel)?.isNothing ?? false else { return value }
     return nil

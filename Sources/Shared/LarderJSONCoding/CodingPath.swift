@@ -13,7 +13,7 @@ struct PathStep {
     var codingKey: any CodingKey { key ?? PlainKey(index: index) }
 }
 
-/// The key where the model has none of its own: of arrays, dictionaries and superclasses.
+/// The key where the model has none of its own, as in arrays, dictionaries and superclasses.
 struct PlainKey: CodingKey {
     let stringValue: String
     let intValue: Int?

@@ -2,7 +2,7 @@
 struct DecodingCore {
     /// How a nested container was reached.
     struct NestedPlace {
-        /// The place of the container that was asked for it.
+        /// The place of the container from which it was requested.
         var around: Place
         var step: PathStep
     }
@@ -140,7 +140,7 @@ struct DecodingCore {
         return false
     }
 
-    /// Of several fields with one name the first counts. Names are equal as Swift's strings are.
+    /// If several fields have one name, the first one is used. Names are equal as Swift's strings are.
     private mutating func makeDictionary(_ object: Int) {
         var fields: [String: Int] = [:]
         let end = Int(index.nodes[object].next)
@@ -155,7 +155,7 @@ struct DecodingCore {
         index.nodes[object].keys = .indexed
     }
 
-    /// The value of an object's field; nil when there is none. A field asked for in the order of the text is found at
+    /// The value of an object's field; nil when there is none. Fields requested in the order of the text are found at
     /// once. For many fields in another order it builds a dictionary, so the time of all searches grows with the sum of
     /// text and searches, not with their product.
     mutating func field(_ name: String, of object: Int) -> Int? {
@@ -213,8 +213,7 @@ struct DecodingCore {
             key = after
         }
         if steps > Self.longSearchSteps { noteLongSearch(object, found) }
-        // A name that is not ASCII may still be equal to a key that is: "K" has a twin in the block of letterlike
-        // symbols.
+        // A name that is not ASCII may still equal an ASCII key: the Kelvin sign (U+212A) equals "K".
         return name.allSatisfy { $0 < 0x80 } ? 0 : nil
     }
 
@@ -282,7 +281,7 @@ struct DecodingCore {
     mutating func enterNested(_ place: Place, _ step: PathStep) -> Place {
         var inner = enter(place, step)
         if nested.isEmpty { nested.append(NestedPlace(around: Place(depth: 0), step: step)) }
-        // Beyond 65,535 simultaneous containers, paths may be those of their neighbours.
+        // With more than 65,535 simultaneous containers, coding paths may be those of neighbouring containers.
         if nested.count <= Int(UInt16.max) {
             inner.nested = UInt16(nested.count)
             nested.append(NestedPlace(around: place, step: step))

@@ -2,7 +2,7 @@
 struct Place {
     /// The number of steps in ``DecodingCore/steps`` that lead there.
     var depth: UInt16
-    /// If not 0, a nested container made the last of these steps, and others may have changed since: see
+    /// If not 0, the last of these steps belongs to a nested container, and the steps may have changed since: see
     /// ``DecodingCore/nested``.
     var nested: UInt16 = 0
 }
@@ -95,7 +95,7 @@ final class DecodingState {
         switch core.pointee.node(node).kind {
         case .yes: return true
         case .no: return false
-        // Also for null: Foundation has no absent truth value.
+        // Null is a type mismatch too: for a `Bool`, Foundation does not throw `valueNotFound`.
         default: throw typeMismatch(Bool.self, node, place, step())
         }
     }

@@ -34,7 +34,7 @@ extension Dictionary: DirectlyDecodable where Key == String, Value: Decodable {
         for _ in 0..<Int(found.end) {
             let name = state.core.pointee.string(key)
             state.core.pointee.note(made: Made.text(name.utf8.count))
-            // Of several fields with one name the first counts; the others are not even read.
+            // If several fields have one name, the first one is used; the others are not even read.
             if fields.index(forKey: name) == nil {
                 fields[name] = try state.value(key &+ 1, Value.self, inner, PathStep(PlainKey(stringValue: name)))
             }

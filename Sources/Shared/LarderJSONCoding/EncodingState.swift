@@ -1,4 +1,4 @@
-/// One value being written: an object, an array, or one that the model has not decided yet.
+/// One value being written: an object, an array, or a value whose kind the model has not decided yet.
 struct Level {
     enum Kind: UInt8 {
         /// Nothing was written yet. It becomes `{}` if it stays so.
@@ -29,13 +29,13 @@ struct Level {
 /// subclasses, enums with payloads. Any other model makes the document *irregular*: nothing more is written, and
 /// ``JSONCoder`` has Foundation encode the model from the start.
 ///
-/// Single owner: one document at a time, on one thread. Containers that outlive their `encode(to:)` find their level
-/// gone, by its serial number, and do nothing.
+/// Single owner: one document at a time, on one thread. Containers that outlive their `encode(to:)` detect by the
+/// serial number that their level has ended, and do nothing.
 final class EncodingState {
-    /// The number of levels up to which this coder writes. Foundation decides about deeper ones, since not every level
-    /// is an object or array.
+    /// The number of levels up to which this coder writes. Deeper values are left to Foundation, because not every
+    /// level is an object or array.
     static let depthMax = 510
-    /// The number of levels beyond which Foundation is not asked: it would need a stack as deep as the model.
+    /// The number of levels beyond which not even Foundation is used: its recursion could overflow the stack.
     static let levelsMax = 2_048
 
     /// Behind a pointer, so that access costs no runtime exclusivity check. No function of it calls a model.
@@ -114,12 +114,12 @@ final class EncodingState {
     }
 }
 
-/// More nested objects and arrays than JSON may have here.
+/// The value has more nested objects and arrays than this coder allows.
 package struct NestingTooDeep: Error {}
 
 /// A number that JSON does not have.
 package struct NotFinite: Error {
-    /// The model's type in its place: a number's, or a date.
+    /// The declared type of the value in the model: a type of numbers, or a date.
     package let type: Any.Type
 
     static func context(_ type: Any.Type, _ path: [any CodingKey]) -> EncodingError.Context {
@@ -128,13 +128,13 @@ package struct NotFinite: Error {
     }
 }
 
-/// The model used its encoder in a way that does not yield the text in order. Never seen outside.
+/// The model used its encoder in a way that does not yield the text in order. Not visible outside this module.
 struct Irregular: Error {}
 
 /// The data of ``EncodingState``, and all its functions that call no model.
 struct EncodingCore {
     var text = TextWriter()
-    /// The open level that takes writes; -1 when there is none, and after an irregularity.
+    /// Whether objects and arrays nest deeper than ``JSONCoder/depthMax``.
     private(set) var top = -1
     private(set) var isIrregular = false
     /// Whether there was a level beyond ``EncodingState/depthMax``.
@@ -156,7 +156,8 @@ struct EncodingCore {
         levels.deallocate()
     }
 
-    /// Prepares for another document. Serial numbers go on, so that containers of former documents stay invalid.
+    /// Prepares for another document. Serial numbers are not reset, so that containers of previous documents stay
+    /// invalid.
     mutating func reset() {
         text.reset()
         clearLevels()
@@ -235,7 +236,7 @@ struct EncodingCore {
         if isIrregular { throw Irregular() }
         while top >= 0 {
             let isLast = levels[top].serial == serial
-            // An empty document is an error, for which Foundation has the text.
+            // An empty document is an error, which Foundation throws with its own text.
             if top == 0, levels[top].kind == .undecided { throw becomeIrregular() }
             closeTop()
             if isLast { return }
@@ -267,7 +268,8 @@ struct EncodingCore {
         if kind == .array { text.append(UInt8(ascii: "[")) }
     }
 
-    /// Discards what was written since `mark` for a field, an element or a scalar that failed: a model may go on.
+    /// Discards the text after `mark`, of a field, an element or a scalar whose encoding failed. The model may catch
+    /// the error and continue.
     mutating func discard(_ depth: Int, _ serial: UInt64, to mark: Int) {
         guard !isIrregular, top >= depth, depth >= 0, levels[depth].serial == serial else { return }
         while top > depth { dropTop() }
@@ -297,7 +299,7 @@ struct EncodingCore {
         text.append(UInt8(ascii: ":"))
     }
 
-    /// ``beginField(_:_:_:)`` for names that are known to differ.
+    /// ``beginField(_:_:_:)`` for names that are known to be distinct.
     mutating func beginDistinctField(_ name: String, isFirst: Bool) {
         if !isFirst { text.append(UInt8(ascii: ",")) }
         text.append(quoting: name)
@@ -317,7 +319,7 @@ struct EncodingCore {
 
     // MARK: Paths
 
-    /// The steps from the top of the document to a level.
+    /// The coding path from the root of the document to a level.
     func path(upTo depth: Int) -> [any CodingKey] {
         guard depth >= 1, depth <= top else { return [] }
         return (1...depth).compactMap { levels[$0].step?.codingKey }

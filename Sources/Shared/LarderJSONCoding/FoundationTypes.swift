@@ -55,7 +55,7 @@ extension EncodingState {
     }
 }
 
-/// Foundation's JSON of a model that uses its encoder in a way that does not yield the text in order.
+/// Encodes with Foundation a model that uses its encoder in a way that does not yield the text in order.
 func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInfoKey: any Sendable]) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .withoutEscapingSlashes
@@ -74,7 +74,7 @@ package enum FoundationText {
         throw EncodingError.invalidValue(Decimal.nan, NotFinite.context(Decimal.self, []))
     }
 
-    /// Outside of strings JSON has no capital letter but `E`.
+    /// Outside of strings, JSON has no capital letter except `E`, so an `N` there belongs to a `NaN`.
     private static func hasNaN(_ text: UnsafeRawBufferPointer) -> Bool {
         guard text.contains(UInt8(ascii: "N")) else { return false }
         var isInString = false
@@ -110,7 +110,7 @@ extension DecodingState {
         guard let data = Data(base64Encoded: try string(node, place, step())) else {
             throw corrupted("base64 was expected", place, step())
         }
-        // An object, and the bytes, for which Foundation may allocate a power of two.
+        // Count an object, and the bytes, for which Foundation may allocate a power of two.
         if data.count > 14 { core.pointee.note(made: 4 &* Made.objectBytes &+ 2 &* data.count) }
         return unsafeBitCast(data, to: type)
     }
@@ -123,7 +123,7 @@ extension DecodingState {
         guard let url = URL(string: text) else {
             throw corrupted("a URL was expected", place, step())
         }
-        // Objects that hold the text in several forms, and the places of its parts.
+        // A URL consists of objects with the text in several forms and the positions of its parts.
         core.pointee.note(made: 1_024 &+ 3 &* text.utf8.count)
         return unsafeBitCast(url, to: type)
     }
@@ -173,15 +173,16 @@ extension DecodingState {
     }
 }
 
-/// A whole number written with a fraction or an exponent, as Foundation reads it; nil if it is not one or does not fit.
+/// Parses a whole number with a fraction or an exponent, as Foundation does; nil if it is not a whole number or does
+/// not fit.
 func foundationInteger<Value: FixedWidthInteger & Decodable>(_ type: Value.Type, _ text: UnsafeRawBufferPointer)
     -> Value?
 {
     try? JSONDecoder().decode(type, from: Data(text))
 }
 
-/// Foundation's result or error for a text that is not UTF-8 or not the JSON of RFC 8259; Foundation decides what it
-/// tolerates. Only texts that nest too deeply are refused here: Foundation traps on some of them (Swift 6.3).
+/// Decodes with Foundation a text that is not UTF-8 or not the JSON of RFC 8259, some of which Foundation tolerates.
+/// Only texts that nest too deeply are refused here: Foundation traps on some of them (Swift 6.3).
 func foundationDecode<Value: Decodable>(
     _ type: Value.Type, _ text: UnsafeRawBufferPointer, userInfo: [CodingUserInfoKey: any Sendable]
 ) throws -> Value {

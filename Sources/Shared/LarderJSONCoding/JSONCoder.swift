@@ -5,9 +5,9 @@
 /// with the same values. One difference: a `Decimal` that is not a number is an error; Foundation writes a text that it
 /// does not read.
 ///
-/// Foundation handles the rare cases: models that write into a nested container after they continued with the outer
-/// one, that write a key twice, or that nest deeper than some 500 levels; texts that are not UTF-8 or not the JSON of
-/// RFC 8259, some of which Foundation tolerates. A model of the first kind has its `encode(to:)` called twice.
+/// Foundation handles the rare cases. It encodes models that write into a nested container after they continued with
+/// the outer one, that write a key twice, or that nest deeper than some 500 levels; their `encode(to:)` is called
+/// twice. It decodes texts that are not UTF-8 or not the JSON of RFC 8259, some of which it tolerates.
 ///
 /// Errors are `EncodingError` and `DecodingError` with Foundation's coding paths. Their descriptions are Larder's own,
 /// and never contain values of the text.
@@ -25,14 +25,14 @@ package struct JSONCoder: Sendable {
     private static let encodingStates = StatePool<EncodingState>()
     private static let decodingStates = StatePool<DecodingState>()
 
-    /// The JSON of a value.
+    /// Returns the JSON of a value.
     /// - Throws: `EncodingError` for values that JSON cannot hold, and any error of the model.
     package func encode<Value: Encodable>(_ value: Value) throws -> [UInt8] {
         var state = Self.encodingStates.take() ?? EncodingState()
         state.userInfo = userInfo
         defer {
             state.core.pointee.reset()
-            // If a model kept a container, that refers to the state too. Then the state is not reused.
+            // If a model kept a container, the container refers to the state too. Then the state is not reused.
             if isKnownUniquelyReferenced(&state) { Self.encodingStates.put(state) }
         }
         do {
@@ -53,8 +53,9 @@ package struct JSONCoder: Sendable {
         return Array(state.core.pointee.text.bytes)
     }
 
-    /// The value in a JSON text.
-    /// - Throws: `DecodingError` for a text that is not JSON or not such a value, and any error of the model.
+    /// Returns the value of a JSON text.
+    /// - Throws: `DecodingError` for a text that is not JSON or has a value of another type, and any error of the
+    ///   model.
     package func decode<Value: Decodable>(_ type: Value.Type, from text: UnsafeRawBufferPointer) throws -> Value {
         var madeBytes: Int?
         return try decode(type, from: text, madeBytes: &madeBytes)
@@ -70,7 +71,7 @@ package struct JSONCoder: Sendable {
         var state = Self.decodingStates.take() ?? DecodingState()
         defer {
             state.close()
-            // If a model kept a container, that refers to the state too. Then the state is not reused.
+            // If a model kept a container, the container refers to the state too. Then the state is not reused.
             if isKnownUniquelyReferenced(&state) { Self.decodingStates.put(state) }
         }
         guard state.open(text, userInfo) else { return try foundationDecode(type, text, userInfo: userInfo) }

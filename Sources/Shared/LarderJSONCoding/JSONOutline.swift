@@ -1,16 +1,15 @@
-/// JSON texts of any length, read without making anything of their values: whether they are JSON, and where the members of
-/// an object stand.
+/// Examines JSON texts of any length without decoding their values: whether they are JSON, and where the members of an object are.
 ///
-/// What is JSON is what ``JSONCoder`` reads: UTF-8 and RFC 8259, up to 512 levels. Memory does not grow with the text.
+/// Accepts the same texts as ``JSONCoder`` without Foundation: UTF-8 and RFC 8259, up to 512 levels. Memory does not grow with the text.
 package enum JSONOutline {
     /// A member of an object.
     package struct Member: Sendable {
         package let name: String
-        /// Where its value stands in the text, blanks around it left out.
+        /// The range of its value in the text, without white space around it.
         package let place: Range<Int>
     }
 
-    /// A text is not the JSON that it should be.
+    /// The text is not the expected JSON.
     package struct Defect: Error, Equatable {
         /// How many bytes before it are good.
         package let offset: Int
@@ -18,15 +17,15 @@ package enum JSONOutline {
         package init(offset: Int) { self.offset = offset }
     }
 
-    /// Whether a text is one JSON value, without anything around it.
+    /// Whether a text is one JSON value, without white space around it.
     package static func isValue(_ text: UnsafeRawBufferPointer) -> Bool {
         guard let base = text.baseAddress, text.count > 0 else { return false }
         var scanner = JSONScanner(base.assumingMemoryBound(to: UInt8.self), text.count)
-        // White space is neither at the beginning, where `next` would give it, nor at the end.
+        // White space is accepted neither at the beginning, where `next` would return it, nor at the end.
         return skipValue(&scanner) && scanner.isAtEnd
     }
 
-    /// The members of the object that a text is, in their order. Blanks around the text are allowed.
+    /// Returns the members of the object in a text, in their order. White space around the object is allowed.
     package static func members(_ text: UnsafeRawBufferPointer) throws(Defect) -> [Member] {
         guard let base = text.baseAddress else { throw Defect(offset: 0) }
         let bytes = base.assumingMemoryBound(to: UInt8.self)
@@ -61,7 +60,7 @@ package enum JSONOutline {
         return members
     }
 
-    /// The places of the elements of the array at `place`; nil if there is something else.
+    /// Returns the ranges of the elements of the array at `place`; nil if there is no array.
     package static func elements(_ text: UnsafeRawBufferPointer, _ place: Range<Int>) -> [Range<Int>]? {
         guard let base = text.baseAddress, !place.isEmpty, text[place.lowerBound] == UInt8(ascii: "[") else {
             return nil
@@ -81,7 +80,7 @@ package enum JSONOutline {
         return elements
     }
 
-    /// The string at `place`, which a scan has found well-formed; nil if there is something else.
+    /// Returns the string at `place`, which a scan has found well-formed; nil if there is no string.
     package static func string(_ text: UnsafeRawBufferPointer, _ place: Range<Int>) -> String? {
         guard let base = text.baseAddress, place.count >= 2, text[place.lowerBound] == UInt8(ascii: "\"") else {
             return nil
@@ -98,7 +97,7 @@ package enum JSONOutline {
         private var bits = [UInt64](repeating: 0, count: DocumentIndex.depthMax / 64)
         private(set) var count = 0
 
-        /// - Returns: false if there are too many.
+        /// - Returns: false if too many are open.
         mutating func open(isObject: Bool) -> Bool {
             guard count < DocumentIndex.depthMax else { return false }
             let bit = UInt64(1) << UInt64(count & 63)
@@ -112,9 +111,9 @@ package enum JSONOutline {
         mutating func close() { count -= 1 }
     }
 
-    /// Moves behind a value that begins at the next byte.
+    /// Skips a value that begins at the next byte.
     private static func skipValue(_ scanner: inout JSONScanner) -> Bool {
-        // Most values are no aggregates, and need no levels.
+        // Most values are not aggregates, and need no levels.
         switch scanner.next() {
         case UInt8(ascii: "["): return skipAggregate(&scanner, isObject: false)
         case UInt8(ascii: "{"): return skipAggregate(&scanner, isObject: true)
@@ -122,7 +121,7 @@ package enum JSONOutline {
         }
     }
 
-    /// The rest of a value that is neither an object nor an array, whose first byte was taken.
+    /// Skips the rest of a value that is neither an object nor an array. Its first byte has been read.
     private static func skipScalar(_ scanner: inout JSONScanner, _ first: UInt8) -> Bool {
         switch first {
         case UInt8(ascii: "\""): scanner.skipString() != nil

@@ -23,7 +23,7 @@ struct JSONScanner {
         }
     }
 
-    /// Takes the next byte; gives 0, which begins no value, at the end.
+    /// Reads the next byte. Returns 0 at the end; no value begins with 0.
     @inline(__always) mutating func next() -> UInt8 {
         guard position < end else { return 0 }
         taken = base[position]
@@ -47,8 +47,8 @@ struct JSONScanner {
 
     // MARK: Numbers
 
-    /// The rest of a number whose first byte was taken.
-    /// - Returns: whether it has neither fraction nor exponent; nil when it is malformed.
+    /// Skips the rest of a number whose first byte has been read.
+    /// - Returns: whether it has neither fraction nor exponent; nil if it is malformed.
     mutating func skipNumber() -> Bool? {
         var first = taken
         if first == UInt8(ascii: "-") {
@@ -81,9 +81,8 @@ struct JSONScanner {
 
     // MARK: Strings
 
-    /// The rest of a string whose opening quote was taken, and its closing quote.
-    /// - Returns: nil when it is malformed: no end, a control character, an unknown escape, half a surrogate pair, bytes
-    ///   that are not UTF-8.
+    /// Skips the rest of a string whose opening quote has been read, and its closing quote.
+    /// - Returns: nil if it is malformed: no end, a control character, an unknown escape, half a surrogate pair, bytes that are not UTF-8.
     mutating func skipString() -> (isASCII: Bool, hasEscapes: Bool)? {
         var isASCII = true
         var hasEscapes = false
@@ -115,7 +114,7 @@ struct JSONScanner {
         }
     }
 
-    /// The rest of a scalar of several bytes: the well-formed sequences of the Unicode Standard's table 3-7.
+    /// Skips the rest of a scalar of several bytes. Accepts the well-formed sequences of the Unicode Standard's table 3-7.
     private mutating func skipScalar(_ first: UInt8) -> Bool {
         var low: UInt8 = 0x80
         var high: UInt8 = 0xBF
@@ -136,7 +135,7 @@ struct JSONScanner {
         return true
     }
 
-    /// The rest of an escape whose backslash was taken.
+    /// Skips the rest of an escape whose backslash has been read.
     private mutating func skipEscape() -> Bool {
         switch next() {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
@@ -163,7 +162,7 @@ struct JSONScanner {
 }
 
 enum HexDigits {
-    /// The number that four hexadecimal digits stand for. There are four bytes at `digits`.
+    /// The value of four hexadecimal digits. There are four bytes at `digits`.
     static func unit(_ digits: UnsafePointer<UInt8>) -> UInt32? {
         var unit: UInt32 = 0
         for index in 0..<4 {
@@ -182,6 +181,6 @@ enum HexDigits {
         }
     }
 
-    /// The digit of a number below 16, in capitals.
+    /// The hexadecimal digit of a number below 16, in upper case.
     @inline(__always) static func upper(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 &+ value : 0x41 &+ value &- 10 }
 }

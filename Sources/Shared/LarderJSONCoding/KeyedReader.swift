@@ -16,7 +16,7 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
         object = node
         self.place = step.map { state.core.pointee.enterNested(place, $0) } ?? place
         state.core.pointee.prepare(node)
-        // The memory of simple fields, in case the model has an object for them.
+        // Count the memory of simple fields, in case the model stores them in an object.
         state.core.pointee.note(made: Made.simpleBytes &* Int(state.core.pointee.node(node).end))
     }
 

@@ -77,7 +77,7 @@ struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
         return ValueWriter(state, nested.depth, nested.serial)
     }
 
-    /// Begins a level that ends when this one continues. After an irregularity the level does not exist.
+    /// Begins a nested level, which ends when this one continues. After an irregularity no level begins.
     private func nest(_ kind: Level.Kind, _ key: some CodingKey) -> (depth: Int, serial: UInt64) {
         do {
             try state.core.pointee.beginField(key.stringValue, depth, serial)

@@ -13,13 +13,14 @@ enum Made {
     static let objectBytes = 48
     /// The slot of a simple type: a text, a number, a UUID, a Decimal.
     static let simpleBytes = 24
-    /// The most slots for an element of a growing collection.
+    /// The maximum number of slots for each element of a growing collection.
     static let growth = 3
 
     /// An array with capacity for `count` elements.
     static func array(_ count: Int, stride: Int) -> Int { count > 0 ? objectBytes + count &* stride : 0 }
 
-    /// A dictionary with capacity for `count` fields: its table has a power of two of slots, a quarter of them free.
+    /// The memory of a dictionary with capacity for `count` fields: its table has a power of two of slots, a quarter of
+    /// them free.
     static func dictionary(_ count: Int, stride: Int) -> Int {
         guard count > 0 else { return 0 }
         var places = 2
@@ -27,6 +28,6 @@ enum Made {
         return objectBytes + places &* (stride &+ 1)
     }
 
-    /// A text of `count` bytes: up to 15 are part of its inline form.
+    /// The memory of a text of `count` bytes: up to 15 are part of its inline form.
     static func text(_ count: Int) -> Int { count > 15 ? objectBytes + count : 0 }
 }

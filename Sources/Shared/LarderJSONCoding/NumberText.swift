@@ -1,4 +1,4 @@
-/// The numbers of a text that ``DocumentIndex`` accepted.
+/// Parses the numbers of a text that ``DocumentIndex`` accepted.
 enum NumberText {
     /// A number with only digits and a sign; nil when it does not fit.
     @inline(__always) static func integer<Value: FixedWidthInteger>(

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Objects kept for reuse, because making one costs more than using it. Holds a few; any more are freed.
+/// Objects kept for reuse, because making one costs more than using it. Keeps a few; further ones are freed.
 ///
 /// Thread-safe: a slot is emptied and filled by one atomic exchange each, so an object has one slot or one user.
 struct StatePool<State: AnyObject>: ~Copyable, Sendable {
     private let places: (Place, Place, Place, Place)
 
     private final class Place: Sendable {
-        /// The address of a retained `State`, or 0. Only an exchange touches it: a caller that gets one out owns its
-        /// reference.
+        /// The address of a retained `State`, or 0. Accessed only by atomic exchange: a caller that gets an address
+        /// owns the reference.
         let address = Atomic<UInt>(0)
     }
 

@@ -1,9 +1,9 @@
-/// The strings of a text that ``DocumentIndex`` accepted.
+/// Decodes the strings of a text that ``DocumentIndex`` accepted.
 enum StringText {
     /// A string without escapes.
     static func plain(_ bytes: UnsafeBufferPointer<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
 
-    /// A string with escapes. The result is never longer than the text.
+    /// Decodes a string with escapes. The result is never longer than the text.
     static func unescaped(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
         guard let source = bytes.baseAddress else { return "" }
         return String(unsafeUninitializedCapacity: bytes.count) { target in
@@ -42,7 +42,7 @@ enum StringText {
         return index
     }
 
-    /// The scalar of an escape, or of the two escapes of a surrogate pair.
+    /// Decodes the scalar of an escape, or of the two escapes of a surrogate pair.
     private static func scalar(_ source: UnsafePointer<UInt8>, _ index: inout Int) -> UInt32 {
         let unit = HexDigits.unit(source + index) ?? 0
         index &+= 4

@@ -1,6 +1,6 @@
 /// A growing buffer of JSON text, kept from one document to the next so that writing allocates nothing.
 ///
-/// Single owner. Every function first makes room and then writes through a raw pointer: nothing is written beyond
+/// Single owner. Every function first reserves space and then writes through a raw pointer: nothing is written beyond
 /// `capacity`, and `count` never exceeds it.
 struct TextWriter {
     private(set) var base: UnsafeMutablePointer<UInt8>
@@ -64,14 +64,15 @@ struct TextWriter {
 
     // MARK: Strings
 
-    /// A string in quotes, escaped only as far as RFC 8259 requires: `/` and everything beyond ASCII stay as they are.
+    /// Appends a string in quotes, escaped only as far as RFC 8259 requires: `/` and everything beyond ASCII stay as
+    /// they are.
     mutating func append(quoting text: String) {
         var text = text
         text.withUTF8 { append(quoting: $0) }
     }
 
     mutating func append(quoting text: UnsafeBufferPointer<UInt8>) {
-        // Room for the quotes and for whole words: unescaped bytes are copied eight at a time.
+        // Reserve space for the quotes and for whole words: unescaped bytes are copied eight at a time.
         reserve(text.count &+ 10)
         base[count] = 0x22
         count &+= 1
@@ -100,7 +101,7 @@ struct TextWriter {
         count &+= 1
     }
 
-    /// - Parameter more: bytes of the string from this one on. There is room for them and for ten more.
+    /// - Parameter more: the number of bytes of the string from this one on. There is space for them and for ten more.
     @inline(__always) private mutating func appendEscaping(_ byte: UInt8, more: Int) {
         if byte >= 0x20, byte != 0x22, byte != 0x5C {
             base[count] = byte
@@ -162,9 +163,9 @@ struct TextWriter {
         } while rest > 0
     }
 
-    /// The shortest decimal that reads back as the same number, without `.0`. The number is finite.
+    /// Appends the shortest decimal that reads back as the same number, without `.0`. The number must be finite.
     mutating func append(_ value: Double) {
-        // Whole numbers whose description has all digits, except -0.
+        // Whole numbers below 2^53 are written as integers, except -0.
         if value.magnitude < 0x1p53, value.rounded(.towardZero) == value, value != 0 || value.sign == .plus {
             append(Int64(value))
         } else {

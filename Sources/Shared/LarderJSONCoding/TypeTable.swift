@@ -25,7 +25,7 @@ enum TypeKind: UInt8 {
     ]
 }
 
-/// The kinds of the types met so far, by the type's address: a cast to a protocol costs more than writing a number.
+/// A cache of the kinds of types, by the type's address, because a cast to a protocol costs more than writing a number.
 ///
 /// Direct-mapped: of two types with the same slot the later one is kept. Single owner.
 struct TypeTable<Direct> {

@@ -16,7 +16,7 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
         array = UInt32(truncatingIfNeeded: node)
         next = array + 1
         self.place = step.map { state.core.pointee.enterNested(place, $0) } ?? place
-        // The slots of simple elements in a growing collection.
+        // Count the slots of simple elements in a growing collection.
         let count = Int(state.core.pointee.node(node).end)
         state.core.pointee.note(made: Made.array(Made.growth &* count, stride: Made.simpleBytes))
     }

@@ -68,7 +68,7 @@ struct UnkeyedWriter: UnkeyedEncodingContainer {
         return ValueWriter(state, nested.depth, nested.serial)
     }
 
-    /// Begins a level that ends when this one continues. After an irregularity the level does not exist.
+    /// Begins a nested level, which ends when this one continues. After an irregularity no level begins.
     private func nest(_ kind: Level.Kind) -> (depth: Int, serial: UInt64) {
         do {
             let index = count

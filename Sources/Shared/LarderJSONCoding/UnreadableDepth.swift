@@ -1,6 +1,7 @@
-/// Whether a text, well-formed or not, nests too deeply for every reader.
+/// Whether a text, well-formed or not, nests too deeply for any reader.
 enum UnreadableDepth {
-    /// Counts only brackets outside strings: until its first error, every reader that knows strings gets that deep.
+    /// Counts only brackets outside strings: every reader that recognizes strings reaches this depth before its first
+    /// error.
     static func isReached(in text: UnsafeRawBufferPointer) -> Bool {
         var depth = 0
         var index = 0

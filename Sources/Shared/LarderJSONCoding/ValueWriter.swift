@@ -13,7 +13,7 @@ struct ValueWriter: Encoder {
     var codingPath: [any CodingKey] { state.core.pointee.path(upTo: Int(depth)) }
     var userInfo: [CodingUserInfoKey: Any] { state.userInfo }
 
-    // These functions cannot throw. An irregularity shows when the document is finished.
+    // These functions cannot throw. An irregularity is reported when the document is finished.
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         try? state.core.pointee.decide(Int(depth), serial, .object)

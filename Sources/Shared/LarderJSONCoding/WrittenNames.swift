@@ -1,8 +1,8 @@
-/// The names of an object's fields so far, to notice a name that comes again.
+/// The names of an object's fields so far, to detect repeated names.
 ///
 /// Usually there are a few short names: they are compared in the text itself, after a check of a 64-bit filter. A set
-/// of strings takes over from ``fewMax`` names on, and at the first name that is escaped or beyond ASCII (two such
-/// names may be equal in Swift though their bytes differ).
+/// of strings is used from ``fewMax`` names on, and after the first name that is escaped or not ASCII (two such names
+/// may be equal in Swift although their bytes differ).
 struct WrittenNames {
     private static let fewMax = 24
 
@@ -39,7 +39,7 @@ struct WrittenNames {
         if let name = order.popLast() {
             all.remove(name)
         } else {
-            // The filter keeps its bit, which costs at most a comparison.
+            // The name's bit stays in the filter, which costs at most an unnecessary comparison.
             _ = ranges.popLast()
         }
     }

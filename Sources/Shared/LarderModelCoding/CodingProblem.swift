@@ -1,7 +1,7 @@
 import LarderJSONCoding
 import LarderVocabulary
 
-/// Why bytes are not a model of the requested type, if no decoder has said so.
+/// Why bytes are not a model of the requested type, if no decoder has thrown an error.
 package enum DecodingProblem: Error {
     case rawBytes(any Error)
     case notText
@@ -9,7 +9,7 @@ package enum DecodingProblem: Error {
     case otherType(String)
 }
 
-/// A coder's complaint, as the text of an error. It names types and fields, never values.
+/// Describes the errors of coders. The text names types and fields, never values.
 package enum CodingProblem {
     /// Why a value could not be encoded.
     package static func encoding(_ error: any Error, _ codec: Codec) -> String {

@@ -2,7 +2,7 @@ import LarderVocabulary
 
 /// Whole numbers as they are stored: their decimal digits, like in JSON and in the commands of the daemon.
 package enum CounterText {
-    /// The number that a text is: without blanks, `+` and zeros in front, as the daemon reads it.
+    /// Parses a number in the form that the daemon accepts: without spaces, `+` and leading zeros.
     /// - Returns: nil for anything else, and for numbers beyond the range of the type.
     package static func number<Number: FixedWidthInteger>(_ type: Number.Type, _ bytes: some Collection<UInt8>)
         -> Number?

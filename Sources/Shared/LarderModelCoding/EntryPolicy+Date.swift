@@ -5,9 +5,9 @@
 #endif
 
 extension EntryPolicy {
-    /// Until an instant, in whole milliseconds. An instant in the past means that the entry is expired at once. The
-    /// call that stores the entry throws `invalidArgument` for instants after the year 5138 (for no expiry use
-    /// ``never``), and for one that is not a number.
+    /// A lifetime that ends at an instant, in whole milliseconds. An instant in the past means that the entry is
+    /// expired at once. The call that stores the entry throws `invalidArgument` for instants after the year 5138 (for
+    /// no expiry use ``never``), and for one that is not a number.
     public static func until(_ instant: Date) -> EntryPolicy {
         let milliseconds = (instant.timeIntervalSince1970 * 1000).rounded()
         if milliseconds.isNaN { return untilNotANumber }

@@ -26,12 +26,12 @@ public struct ModelCodec: Sendable {
 
     package let kind: Kind
 
-    /// The default: models are stored as ``json``, and bytes and text as they are. Bytes are `Data`, `[UInt8]` and
-    /// `ContiguousArray<UInt8>`, text is `String`, in UTF-8; each of them, and optionals of them, can read what another
-    /// stored, and what other programs store. What was stored as JSON is read as JSON.
+    /// The default: models are stored as ``json``, and bytes and text as they are. Bytes are `Data`, `[UInt8]` and `ContiguousArray<UInt8>`, text is
+    /// `String`, in UTF-8; each of them, and optionals of them, can read what another stored, and what other programs store. What was stored as JSON
+    /// is read as JSON.
     ///
-    /// Text is not JSON here, because most other programs cannot say how they stored it: without quotes theirs and ours
-    /// are the same bytes, and a client need not ask the daemon which it is, unless the text could also be JSON.
+    /// Text is not stored as JSON, because most other programs cannot specify a codec. Without quotes, their text has the same bytes as Larder's, and
+    /// a client need not request the codec from the daemon, unless the text could also be JSON.
     public static let standard = ModelCodec(kind: .standard)
 
     /// JSON for everything, bytes and text too, so that other programs can read what Swift wrote. `Date` is seconds since 2001
@@ -57,9 +57,8 @@ public struct ModelCodec: Sendable {
 
     /// Your own encoding. The closures are called from any thread that stores or reads, several at a time.
     /// - Parameters:
-    ///   - encode: makes the bytes of a model. What it throws arrives as an encoding error.
-    ///   - decode: makes a model of the given type; any other type is an error. What it throws arrives as a decoding
-    ///     error.
+    ///   - encode: returns the bytes of a model. Its errors become encoding errors.
+    ///   - decode: returns a model of the given type; any other type is an error. Its errors become decoding errors.
     public static func custom(
         encode: @escaping @Sendable (any Encodable) throws -> [UInt8],
         decode: @escaping @Sendable (any Decodable.Type, [UInt8]) throws -> any Decodable
@@ -81,7 +80,7 @@ public struct ModelCodec: Sendable {
 package final class CodecIdentity: Sendable {}
 
 extension ModelCodec {
-    /// What makes this codec read entries differently from others; nil if it reads like the standard one.
+    /// Distinguishes codecs that read entries differently; nil if this codec reads like the standard one.
     package var identity: AnyObject? {
         switch kind {
         case .standard, .json, .propertyList: nil
@@ -149,7 +148,7 @@ extension ModelCodec {
     }
 
     /// Decodes stored bytes by the codec that their entry names.
-    /// - Throws: ``DecodingProblem``, or what the decoder throws.
+    /// - Throws: ``DecodingProblem``, or the decoder's error.
     package func decode<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer, storedAs codec: Codec)
         throws -> Value
     {
@@ -187,7 +186,7 @@ extension ModelCodec {
         }
     }
 
-    /// Whether bytes begin as binary property lists do, and nothing else that a model is read from.
+    /// Whether bytes begin like a binary property list. No other encoding of models begins in this way.
     package static func isPropertyList(_ bytes: some Collection<UInt8>) -> Bool { bytes.starts(with: "bplist".utf8) }
 
     private func decodeJSON<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
@@ -195,8 +194,8 @@ extension ModelCodec {
         return try decoder.decode(type, from: Data(bytes))
     }
 
-    /// Raw bytes are bytes, and text if they are UTF-8. For a model they are read as JSON, or as the property list that
-    /// they are: a shell or another client stores it so, because it cannot name the codec.
+    /// Raw bytes are bytes, and text if they are UTF-8. For a model they are read as JSON, or as a property list if they begin like one: a shell or
+    /// another client stores models in this way, because it cannot specify the codec.
     private func decodeRaw<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
         if let value = RawBytes.value(type, bytes) { return value }
         guard RawBytes.isText(type) else {

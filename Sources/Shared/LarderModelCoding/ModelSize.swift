@@ -9,8 +9,8 @@ import LarderPlatform
 /// The memory that a decoded model takes besides its own inline form: an upper bound where possible, or nothing.
 ///
 /// Larder's JSON decoder counts what it makes. Models of other decoders are traversed, and not measured if that would
-/// take too long. A type's own initializer may make more than the decoder counts: of each type some models are
-/// traversed, and all models of a type of which one was much larger than counted.
+/// take too long. A type's own initializer may make more than the decoder counts: therefore some models of each type
+/// are traversed, and all models of a type after one was much larger than counted.
 package struct ModelSize {
     /// The bytes; nil if there are more than ``most``, or if they cannot be determined.
     package private(set) var bytes: Int?
@@ -24,12 +24,13 @@ package struct ModelSize {
         bytes = counted <= most ? counted : nil
         let looks = SwollenTypes.shared.look(at: Model.self)
         guard looks != .none else { return }
-        // Objects that an initializer refers to may belong to anybody.
+        // Objects that an initializer refers to may be shared with other code.
         var walk = ModelWalk(most: most, followsObjects: false)
         walk.visit(model)
         let isSwollen = walk.bytes > 2 * counted + 4_096
         if isSwollen { SwollenTypes.shared.note(Model.self) }
-        // If there was too much to look at, the count is the better guess, unless the type is known for wrong counts.
+        // If the traversal ended at its limit, the count is the better estimate, unless the counts of this type are
+        // known to be wrong.
         if isSwollen || looks == .always {
             bytes = walk.isOver ? nil : max(walk.bytes, counted)
         }
@@ -45,17 +46,17 @@ package struct ModelSize {
 
 /// The types whose models take more than their decoder can count.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `counts` is guarded by `lock`.
+/// Thread-safe. `@unchecked Sendable`: `counts` is guarded by `lock`.
 private final class SwollenTypes: @unchecked Sendable {
     enum Looks { case none, once, always }
 
     static let shared = SwollenTypes()
 
-    /// Each of the first models of a type is traversed, then one of so many.
+    /// The first models of a type are all traversed, then one in ``oneIn``.
     private static let firstModels = 4
     private static let oneIn = 16
 
-    /// How many models of a type there were; nil for a type of which all are traversed.
+    /// The number of models of each type so far; nil for a type of which all are traversed.
     private var counts: [ObjectIdentifier: Int?] = [:]
     // Not a Mutex, because ThreadSanitizer does not understand it.
     private let lock = Lock()
@@ -71,8 +72,8 @@ private final class SwollenTypes: @unchecked Sendable {
     func note(_ type: Any.Type) { lock.withLock { counts[ObjectIdentifier(type)] = .some(nil) } }
 }
 
-/// Traverses a model and adds up what it holds outside of itself: texts, collections, objects, payloads of indirect
-/// cases. Objects are counted once.
+/// Traverses a model and adds up the memory outside of its inline form: texts, collections, objects, payloads of
+/// indirect cases. Objects are counted once.
 private struct ModelWalk {
     private(set) var bytes = 0
     private let most: Int
@@ -81,10 +82,10 @@ private struct ModelWalk {
     private var objects: Set<ObjectIdentifier> = []
     private var depth = 0
 
-    /// The limit of what is traversed: some tenths of a millisecond.
+    /// The maximum number of values to visit, which takes some tenths of a millisecond.
     private static let visitsMax = 2_000
     private static let depthMax = 64
-    /// The allocator's overhead for a piece of memory, and the head of an object.
+    /// The allocator's overhead for an allocation, and the header of an object.
     static let objectBytes = 48
 
     init(most: Int, followsObjects: Bool) {
@@ -92,7 +93,7 @@ private struct ModelWalk {
         self.followsObjects = followsObjects
     }
 
-    /// Whether the model is too large, or too much to look at.
+    /// Whether to stop: the model is too large, or the traversal takes too long.
     var isOver: Bool { bytes > most || visits > Self.visitsMax || depth > Self.depthMax }
 
     mutating func add(_ count: Int) { bytes += max(0, min(count, 1 << 48)) }
@@ -119,7 +120,7 @@ private struct ModelWalk {
             guard followsObjects, objects.insert(ObjectIdentifier(value as AnyObject)).inserted else { return }
             add(Self.objectBytes)
         }
-        // What an object or an indirect case holds is not part of the inline form.
+        // The contents of an object or an indirect case are not part of the inline form.
         let isOutside = mirror.displayStyle == .class || mirror.displayStyle == .enum
         var around: Mirror? = mirror
         while let level = around, !isOver {

@@ -16,8 +16,8 @@ public struct CacheChange: Hashable, Sendable {
         case evicted
         /// An entry expired, and its key was not stored again.
         case expired
-        /// Without ``CacheChange/tags``: the database was emptied. With them: all entries with one of them are gone, or
-        /// stale. The keys are not reported.
+        /// Without ``CacheChange/tags``: the database was emptied. With them: all entries with one of the tags were
+        /// removed, or made stale. The keys are not reported.
         case purged
         /// Changes were missed: too many were pending, or the connection was lost. Everything may have changed, so
         /// reload everything. Later changes are reported as usual.
@@ -34,7 +34,7 @@ public struct CacheChange: Hashable, Sendable {
     /// The key as text. Bytes that are not UTF-8 appear as U+FFFD; use ``keyBytes`` for such keys.
     public var key: String? { keyBytes.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// A change, for tests of programs that take changes.
+    /// A change, for tests of programs that process changes.
     public init(_ kind: Kind, keyBytes: [UInt8]? = nil, tags: [[UInt8]] = []) {
         self.kind = kind
         self.keyBytes = keyBytes
@@ -66,8 +66,8 @@ public struct DecodedChange<Value: Sendable>: Sendable {
     /// The key as text: see ``CacheChange/key``.
     public var key: String? { change.key }
 
-    /// The newest value of the key. Nil if the entry is gone, which a further change reports, and for changes other
-    /// than ``CacheChange/Kind/stored``.
+    /// The newest value of the key. Nil if the entry was removed in the meantime, which a later change reports, and for
+    /// changes other than ``CacheChange/Kind/stored``.
     /// - Throws: the errors of the cache's `value(forKey:)`, also for a value of another type. The sequence continues.
     public var value: Value? {
         get throws { try result.get() }

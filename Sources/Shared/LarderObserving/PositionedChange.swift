@@ -6,15 +6,15 @@ public struct PositionedChange<Value: Sendable>: Sendable {
         case stored
         /// The key has no entry any more.
         case removed
-        /// With ``PositionedChange/tags``: all entries with one of them are gone, or stale. With
-        /// ``PositionedChange/prefixBytes``: all entries whose keys have this prefix are gone. Without both: the
+        /// With ``PositionedChange/tags``: all entries with one of the tags were removed, or made stale. With
+        /// ``PositionedChange/prefixBytes``: all entries whose keys have this prefix were removed. Without both: the
         /// database was emptied.
         case purged
         /// A full pass begins, because the changes after the position are no longer known, or the beginning was
         /// requested. All entries follow, in no particular order, mixed with changes made in the meantime.
         case passBegan
         /// The full pass is complete. Entries stored by earlier changes and not reported since the last ``passBegan``
-        /// are gone.
+        /// no longer exist.
         case passEnded
     }
 

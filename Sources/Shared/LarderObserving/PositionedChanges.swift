@@ -10,7 +10,8 @@
 /// ```
 ///
 /// - A change of an entry is reported with its current entry; of several changes of a key, perhaps only the last.
-/// - Expiry is not reported, because the entry's ``PositionedChange/deadline`` was. Nor is eviction.
+/// - Expiry is not reported, because the entry's ``PositionedChange/deadline`` already was. Evictions are not reported
+///   either.
 /// - Changes are reported in steps. Up to the last one of a step, ``PositionedChange/position`` is where the step
 ///   began. A reader that continues there gets some changes again, so applying a change twice must do no harm.
 /// - The larder remembers the latest changes, in bounded memory, from the first such sequence until it is closed. A

@@ -16,7 +16,7 @@ struct GrowableBuffer: ~Copyable {
     private var tail = 0
     /// Its own memory while it uses borrowed memory.
     private var own: (base: UnsafeMutableRawPointer, capacity: Int)?
-    /// Bytes copied to make room, over the life of the buffer. For tests of linear cost.
+    /// Bytes copied to free space, over the life of the buffer. For tests of linear cost.
     private(set) var bytesMoved = 0
 
     /// The capacity above which an empty buffer frees its memory instead of keeping it for the next request.
@@ -46,10 +46,10 @@ struct GrowableBuffer: ~Copyable {
     /// The first free byte. Valid until the next mutating call.
     var freeStart: UnsafeMutableRawPointer { base + tail }
 
-    /// Makes room for at least `room` bytes after the live ones.
+    /// Reserves space for at least `room` bytes after the live ones.
     ///
     /// Memory grows by doubling. Until the live bytes reach `expected`, the size of the message that has begun, memory
-    /// does not grow beyond that size. Once a 16th of a long message is there, memory for all of it is allocated:
+    /// does not grow beyond that size. Once a 16th of a long message has arrived, memory for all of it is allocated:
     /// moving hundreds of megabytes again and again would delay every client of this thread, and unwritten pages cost
     /// nothing.
     mutating func reserve(_ room: Int, expected: Int = 0) {

@@ -82,7 +82,7 @@ extension RESPValue {
         }
     }
 
-    /// A boolean, or the integers 1 and 0 with which RESP2 says the same. Nil for everything else.
+    /// A boolean, or the integers 1 and 0, which RESP2 uses instead. Nil for everything else.
     public var bool: Bool? {
         switch self {
         case .boolean(let value): value
@@ -100,8 +100,8 @@ extension RESPValue {
         }
     }
 
-    /// The pairs of a map, or of an array of keys and values in turn with which RESP2 says the same. Nil for
-    /// everything else.
+    /// The pairs of a map, or of an array of alternating keys and values, which RESP2 uses instead. Nil for everything
+    /// else.
     public var pairs: [Pair]? {
         if case .map(let pairs) = self { return pairs }
         guard let elements, elements.count.isMultiple(of: 2) else { return nil }

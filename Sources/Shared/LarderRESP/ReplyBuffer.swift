@@ -1,6 +1,6 @@
 // Replies: values in, bytes out. No I/O.
 
-/// The two versions of the protocol that a connection can speak; ``two`` until it says `HELLO 3`.
+/// The two versions of the protocol that a connection can speak; ``two`` until it sends `HELLO 3`.
 package enum RESPVersion: Int, Sendable {
     case two = 2
     case three = 3
@@ -11,8 +11,8 @@ package enum RESPVersion: Int, Sendable {
 /// Types that RESP2 lacks are written as Redis writes them for RESP2 clients: a map as an array of alternating keys and
 /// values, a double or a big number as a bulk string, a boolean as 1 or 0.
 ///
-/// Single owner: one thread at a time. The proof for `@unchecked Sendable`: it cannot be copied, and nobody else has
-/// pointers to its memory beyond a mutating call.
+/// Single owner: one thread at a time. `@unchecked Sendable`: it cannot be copied, and no pointer to its memory is used
+/// after a mutating call.
 package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
     /// The version to write. The default is ``RESPVersion/two``.
     package var version: RESPVersion
@@ -152,7 +152,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: "~"), count)
     }
 
-    /// The header of a message that no request asked for. `count` values must follow. An array in RESP2.
+    /// The header of a push message. `count` values must follow. An array in RESP2.
     package mutating func push(count: Int) {
         aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: ">"), count)
     }

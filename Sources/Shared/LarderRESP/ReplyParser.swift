@@ -2,16 +2,15 @@
 //
 // - Open aggregates are kept on a stack: nothing is parsed twice, however the stream was cut into pieces.
 // - Lengths are compared with their limits before they are used in arithmetic.
-// - Memory grows with the bytes that arrived, not with what a header promises.
+// - Memory grows with the bytes that arrived, not with the lengths in headers.
 
-/// Splits a stream of bytes into replies, in RESP2 and RESP3. Attributes are skipped. Strings and aggregates of unknown
-/// length ("streamed") are refused; no server sends them.
+/// Splits a stream of bytes into replies, in RESP2 and RESP3. Attributes are skipped. Strings and aggregates of unknown length ("streamed") are
+/// refused; no server sends them.
 ///
-/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``;
-/// then call ``next()`` until it returns nil.
+/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``; then call ``next()`` until it
+/// returns nil.
 ///
-/// Single owner: one thread at a time. The proof for `@unchecked Sendable`: it cannot be copied, and nobody else has
-/// pointers to its memory beyond a mutating call.
+/// Single owner: one thread at a time. `@unchecked Sendable`: it cannot be copied, and no pointer to its memory is used after a mutating call.
 package struct ReplyParser: ~Copyable, @unchecked Sendable {
     private enum Kind {
         case array, map, set, push, attribute
@@ -27,7 +26,7 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
 
     private enum StringKind {
         case bulk, error, verbatim
-        /// Longer than allowed; its length, of which a part was dropped already.
+        /// The string is longer than allowed, and a part of it was already dropped. The value is its length.
         case skipped(of: Int)
     }
 
@@ -35,16 +34,15 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     private enum Step {
         /// More bytes are needed.
         case incomplete
-        /// Something was read that is not a value in itself.
+        /// Something other than a complete value was read.
         case progress
         case value(RESPValue)
     }
 
     package let limits: RESPLimits
-    /// Whether bulk strings above ``RESPLimits/bulkBytesMax`` are dropped as they arrive, and stand as null in the reply,
-    /// instead of being an error.
+    /// Whether bulk strings above ``RESPLimits/bulkBytesMax`` are dropped as they arrive, and appear as null in the reply, instead of being an error.
     private let skipsLongStrings: Bool
-    /// How long the longest string is that was dropped from the reply that ``next()`` has just returned; 0 for none.
+    /// The length of the longest string that was dropped from the reply that ``next()`` has just returned; 0 for none.
     package private(set) var skippedBytes = 0
     private var skippedSoFar = 0
     private var input = IncomingBytes()
@@ -70,7 +68,7 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
         input.writableSpace(atLeast: room, expected: stringEnd)
     }
 
-    /// Takes the first `count` bytes of ``writableSpace(atLeast:)`` as arrived.
+    /// Marks the first `count` bytes of ``writableSpace(atLeast:)`` as received.
     package mutating func didWrite(_ count: Int) {
         input.didWrite(count)
     }
@@ -118,7 +116,7 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
         if string == nil { input.shrink() }
     }
 
-    /// Bytes examined to find lines, and bytes moved to make room: both stay proportional to the bytes that arrived.
+    /// Bytes examined to find lines, and bytes moved to free space: both stay proportional to the bytes that arrived.
     package var work: (bytesExamined: Int, bytesMoved: Int) {
         (input.bytesExamined, input.buffer.bytesMoved)
     }
@@ -255,7 +253,7 @@ extension ReplyParser {
         return .value(value)
     }
 
-    /// Drops what has come of a long string.
+    /// Drops the received bytes of a long string.
     private mutating func skip(_ missing: Int, of whole: Int) throws(ProtocolError) -> Step {
         let count = min(missing, input.available)
         input.advance(count)

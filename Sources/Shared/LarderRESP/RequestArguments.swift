@@ -3,7 +3,7 @@
 /// The positions of the arguments of a parser's current command. Valid until the next mutating call of the parser; then
 /// call ``RequestParser/currentArguments()`` again.
 ///
-/// Gives the same as ``RequestParser/argument(_:)``, at the cost of two loads.
+/// Returns the same bytes as ``RequestParser/argument(_:)``, at the cost of two loads.
 @usableFromInline package struct RequestArguments {
     @usableFromInline let start: UnsafeRawPointer
     @usableFromInline let slices: UnsafePointer<ArgumentTable.Slice>

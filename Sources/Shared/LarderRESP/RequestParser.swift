@@ -6,12 +6,10 @@
 
 /// Splits a stream of bytes into commands: inline commands and arrays of bulk strings, as Redis reads them.
 ///
-/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``; then
-/// call ``next()`` until it returns false. The current command's arguments stay where they arrived. In the steady state
-/// it allocates nothing.
+/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``; then call ``next()`` until it
+/// returns false. The current command's arguments stay where they arrived. In the steady state it allocates nothing.
 ///
-/// Single owner: one thread at a time. The proof for `@unchecked Sendable`: it cannot be copied, and nobody else has
-/// pointers to its memory beyond a mutating call.
+/// Single owner: one thread at a time. `@unchecked Sendable`: it cannot be copied, and no pointer to its memory is used after a mutating call.
 package struct RequestParser: ~Copyable, @unchecked Sendable {
     private enum Phase {
         /// At the first byte of a command.
@@ -55,7 +53,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         input.writableSpace(atLeast: room, expected: requestEnd)
     }
 
-    /// Takes the first `count` bytes of ``writableSpace(atLeast:)`` as arrived.
+    /// Marks the first `count` bytes of ``writableSpace(atLeast:)`` as received.
     package mutating func didWrite(_ count: Int) {
         input.didWrite(count)
     }
@@ -70,8 +68,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         bytes.withUnsafeBytes { append($0) }
     }
 
-    /// Takes `bytes` as arrived, if possible without copying them. Until ``endBorrowing()`` the memory must not change
-    /// and nothing else may be appended; inline commands are unescaped in it.
+    /// Adds received bytes, if possible without copying them. Until ``endBorrowing()`` the memory must not change and nothing else may be appended;
+    /// inline commands are unescaped in it.
     package mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer) {
         input.borrow(bytes, expected: requestEnd)
     }
@@ -191,7 +189,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         arguments.shrink()
     }
 
-    /// Bytes examined to find lines, and bytes moved to make room: both stay proportional to the bytes that arrived.
+    /// Bytes examined to find lines, and bytes moved to free space: both stay proportional to the bytes that arrived.
     package var work: (bytesExamined: Int, bytesMoved: Int) {
         (input.bytesExamined, input.buffer.bytesMoved)
     }

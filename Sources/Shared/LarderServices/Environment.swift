@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Variables of the environment that are messages for this process alone.
+/// Environment variables that are meant for this process alone.
 package enum Environment {
     /// Reads and removes a variable, so that child processes do not inherit it.
     package static func take(_ name: String) -> String? {

@@ -4,7 +4,7 @@ import LarderPlatform
 package enum LogFormat: String, Sendable, CaseIterable {
     /// `time level message`: for people.
     case text
-    /// `<6>message`: systemd's journal takes the priority from it (sd-daemon(3)), and knows the time.
+    /// `<6>message`: systemd's journal takes the priority from it (sd-daemon(3)), and adds the time itself.
     case systemd
     /// An object with `time`, `level` and `message`.
     case json

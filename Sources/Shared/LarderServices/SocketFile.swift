@@ -125,7 +125,7 @@ package final class SocketFile {
             throw Failure(kind: .system, description: "cannot create the socket's directory: \(error)")
         }
         try checkOwner(directory, program)
-        // All of them are on the path to the socket.
+        // All created directories are on the path to the socket, so each of them gets its group.
         for directory in missing.reversed() {
             if let group = access.group, chown(directory, uid_t.max, group) != 0 {
                 throw failure("cannot change the group (to \(group)) of the directory", directory)

@@ -29,7 +29,7 @@ package struct Breaker: Sendable {
     /// The time until a call may be made, in nanoseconds; 0 if one may be made, or is being tried, now.
     package func restLeft(_ now: Int64) -> Int64 { isOpen ? max(0, restsUntil - now) : 0 }
 
-    /// Refuses a call with a reason, or allows it with nil.
+    /// Returns why a call is refused; nil if it is allowed.
     package mutating func refusal(_ now: Int64) -> String? {
         if let reason = reasonToRefuse(now) { return reason }
         if isOpen { isProbing = true }
@@ -48,6 +48,6 @@ package struct Breaker: Sendable {
         if isOpen { restsUntil = now + restNanoseconds }
     }
 
-    /// The probing call ended without a result about the server.
+    /// Notes that the probing call ended without a result about the server.
     package mutating func noteAbandoned() { isProbing = false }
 }

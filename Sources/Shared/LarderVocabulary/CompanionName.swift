@@ -1,5 +1,6 @@
 /// The names of outboxes: databases with writes that wait for delivery, such as to an origin. They belong to their
-/// larder alone. An entry copied into one would be delivered from there, and one removed would be lost.
+/// larder alone. An entry copied into an outbox would be delivered from there, and a pending write removed from it
+/// would be lost.
 package enum CompanionName {
     /// The suffix of their names, such as in `0.outbox`.
     package static let ending = ".outbox"

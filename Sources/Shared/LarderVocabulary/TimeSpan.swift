@@ -1,6 +1,6 @@
 /// Lengths of time in the form in which people write them: `90`, `90s`, `5m`, `250ms`.
 package enum TimeSpan {
-    /// The unit of a number without one, by the number of its microseconds.
+    /// The unit of a number that has no unit in the text. The raw value is its length in microseconds.
     package enum Unit: Int64, Sendable {
         case microseconds = 1
         case milliseconds = 1_000

@@ -69,8 +69,8 @@ final class Greeting: RedisExchange {
         switch setup.tracking {
         case .none: break
         case .read:
-            // Without NOLOOP: with it, Redis does not report keys that it evicts, or stops tracking, while it runs a
-            // command of this connection.
+            // NOLOOP is not used: with it, Redis does not report keys that it evicts, or stops tracking, while it runs
+            // a command of this connection.
             add(.tracking, ["CLIENT", "TRACKING", "ON"].map { Array($0.utf8) })
         case .broadcast(let prefixes):
             var words = ["CLIENT", "TRACKING", "ON", "BCAST"].map { Array($0.utf8) }

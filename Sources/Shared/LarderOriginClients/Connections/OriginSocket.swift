@@ -93,7 +93,7 @@ final class OriginSocket {
         }
     }
 
-    /// Fails. The message says so if the cause is a restriction of this process and not the host.
+    /// Reports the failure. The message mentions it if the cause is a restriction of this process and not the host.
     private func failToConnect(_ reason: String) {
         guard case .tcp = endpoint, TCPSocket.isForbidden else { return fail(reason) }
         fail("\(reason): larderd's service allows only Unix-domain sockets, see docs/Operating.md#origins-over-tcp")

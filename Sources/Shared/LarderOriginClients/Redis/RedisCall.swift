@@ -25,7 +25,7 @@ class RedisCall {
     func fail(_ error: OriginError) {}
 }
 
-/// The reading of a key, and the invalidation sequence at that time.
+/// The result of reading a key, and the invalidation sequence at that time.
 struct HeardReading {
     var reading: OriginReading
     /// See ``InvalidationMemory``.

@@ -170,7 +170,7 @@ extension RedisClient {
         for task in tasks { route(task) }
     }
 
-    /// Each server's heartbeat reads a key of its own.
+    /// Sets a separate heartbeat key for each server, in one of its slots.
     private func setHeartbeatKeys() {
         guard let cluster else { return }
         var missing = Set(cluster.owners.compactMap { $0 }.map(ObjectIdentifier.init))

@@ -70,14 +70,14 @@ extension RedisClient: RedisServerOwner {
     }
 
     func replicaAnswered(_ task: RedisTask) {
-        // The refusal of a replica tells nothing about the entry.
+        // An error reply of a replica says nothing about the entry.
         guard case .read(let call, let index) = task.work, call.isMissing(index),
             task.replies.allSatisfy({ $0.errorMessage == nil })
         else { return }
         finishRead(task, call, index, nil, nil)
     }
 
-    /// Fails a read that its server does not answer, after a replica was tried if one can be.
+    /// Fails a read that its server does not answer, unless a replica can be tried first.
     private func giveUp(_ task: RedisTask, _ error: OriginError) {
         guard task.isRead, !isClosed, cluster?.replicas?.ask(task, insteadOf: error) == true else {
             return task.answer(error)

@@ -237,7 +237,7 @@ final class RedisClient: @unchecked Sendable {
         }
         let task = RedisTask(.transaction(call, commands, keys: keys), slot: slots.first)
         guard !mayHaveTransactions else { return begin(call, [task]) }
-        // After a refused MULTI, the commands would run one by one.
+        // If MULTI is refused, the following commands would run one by one, so try it first.
         let trial = RedisCommandCall(deadline: call.deadline) { [unowned self] result in
             switch result {
             case .success:
@@ -308,7 +308,7 @@ final class RedisClient: @unchecked Sendable {
     }
 
     /// Retries the task later.
-    /// - Returns: false if its deadline would be over.
+    /// - Returns: false if its deadline would pass before that.
     func rest(_ task: RedisTask, because error: OriginError) -> Bool {
         task.rests += 1
         let milliseconds = min(250, 20 << min(task.rests, 4))

@@ -121,7 +121,7 @@ final class RedisLink: RedisConnectionUser {
         }
     }
 
-    /// Sends another exchange, if the connection is up.
+    /// Sends an exchange that is not a task, if the connection is up.
     func send(_ exchange: any RedisExchange) {
         if case .up = state, let connection { connection.send(exchange) } else { exchange.fail(error ?? .closed) }
     }

@@ -26,8 +26,8 @@ public final class RedisOrigin: Origin {
     ///   - address: the address of the origin.
     ///   - secondReadAfter: the time in milliseconds without a reply after which a read is also sent to a replica; a
     ///     failure of the server does so at once. The reply of a replica may be older than the staleness limit, and has
-    ///     no stamp. ``read(_:completion:)`` takes the first reply, ``read(_:meanwhile:completion:)`` distinguishes
-    ///     them. Nil for never. Only for clusters.
+    ///     no stamp. ``read(_:completion:)`` returns the first reply; ``read(_:meanwhile:completion:)`` returns replies
+    ///     of replicas separately. Nil for never. Only for clusters.
     ///   - listener: receives the origin's notifications; not retained.
     public init(
         _ address: OriginAddress, limits: OriginLimits = OriginLimits(), tracking: Tracking = .read,

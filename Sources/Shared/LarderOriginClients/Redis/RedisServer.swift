@@ -168,7 +168,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         return link
     }
 
-    /// Sends another exchange on the connection for entries.
+    /// Sends an exchange that is not a task on the connection for entries.
     func send(_ exchange: any RedisExchange) {
         if let reading { reading.send(exchange) } else { exchange.fail(.closed) }
     }
@@ -341,7 +341,8 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     }
 
     private func believe(since sentAt: Int64) {
-        // A server of a cluster that was away may not know yet that another one has replaced it.
+        // A server of a cluster that was unreachable may not know yet that another one has replaced it, so it needs two
+        // heartbeats.
         guard goodBeats >= (wasLost && heartbeatKey != nil ? 2 : 1) else { return }
         guard held == nil else {
             lastError = nil

@@ -136,8 +136,8 @@ final class RedisTask: RedisExchange {
             add([Words.pttl, key ?? []])
         case .write(_, let write):
             add(Self.set(write))
-            // The read after the write is tracked, and returns the server's value at that time. While a slot migrates
-            // it is not tracked.
+            // The read after the write is tracked, and returns the server's value at that time. During the migration of
+            // a slot the read is not tracked.
             if readsBack {
                 add([Words.get, write.key])
                 add([Words.pttl, write.key])

@@ -39,8 +39,8 @@ final class OriginParts: @unchecked Sendable {
     func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool {
         guard stamp.part < UInt32(Self.most), Int(stamp.slot) < Self.slotCount else { return false }
         let part = parts + Int(stamp.part)
-        // In this order: the time is written after the epochs that it ends, so a reader that sees the time sees the
-        // epochs.
+        // Read the time first: it is written after the epochs that end, so a reader that sees the new time also sees
+        // the new epochs.
         guard now < part.pointee.believedUntil.load(ordering: .acquiring) else { return false }
         return part.pointee.epoch.load(ordering: .acquiring) == stamp.epoch
             && slots[Int(stamp.slot)].load(ordering: .acquiring) == stamp.slotEpoch

@@ -8,7 +8,7 @@ package struct LineRate: Sendable {
 
     /// - Parameters:
     ///   - milliseconds: the interval between lines when the burst is used up.
-    ///   - burst: the most lines that follow each other without a pause.
+    ///   - burst: the maximum number of lines without a pause.
     package init(milliseconds: Int64, burst: Int64 = 1) {
         self.milliseconds = milliseconds
         self.burst = burst

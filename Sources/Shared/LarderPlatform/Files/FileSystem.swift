@@ -50,7 +50,7 @@ package enum FileSystem {
         throw FileError(operation: "stat", path: path, number: errno)
     }
 
-    /// Makes a directory that only its owner can read. An existing one is fine.
+    /// Creates a directory that only its owner can read, unless it exists.
     package static func makeDirectory(_ path: String, mode: mode_t = 0o700) throws(FileError) {
         if mkdir(path, mode) == 0 || (errno == EEXIST && isDirectory(path)) { return }
         throw FileError(operation: "mkdir", path: path, number: errno)
@@ -63,7 +63,7 @@ package enum FileSystem {
             try makeDirectories(String(path[..<slash]), mode: mode)
         }
         try makeDirectory(path, mode: mode)
-        // If a parent cannot be read, syncing its names is not this function's task.
+        // Best effort: a parent that this process cannot read cannot be synced.
         try? syncDirectory(parent(path))
     }
 
@@ -103,7 +103,7 @@ package enum FileSystem {
     /// Reads a small file whole.
     /// - Returns: nil when it does not exist.
     package static func read(_ path: String, bytesMax: Int = 65_536) throws(FileError) -> [UInt8]? {
-        // O_NONBLOCK: a pipe, for instance, would make the open wait for a writer.
+        // O_NONBLOCK, because otherwise opening a pipe, for instance, would wait for a writer.
         let file = openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
@@ -152,7 +152,7 @@ package enum FileSystem {
         try Replacement(of: path, with: bytes).putInPlace()
     }
 
-    /// Makes or replaces a file whose blocks are reserved, and not written.
+    /// Creates or replaces a file, and reserves its blocks without writing them.
     package static func allocate(_ path: String, bytes: Int) throws(FileError) {
         let file = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
@@ -169,7 +169,7 @@ package enum FileSystem {
         #if canImport(Darwin)
             try writeAll([UInt8](repeating: 0, count: bytes), descriptor: file, path: path)
         #else
-            // An error if there are not enough blocks.
+            // Fails if there are not enough blocks.
             let status = posix_fallocate(file, 0, off_t(bytes))
             guard status == 0 else {
                 throw FileError(operation: "reserve \(bytes) bytes in", path: path, number: status)
@@ -204,7 +204,7 @@ package enum FileSystem {
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
-    /// Adds bytes at the end of a file, and syncs it. After an error a part of them may be there.
+    /// Appends bytes to a file, and syncs it. After an error the file may have a part of them.
     package static func appendFile(_ path: String, _ bytes: [UInt8]) throws(FileError) {
         let file = openFile(path, O_WRONLY | O_APPEND | O_CLOEXEC)
         guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
@@ -252,7 +252,7 @@ package enum FileSystem {
         return true
     }
 
-    /// The bytes of LevelDB's logs in a directory: opening the database writes them again.
+    /// The size of LevelDB's logs in a directory, in bytes. Opening the database writes this much again.
     package static func size(ofLogsIn path: String) -> Int {
         let logs = ((try? list(path)) ?? []).filter { $0.hasSuffix(".log") }
         return logs.reduce(0) { $0 + size(path + "/" + $1) }
@@ -281,7 +281,7 @@ package enum FileSystem {
 
     /// Like ``space(_:)``.
     /// - Parameters:
-    ///   - prefix: files below the path whose names all begin with this are not counted.
+    ///   - prefix: a file is not counted if all its names below the path begin with this.
     ///   - found: called with the path and the space of each file, once for all its names.
     package static func space(
         _ path: String, leavingOut prefix: String? = nil, _ found: (String, Int) -> Void
@@ -307,7 +307,8 @@ package enum FileSystem {
         return stat(path, &status) == 0 ? FileIdentity(status) : nil
     }
 
-    /// Whether a path now leads to no file, or to another one. A path that cannot be checked counts as unchanged.
+    /// Whether a path now leads to no file, or to a file with another identity. A path that cannot be checked counts as
+    /// unchanged.
     package static func isReplaced(_ path: String, since identity: FileIdentity?) -> Bool {
         var status = stat()
         guard stat(path, &status) != 0 else { return FileIdentity(status) != identity }
@@ -353,14 +354,14 @@ package enum FileSystem {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// The path from the root, whether or not it exists. Links and dots stay.
+    /// Returns the absolute path, whether or not it exists. Links, `.` and `..` are not resolved.
     package static func absolute(_ path: String) -> String {
         guard !path.hasPrefix("/"), let current = getcwd(nil, 0) else { return path }
         defer { free(current) }
         return String(cString: current) + "/" + path
     }
 
-    /// The path without links and dots; nil when it does not exist.
+    /// Resolves links, `.` and `..` in a path. Returns nil if it does not exist.
     package static func canonical(_ path: String) -> String? {
         guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }

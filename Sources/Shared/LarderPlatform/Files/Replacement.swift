@@ -6,7 +6,7 @@
 /// For one thread at a time, and one replacement of a file at a time.
 package final class Replacement {
     private let path: String
-    /// Opened before any change, so that a lack of descriptors cannot leave it half done.
+    /// Opened before any change, so that a lack of descriptors cannot leave the replacement half done.
     private let directory: Int32
     private let keepsSpare: Bool
 
@@ -24,7 +24,7 @@ package final class Replacement {
         do throws(FileError) {
             try Self.write(bytes, to: Self.spare(of: path))
         } catch {
-            // After a failed fsync the file's content on the disk is unknown. The next attempt creates a new one.
+            // After a failed fsync the file's content on the disk is unknown. The next attempt creates a new file.
             if !keepsSpare || !error.isFullDisk { unlink(Self.spare(of: path)) }
             throw error
         }

@@ -1,6 +1,6 @@
 /// A directory under the system's directory for temporary files. It is removed with its contents when its last
-/// reference is released: keep one as long as the files are needed, and first close everything that creates files in
-/// it.
+/// reference is released: keep a reference as long as the files are needed, and first close everything that creates
+/// files in it.
 ///
 /// Thread-safe: the path never changes.
 package final class TemporaryDirectory: Sendable {
@@ -47,7 +47,7 @@ package final class TemporaryDirectory: Sendable {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
         if status.st_mode & S_IFMT == S_IFDIR {
-            // Its user may have taken the permission away.
+            // The owner's permission may have been removed.
             chmod(path, S_IRWXU)
             removeTree(path)
         } else {

@@ -4,7 +4,7 @@ package enum Group {
     package static func number(of name: String) -> gid_t? {
         var entry = group()
         var found: UnsafeMutablePointer<group>?
-        // Large groups need more; a name without its members is enough here, and none is that large.
+        // Enough for large groups: the call also returns their members.
         var buffer = [CChar](repeating: 0, count: 1 << 20)
         guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
         return entry.gr_gid

@@ -5,7 +5,7 @@ package struct ProcessStart {
     package var words: [[UInt8]]
     /// Its environment as `NAME=value`; nil to inherit that of this process.
     package var environment: [String]?
-    /// The descriptors that become its 0, 1, 2 and so on.
+    /// The descriptors of this process that become 0, 1, 2 and so on in the program.
     package var descriptors: [Int32] = []
     /// Closes the descriptors from ``descriptors``' count up to this one; 0 closes none.
     package var closesBelow: Int32 = 0
@@ -64,7 +64,8 @@ package struct ProcessStart {
         #endif
     }
 
-    /// A new process inherits the blocked signals of the starting thread and the ignored signals of its parent.
+    /// Unblocks all signals and resets ignored ones. A new process would inherit the blocked signals of the starting
+    /// thread and the ignored signals of its parent.
     private static func letSignalsThrough(_ attributes: inout Attributes) {
         var none = sigset_t()
         sigemptyset(&none)
@@ -111,7 +112,8 @@ package enum ProcessEnd: Equatable, Sendable {
         return ProcessEnd(status: status)
     }
 
-    /// How a child of this process has ended; nil while it runs. Do not call it again after it returned an end.
+    /// Returns how a child of this process has ended; nil while it runs. Do not call it again after the child has
+    /// ended.
     package static func poll(_ process: pid_t) -> ProcessEnd? {
         var status: Int32 = 0
         guard waitpid(process, &status, WNOHANG) == process else { return nil }

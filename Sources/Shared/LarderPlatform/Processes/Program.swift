@@ -1,6 +1,6 @@
 /// The program of this process.
 package enum Program {
-    /// Its path; if the system does not report it, its name as it was called.
+    /// The path of this program; if the system does not report it, the name with which it was started.
     package static let path: String = {
         #if os(Linux)
             if let path = FileSystem.canonical("/proc/self/exe") { return path }

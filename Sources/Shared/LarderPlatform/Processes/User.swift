@@ -1,6 +1,6 @@
 /// Users of the system.
 package enum User {
-    // No entry without a password of many kilobytes needs more.
+    // Enough for every entry without a password of many kilobytes.
     private static let bufferBytes = 1 << 16
 
     /// Returns the number of the user with this name; nil if there is none.

@@ -1,4 +1,4 @@
-/// Bytes in addresses, of which some are written as `%HH`.
+/// Percent-encoding (`%HH`) of bytes in addresses.
 package enum PercentEncoding {
     /// Replaces each `%HH` by its byte.
     /// - Returns: nil if a `%` is not followed by two hexadecimal digits.

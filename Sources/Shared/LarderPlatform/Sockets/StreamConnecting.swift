@@ -1,9 +1,10 @@
-/// Connections that are made, and used, without waiting. For one thread that has many of them.
+/// Non-blocking connections, for a thread that handles many of them.
 package enum StreamConnecting {
-    /// A socket that is connected or will be; to be closed by the caller.
+    /// A socket that is connected or connecting. The caller must close it.
     package struct Started {
         package let descriptor: Int32
-        /// Otherwise it is once it can be written to: then see ``failure(of:)``.
+        /// If false, the connection is complete, or has failed, when the socket is writable: then check
+        /// ``failure(of:)``.
         package let isConnected: Bool
     }
 
@@ -27,7 +28,7 @@ package enum StreamConnecting {
         return hints
     }
 
-    /// Begins to connect.
+    /// Begins to connect, without waiting.
     /// - Returns: the socket, or the error's number.
     package static func start(_ address: SocketAddress) -> Result<Started, SystemCallFailure> {
         let descriptor = socket(address.family, streamSocket, 0)

@@ -42,8 +42,8 @@ package enum TCPSocket {
         throw Failure(description: SystemErrorText.of(number))
     }
 
-    /// Whether the system refuses this process all sockets but Unix-domain ones, as `RestrictAddressFamilies=AF_UNIX`
-    /// of systemd has it do.
+    /// Whether the system allows this process only Unix-domain sockets, as with systemd's
+    /// `RestrictAddressFamilies=AF_UNIX`.
     package static var isForbidden: Bool {
         let descriptor = socket(AF_INET, streamSocket, 0)
         guard descriptor >= 0 else { return errno == EAFNOSUPPORT }

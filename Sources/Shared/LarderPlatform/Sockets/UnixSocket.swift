@@ -1,5 +1,5 @@
-/// Stream sockets in the file system (unix(7)), closed on exec, without SIGPIPE if that is an option of the system's
-/// sockets.
+/// Stream sockets in the file system (unix(7)), closed on exec, without SIGPIPE if the system has a socket option for
+/// that.
 package enum UnixSocket {
     /// The longest path in bytes: the size of `sun_path` without the closing NUL.
     package static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
@@ -26,7 +26,7 @@ package enum UnixSocket {
         #endif
     }
 
-    /// A new socket for datagrams, whose calls never wait; negative on failure, with `errno` set.
+    /// A new non-blocking socket for datagrams; negative on failure, with `errno` set.
     package static func makeDatagram() -> Int32 {
         let descriptor = socket(AF_UNIX, datagramSocket, 0)
         guard descriptor >= 0 else { return descriptor }
@@ -35,7 +35,7 @@ package enum UnixSocket {
         return descriptor
     }
 
-    /// Sends one datagram to the socket at a path, or of a name in Linux' abstract namespace, which begins with `@`.
+    /// Sends one datagram to the socket at a path, or with a name in Linux's abstract namespace, which begins with `@`.
     /// - Returns: 0, or the error's number.
     package static func sendDatagram(_ descriptor: Int32, _ bytes: [UInt8], to name: String) -> Int32 {
         withAddress(name, isName: true) { address, length in

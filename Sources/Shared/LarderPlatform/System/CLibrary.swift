@@ -8,7 +8,7 @@
     @_exported import Darwin
 #endif
 
-// MARK: Calls whose names a type's own methods hide
+// MARK: System calls that have the same names as methods
 
 @inlinable @inline(__always) package func systemRead(
     _ descriptor: Int32, _ start: UnsafeMutableRawPointer?, _ count: Int
