@@ -1,19 +1,19 @@
-# Tests that take long, or need many programs: `make test` leaves them out, `make proofs` runs them, and `make proof-power` one group
-# alone. A test named here is a suite, or suite/function. Included by the Makefile.
+# Tests that take long or need other programs. `make test` skips them, `make proofs` runs all of them, and for example `make proof-power`
+# runs one group. Each name below is a suite, or suite/function. Included by the Makefile.
 #
 #   make proofs       all groups once
 #   make tsan asan    the tests under the thread and the address sanitizer
 #   make leaks        the tests of the modules that need no daemon, each under the leak checker
-#   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
-#   make crash power  accidents of recorded daemons: SIGKILL and failing calls, power cuts; ROUNDS points of each
-#   make disk         a long random history under a limit of the disk, and kill -9 while it evicts (ROUNDS)
-#   make fleet        two larders in front of a Redis Cluster, whose nodes and links break: ROUNDS of each kind
-#   make valkey       the tests of origins with a valkey-server (Debian's, of its backports) in place of redis-server, and as
-#                     make fleet before a cluster of it
+#   make kill         ROUNDS rounds of kill -9 under load, and the model test with ROUNDS seeds
+#   make crash power  SIGKILL and failing calls, or power cuts, at ROUNDS points of recorded daemons
+#   make disk         a long random history with a disk limit, and kill -9 during eviction; ROUNDS rounds
+#   make fleet        two larders in front of a Redis Cluster whose nodes and links fail; ROUNDS rounds of each kind
+#   make valkey       the tests of origins with a valkey-server (from Debian's backports) instead of redis-server, and make fleet
+#                     with a Valkey cluster
 #   make hostile      hostile clients at full size: ten thousand connections, values of 512 MiB, a million words
-#   make planted      the strength of the tests: defects in a copy of the package, one after the other, and which of them the
-#                     tests find (PLANTED: the numbers of some)
-#   make steady       the tests of make test STEADY times on an idle machine and STEADY times on a busy one
+#   make planted      mutation tests: inserts one defect after the other into a copy of the package, and reports which of them the
+#                     tests find (PLANTED: the numbers of defects, to insert only these)
+#   make steady       runs the tests of make test STEADY times on an idle machine and STEADY times on a busy one
 
 PROOF_GROUPS = power kill fleet disk histories large clients browsers prometheus examples
 PROOF_power = AccidentTests RecorderTests/aCompleteTraceRebuildsTheFilesOfTheDaemon
@@ -27,7 +27,7 @@ PROOF_browsers = WebBrowserTests
 PROOF_prometheus = WebMetricsTests/promtoolFindsNoErrors WebMetricsTests/prometheusScrapesIt
 PROOF_examples = ExampleTests DocsArticleTests
 
-# A regular expression for the tests of some groups.
+# Joins the tests of groups to a regular expression.
 space := $(subst ,, )
 proofs_of = [.]($(subst $(space),|,$(strip $(foreach group,$(1),$(PROOF_$(group))))))\b
 PROOFS = $(call proofs_of,$(PROOF_GROUPS))
@@ -42,7 +42,7 @@ proof-python: proof-packages
 	  $(PYTHON_MODULES) 2>/dev/null || \
 	  $(VENV)/bin/python -m pip install -q --disable-pip-version-check $(PYTHON_PACKAGES)
 
-# Python's packages come over the network while the compiler works.
+# Python's packages are downloaded while the compiler runs.
 proofs $(PROOF_GROUPS:%=proof-%): proof-packages
 	@$(MAKE) --no-print-directory -j2 proof-python test-build
 	@Tests/run-tests.sh $@ --filter '$(call proofs_of,$(if $(filter proofs,$@),$(PROOF_GROUPS),$(@:proof-%=%)))'
@@ -56,24 +56,24 @@ VENV = .build/venv
 $(VENV)/bin/python:
 	python3 -m venv $(VENV)
 
-# Clients and frameworks in Python that the tests use.
+# Python clients and frameworks that the tests use.
 PYTHON_PACKAGES = redis django flask-caching dogpile.cache celery django-redis aiocache pottery limits flask-limiter slowapi \
   cashews litestar fastapi fastapi-cache2 httpx
 PYTHON_MODULES = redis django flask_caching dogpile.cache celery django_redis aiocache pottery limits flask_limiter slowapi \
   cashews litestar fastapi fastapi_cache httpx
 
-# Threads that live as long as the process are not joined, and no leak.
+# Threads that run until the process exits are never joined; do not report them as leaks.
 tsan: test-deps
 	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 TSAN_OPTIONS="report_thread_leaks=0 suppressions=$(CURDIR)/Tests/tsan.suppressions" $(SWIFT) test --no-parallel --disable-xctest --sanitize=thread --scratch-path .build/tsan
 
-# One test after the other: slowed down and all at once, they would exceed their time limits.
-# Without a search for leaks, which make leaks does.
+# The tests do not run in parallel: slowed down by the sanitizer, they would exceed their time limits.
+# They do not search for leaks; make leaks does that.
 asan: test-deps
 	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --no-parallel --disable-xctest --sanitize=address --scratch-path .build/asan
 
-# By preloading, since the compiler's own address sanitizer takes an hour for these. A process for each suite, since the checker
-# crashes after some thousand threads; a leak counts if it is found twice, since a thread may be closing a larder when the process
-# ends. Tests that measure memory are left out, and one that leaves the checker no descriptors.
+# The leak checker is preloaded, because the compiler's address sanitizer takes an hour for these tests. Each suite runs in its own
+# process, because the checker crashes after some thousand threads. A leak is reported only if it is found twice, because a thread may
+# be closing a larder when the process exits. Skipped are tests that measure memory, and one that leaves the checker no descriptors.
 LEAK_MODULES = Engine|LevelDB|JSONCoding|RESP|Backup
 leaks: test-build
 	@$(INSTALL) liblsan0
@@ -87,7 +87,7 @@ leaks: test-build
 kill: test-deps test-build
 	LARDER_KILL_ROUNDS=$(ROUNDS) LARDER_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'Kill|Model'
 
-# A seed that found something is told with how to repeat it: LARDER_SEED=… LARDER_POINT=… make crash.
+# A failure is printed with the variables that repeat it: LARDER_SEED=… LARDER_POINT=… make crash.
 crash power: deps
 	@$(INSTALL) gcc libc6-dev
 	$(SWIFT) build -c release --product larderaccidents
@@ -108,6 +108,6 @@ valkey: test-deps test-build
 hostile: test-deps test-build
 	ulimit -n "$$(ulimit -Hn)"; LARDER_HOSTILE=1 $(SWIFT) test --skip-build --disable-xctest --filter Hostile
 
-# In a copy, so that no defect ever stands in Sources.
+# Works in a copy, so that no defect is ever written to Sources.
 planted: test-packages
 	python3 Tests/Planted/planted.py $(PLANTED)

@@ -1,16 +1,16 @@
 #!/bin/bash
-# Runs tests that are built: run-tests.sh NAME [--filter REGEX] [--skip REGEX]. Afterwards .build/NAME.log has what they printed, failures
-# first. A process for each group of modules keeps the cores busy while some tests wait.
+# Runs tests that were built: run-tests.sh NAME [--filter REGEX] [--skip REGEX]. Writes their output to .build/NAME.log, failures first.
+# Starts one process for each group of modules, which keeps the cores busy while some tests wait.
 set -uo pipefail
 log=.build/$1.log
 shift
 bundle=$("${SWIFT:-swift}" build --show-bin-path)/LarderPackageTests.xctest
 groups=('Larder(System|ctl|web)Tests[.]' 'LarderEngineTests[.][A-I]')
 
-# All tests at once would keep those that wait for something waiting for all others.
+# Limit the number of parallel tests: otherwise a test that waits for an event would have to wait for all other tests.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=5
 run() {
-    # A shell has what it starts in the background ignore these signals.
+    # A shell sets these signals to be ignored in its background processes; reset them.
     env --default-signal=INT,QUIT "$bundle" --testing-library swift-testing "$@"
     local code=$?
     [ $code = 69 ] || return $code # no test of the group is wanted

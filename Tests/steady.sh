@@ -1,6 +1,6 @@
 #!/bin/bash
-# Finds tests that fail now and then: steady.sh ROUNDS [option of swift test …] runs them so many times on an idle machine, and as many
-# times while a process for each core keeps it busy.
+# Finds flaky tests: steady.sh ROUNDS [option of swift test …] runs the tests ROUNDS times on an idle machine, and ROUNDS times while one
+# process per core keeps the machine busy.
 set -uo pipefail
 rounds=$1
 shift

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Prints where a valkey-server is: the installed one, else Debian's, of its backports where the release has none, unpacked
-# below the directory that is named, without installing it.
+# Prints the path of a valkey-server: the installed one, or else Debian's package (from backports if the release has none), which is
+# unpacked below the given directory without installing it.
 set -euo pipefail
 
 if command -v valkey-server; then exit; fi
@@ -12,7 +12,7 @@ if [ ! -x "$program" ]; then
     for suite in "$VERSION_CODENAME" "$VERSION_CODENAME-backports"; do
         echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main"
     done >"$place/sources.list"
-    # Lists of its own: what apt knows of this machine stays as it is.
+    # Use separate package lists, so that apt's lists of this machine do not change.
     own=(-qq -o "Dir::Etc::SourceList=$place/sources.list" -o Dir::Etc::SourceParts=/dev/null
         -o "Dir::State::Lists=$place/lists" -o "Dir::Cache=$place/cache" -o APT::Sandbox::User=root)
     apt-get "${own[@]}" update >&2

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of what shells offer while a command line of larderctl is typed.
+/// Tests of the candidates that shells offer while a command line of larderctl is typed.
 @Suite struct CompletionTests {
     private let directory: TemporaryDirectory
     private let daemon: DaemonProcess
@@ -16,7 +16,7 @@ import Testing
         _ = try larderctl("--database", "books", "set", "isbn", "v")
     }
 
-    /// The words that are offered for the last one.
+    /// The candidates for the last word.
     private func offered(_ words: String...) throws -> [String] {
         let result = try larderctl.run(["completion", "--"] + words)
         #expect(result.exitCode == 0 && result.errors.isEmpty)
@@ -74,7 +74,7 @@ import Testing
 
     // MARK: The shells
 
-    /// Returns what a shell program prints, with larderctl in its path.
+    /// Runs a program in a shell that has larderctl in its path, and returns its output.
     private func shell(_ name: String, _ program: String) throws -> [String] {
         let tools = FileSystem.parent(try DaemonProcess.program("larderctl"))
         let environment = [

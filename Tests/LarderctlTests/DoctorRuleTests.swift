@@ -3,7 +3,7 @@ import Testing
 
 @testable import larderctl
 
-/// Each rule speaks when it should, and keeps silent just below its threshold.
+/// Tests that each rule has a finding at its threshold, and none just below it.
 @Suite struct DoctorRuleTests {
     struct Case: Sendable, CustomStringConvertible {
         let rule: String
@@ -19,7 +19,7 @@ import Testing
             (self.rule, self.speaks, self.isSilent) = (rule, speaks, isSilent)
         }
 
-        /// Takes lines of INFO.
+        /// Creates a case from two replies of INFO.
         init(_ rule: String, _ speaks: String, not isSilent: String) {
             self.init(rule, { $0.info = InfoFigures(speaks) }, not: { $0.info = InfoFigures(isSilent) })
         }
@@ -108,7 +108,7 @@ import Testing
         #expect(!DoctorRule.findings(facts).contains { $0.rule.name == example.rule })
     }
 
-    /// Commands that a finding recommends must work when they are typed.
+    /// The commands recommended by a finding must work when they are typed.
     @Test(arguments: ["evicting", "no-disk-limit", "memory-too-large", "file-system-full"])
     func theCommandsOfARemedyWork(_ name: String) throws {
         let daemon = try DaemonProcess()
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    /// Nothing is wrong with a database that only lacks room, and a check would find nothing.
+    /// A database that only lacks disk space is not damaged, and a check would find nothing.
     @Test func aFullFileSystemIsNotDamage() throws {
         var facts = DoctorFacts()
         facts.disk = (4, 100)
@@ -138,7 +138,7 @@ import Testing
         #expect(DoctorRule.findings(facts).map(\.rule.name) == ["database-unusable"])
     }
 
-    /// A refused command did not run, but was answered with an error.
+    /// A refused command counts, because it got an error reply, although it did not run.
     @Test func refusedCommandsAreCommands() {
         var facts = DoctorFacts()
         facts.info = InfoFigures(
@@ -153,7 +153,7 @@ import Testing
         #expect(DoctorRule.findings(DoctorFacts()).isEmpty, "of nothing there is nothing to say")
     }
 
-    /// A daemon's numbers may be nonsense.
+    /// The numbers of a daemon may be invalid.
     @Test func malformedFactsAreIgnored() {
         let names = DoctorRuleTests.fieldNames
         for value in ["9223372036854775807", "-9223372036854775808", "-1", "x", ""] {

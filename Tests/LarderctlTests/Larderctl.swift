@@ -4,7 +4,7 @@ import LarderTestSupport
 /// The program larderctl, run as a process.
 struct Larderctl {
     struct Result {
-        /// The exit code as a shell reports it: 128 plus the number of the signal that ended the process.
+        /// The exit code as reported by a shell: 128 plus the signal's number if a signal terminated the process.
         let exitCode: CInt
         let output: [UInt8]
         let errors: String
@@ -12,9 +12,9 @@ struct Larderctl {
         var text: String { String(decoding: output, as: UTF8.self) }
     }
 
-    /// The socket that `LARDER_SOCKET` names to it.
+    /// The value of `LARDER_SOCKET` for the program.
     let socketPath: String?
-    /// The faults that its file operations get.
+    /// The faults of the program's file operations.
     var faults: FaultControl?
     /// More variables, as `NAME=VALUE`.
     var variables: [String] = []
@@ -51,11 +51,11 @@ struct Larderctl {
         return Result(exitCode: exitCode, output: child.outputBytes, errors: child.errors)
     }
 
-    /// Nothing else than the socket.
+    /// The environment has no other variable than the path of the socket.
     var environment: [String] { socketPath.map { ["LARDER_SOCKET=\($0)"] } ?? [] }
 
     #if os(Linux)
-        /// Runs it with a terminal as its standard output. Gives what the terminal got.
+        /// Runs it with a terminal as its standard output. Returns the bytes written to the terminal.
         func runOnTerminal(_ words: [String], joinsErrors: Bool = false) throws -> [UInt8] {
             let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
             guard terminal >= 0 else { throw ChildProcess.Failure(description: "cannot open /dev/ptmx") }
@@ -65,13 +65,13 @@ struct Larderctl {
                 words.map { Array($0.utf8) }, outputPath: try Self.otherSide(of: terminal), joinsErrors: joinsErrors)
             var bytes: [UInt8] = []
             var piece = [UInt8](repeating: 0, count: 65_536)
-            // A terminal whose other side is gone ends with an error.
+            // Reading from a terminal fails after the program has closed the other side.
             while case let count = read(terminal, &piece, piece.count), count > 0 { bytes += piece[..<count] }
             return bytes
         }
 
-        /// Opens a terminal's other side for others. Glibc's module lacks the calls of POSIX for that; these are what
-        /// they do.
+        /// Opens the other side of a terminal. Glibc's module lacks the POSIX functions for that; this makes the same
+        /// calls.
         static func otherSide(of terminal: CInt) throws -> String {
             let (unlock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)
             var locked: CInt = 0

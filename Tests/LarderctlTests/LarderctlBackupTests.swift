@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Backups of a daemon's larder.
+/// Tests of backups of a daemon's larder.
 @Suite struct LarderctlBackupTests {
     @Test func aLarderIsCarriedAway() throws {
         let daemon = try DaemonProcess()
@@ -14,7 +14,7 @@ import Testing
         let library = "#!lua name=lib\nredis.register_function('seven', function() return 7 end)"
         #expect(try larderctl("FUNCTION", "LOAD", library).exitCode == 0)
         let made = try larderctl("backup", backups + "/")
-        // For `$(larderctl backup …)`: the path alone is printed.
+        // Scripts use `$(larderctl backup …)`, so only the path may be printed.
         let path = backups + "/" + (try #require(try FileSystem.list(backups).first))
         #expect(made.exitCode == 0 && made.text == path + "\n", "\(made)")
         #expect(made.errors.contains(" files, ") && made.errors.contains(" are new, in "), "\(made)")
@@ -63,7 +63,7 @@ import Testing
         #expect(!FileSystem.exists(directory.path + "/restored"))
     }
 
-    /// Each kind of damage has its exit code, and damage of the newest backup does not make restore use an older one.
+    /// Each kind of damage has its own exit code. If the newest backup is damaged, restore does not use an older one.
     @Test func damageHasItsOwnExitCodes() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
@@ -90,7 +90,7 @@ import Testing
         #expect(try larderctl("verify", backups).exitCode == 0)
     }
 
-    /// While another process makes a backup in the same directory, nothing is changed there.
+    /// While another process makes a backup in the same directory, larderctl changes nothing there.
     @Test func anotherBackupInTheDirectoryIsNotDisturbed() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)

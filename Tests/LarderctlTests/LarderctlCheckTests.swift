@@ -11,7 +11,7 @@ import Testing
         try Files.flip("\(database)/\(epoch)/\(table)", at: 50)
     }
 
-    /// Entries in tables: a second start puts LevelDB's log into one.
+    /// Fills a larder with entries in table files: the second start writes LevelDB's log to one.
     private func filled(_ directory: TemporaryDirectory) throws {
         let daemon = try DaemonProcess(in: directory)
         let larderctl = Larderctl(socketPath: daemon.socketPath)
@@ -102,7 +102,7 @@ import Testing
         #expect(doctor.exitCode == 8 && doctor.text.contains("1 losses of purges of tags, functions"), "\(doctor)")
         #expect(try larderctl("check").exitCode == 0)
         try second.stop()
-        // The file of an earlier version.
+        // A file written by an earlier version.
         _ = try directory.makeFile("larder/FUNCTIONS", [1, 2, 3])
         let file = try larderctl("check", larder)
         #expect(file.exitCode == 8 && file.text.hasPrefix("FUNCTIONS: its checksum"), "\(file)")
@@ -120,7 +120,7 @@ import Testing
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let found = try larderctl("check")
         #expect(found.exitCode == 8 && found.text.contains(".ldb: "), "\(found)")
-        // The daemon that has the directory is found by it.
+        // If no daemon is at the default socket, the check finds the daemon that has the directory open.
         let elsewhere = Larderctl(socketPath: directory.path + "/nobody")
         #expect(try elsewhere("check", daemon.larder).exitCode == 8)
         #expect(try elsewhere("check", "--json", daemon.larder).text.contains(#""kind":"damage""#))
@@ -128,15 +128,15 @@ import Testing
         #expect(try larderctl("check").exitCode == 0)
         #expect(try larderctl("stats", "larder").text.contains("check_last_status:ok"))
         #expect(try larderctl("check", "--database", "nobody").exitCode == 4)
-        // larderd leaves it to the daemon.
+        // `larderd --check` refuses, because the daemon has the larder open.
         let program = try DaemonProcess.program()
         let held = try ChildProcess.run(program, ["--check", "--dir", daemon.larder])
         #expect(held.end == .exited(3) && held.errors.contains("use larderctl check"), "\(held)")
-        // A named socket on which no daemon answers.
+        // If no daemon replies on the socket given by an option, the check fails.
         #expect(try elsewhere("check", "--socket", directory.path + "/nobody").exitCode == 3)
     }
 
-    /// A wrong path in a nightly job must not look well.
+    /// A wrong path in a nightly job must not look like a successful check.
     @Test func checkingAPathThatIsNotALarderExitsWithTwo() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         try filled(directory)

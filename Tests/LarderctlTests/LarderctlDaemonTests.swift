@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// larderctl with the daemon itself.
+/// Tests of larderctl with a real daemon.
 @Suite struct LarderctlDaemonTests {
     @Test func theCommandLine() throws {
         let daemon = try DaemonProcess()
@@ -69,7 +69,7 @@ import Testing
         #expect(try larderctl("keys").text == "page:3\n")
     }
 
-    /// Tags that other programs have given need not be text.
+    /// Tags set by other programs need not be text.
     @Test func tagsThatAreNotTextCanBeUsed() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
@@ -85,7 +85,7 @@ import Testing
         #expect(try larderctl("get", "k").exitCode == 1)
     }
 
-    /// Times as people write them.
+    /// Times can be written with units.
     @Test func timesWithUnits() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)

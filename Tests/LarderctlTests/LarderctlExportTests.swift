@@ -11,13 +11,13 @@ import Testing
 
     init() throws {
         place = try TemporaryDirectory(inMemory: true)
-        // Below it the faults are: see FaultControl.
+        // Faults apply to files in this directory: see FaultControl.
         try FileSystem.makeDirectory(place.path + "/larder")
         daemon = try DaemonProcess()
         larderctl = Larderctl(socketPath: daemon.socketPath)
     }
 
-    /// The lines without the first one, which has a time and a directory.
+    /// All lines except the first one, which contains a time and a directory.
     private static func lines(_ bytes: [UInt8]) -> Substring {
         let text = String(decoding: bytes, as: UTF8.self)
         return text[(text.utf8.firstIndex(of: 0x0A) ?? text.startIndex)...]
@@ -40,7 +40,7 @@ import Testing
         #expect(try client.call("DBSIZE") == ":0\r\n")
     }
 
-    /// Stores entries of every sort.
+    /// Stores entries with values, policies and tags of all kinds.
     private static func fill(_ client: SocketClient) throws {
         func call(_ words: String...) throws { _ = try client.call(words) }
         func call(_ key: [UInt8], _ value: [UInt8], _ more: String...) throws {
@@ -55,7 +55,7 @@ import Testing
             "[1",
             "\u{9b}31m", "\u{7f}", "é\u{2028}\\\"", #""\ud800""#, "\"\u{85}\"", "tab\tline\r\n", "\u{a0}\u{a0}",
         ]
-        // Longer than the pieces in which values are written.
+        // These values are longer than the pieces in which values are written.
         let long = [
             "x" + String(repeating: "é", count: 200_000), "[" + String(repeating: "1,", count: 200_000) + "1]",
             String(repeating: "\u{85}", count: 1000) + String(repeating: "y", count: 300_000),
@@ -71,7 +71,7 @@ import Testing
         try call([], Array("the empty key".utf8))
         try call("SET", "long", String(repeating: "x\u{0}\"", count: 100_000))
         for policy in ["highest", "high", "middle", "low", "lowest", "never", "3600.5"] {
-            // Stale is as good as fresh here.
+            // The entry may become stale during the test, which makes no difference.
             try call("SET", "policy:\(policy)", "v", "POLICY", policy, "GRACE", "5000")
         }
         try call("SET", "stale", "old", "PX", "1", "GRACE", "5000", "CODEC", "json", "TAGS", "2", "t:1", "t 2")
@@ -88,7 +88,7 @@ import Testing
     @Test func anImportRestoresTheExportedEntries() throws {
         let client = try daemon.connect()
         try Self.fill(client)
-        // The stale one is.
+        // Wait until this entry is stale.
         while try client.call("GET stale") != "$-1\r\n" { nap() }
         let made = try larderctl("export", file)
         #expect(made.exitCode == 0 && made.text.contains("57 entries of 4 databases"), "\(made)")
@@ -103,7 +103,7 @@ import Testing
         #expect(try Self.lines(copy("export").output) == lines(file))
         #expect(try copy("get", "text:2").text == #"{"a": [1, 2.50, "x"]}"#)
         #expect(!FileSystem.exists(file + ".position"))
-        // Again, from a pipe: nothing changes.
+        // Importing the file again, from a pipe, changes nothing.
         let again = try copy("import", "--json", "-", input: piped.output)
         let report = #"{"imported":57,"expired":0,"kept":0,"leftOut":0,"invalid":0,"resumed":false,"notes":[]}"#
         #expect(again.text == report + "\n", "\(again)")
@@ -237,7 +237,7 @@ import Testing
 
     // MARK: Interruptions
 
-    /// However much of the file exists, the next call finishes it.
+    /// An interrupted export can have any length; the next call must complete it.
     @Test func anExportResumesAfterTheLastCompleteLine() throws {
         let client = try daemon.connect()
         try Self.fill(client)
@@ -278,7 +278,7 @@ import Testing
         #expect(folder.exitCode == 2 && folder.errors.contains("is not a file"), "\(folder)")
     }
 
-    /// Killed at any of its calls on the disk, or stopped by a full one: the next call finishes it.
+    /// The export is killed at each of its file operations, or stopped by a full disk. The next call completes it.
     @Test(.enabled(if: FaultLibrary.isAvailable)) func everyInterruptionOfAnExportIsFinished() throws {
         let client = try daemon.connect()
         for number in 0..<2500 { _ = try client.call(["SET", "key:\(number)", "value of some length \(number)"]) }
@@ -319,7 +319,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// The line is written over again and again, and gone at the end.
+        /// The progress line is overwritten repeatedly, and removed at the end.
         @Test func aTerminalShowsTheProgress() throws {
             let client = try daemon.connect()
             for number in 0..<3000 { _ = try client.call("SET key:\(number) \(number)") }
@@ -332,7 +332,8 @@ import Testing
         }
     #endif
 
-    /// Imported lines are not imported again after a line was corrected; a position in another file does not count.
+    /// After a line was corrected, the lines before it are not imported again. A stored position is ignored for other
+    /// files.
     @Test func anImportResumesWhereItStopped() throws {
         let good = (0..<1000).map { #"{"database":"0","key":"\#($0)","stored-at":1,"rule":"never","json":1}"# }
         func write(_ bad: String, _ first: String = Self.header) throws {
@@ -351,7 +352,7 @@ import Testing
         #expect(try larderctl("DBSIZE").text == "1000\n", "what was removed meanwhile stays so")
         #expect(!FileSystem.exists(file + ".position"))
 
-        // Another file of the same name, other options, nonsense.
+        // The position is ignored for another file with the same name, for other options, and if it is malformed.
         try write("bad")
         #expect(try larderctl("import", file).exitCode == 5)
         let position = try Files.read(file + ".position")
@@ -365,7 +366,7 @@ import Testing
         #expect(try larderctl("import", file).text == "imported 1001 entries\n")
     }
 
-    /// Killed at any time: the next call finishes it.
+    /// The import is killed at an arbitrary time. The next call completes it.
     @Test func aKilledImportIsFinished() throws {
         let lines =
             [Self.header]

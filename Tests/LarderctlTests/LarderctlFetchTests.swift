@@ -2,7 +2,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of `larderctl fetch` with a daemon: which of several calls runs the command, and what the others get.
+/// Tests of `larderctl fetch` with a daemon: which of several calls runs its command, and the results of the other
+/// calls.
 @Suite struct LarderctlFetchTests {
     /// A daemon, and a pipe from which commands read until the test writes to it.
     private final class Place {
@@ -30,7 +31,7 @@ import Testing
                 environment: larderctl.environment)
         }
 
-        /// A command that notes that it runs, and writes what comes through the gate.
+        /// A command that reports its start, and then writes the text that arrives in the pipe `gate`.
         var command: [String] { ["--", "sh", "-c", "echo runs | tee -a '\(log)' >&2; cat '\(gate)'"] }
 
         func open(_ text: String) throws {
@@ -52,7 +53,7 @@ import Testing
             }
         }
 
-        /// Waits until the entry is not fresh any more.
+        /// Waits until the entry has expired.
         func waitForEnd() throws { while try observer.call("GET k") != "$-1\r\n" {} }
     }
 
@@ -75,13 +76,13 @@ import Testing
         let place = try Place()
         let first = try place.start(place.command)
         _ = try first.waitForErrorLine(containing: "runs")
-        // The second call would time out if the lease ended only after its 30 seconds.
+        // The lease is valid for 30 seconds. The second call would time out if it had to wait until then.
         let second = try place.start(["--wait", "10000"] + shell("echo second"))
         try place.waitForFetches(2)
         first.send(signal: SIGKILL)
         #expect(try second.waitForExit() == .exited(0))
         #expect(second.output == "second\n")
-        // The command of the first is still there.
+        // The command of the first call is still running.
         try place.open("late")
         #expect(try first.waitForExit() == .killed(signal: SIGKILL))
         #expect(try place.larderctl("get", "k").text == "second\n")
@@ -90,13 +91,13 @@ import Testing
     @Test(arguments: [SIGTERM, SIGINT, SIGHUP], [[], ["--lease", "600000"]])
     func aSignalEndsTheCommandAndTheLease(_ signal: Int32, _ options: [String]) throws {
         let place = try Place()
-        // The second process keeps running, with the pipe of the output.
+        // The background process keeps running, and keeps the output's pipe open.
         let call = try place.start(
             options + shell("cat '\(place.gate)' & echo runs >&2; cat '\(place.gate)'"))
         _ = try call.waitForErrorLine(containing: "runs")
         let end = try ChildProcess.run("sh", ["-c", "kill -\(signal) \(call.pid)"]).end
         #expect(end == .exited(0))
-        // It leads at once, or it waits for the release.
+        // This call gets the lease at once, or waits for its release.
         let next = try place.larderctl("fetch", "k", "--wait", "10000", "--", "echo", "next")
         #expect(next.text == "next\n", "\(next.errors)")
         try place.open("late")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import larderctl
 
-/// `--json` holds for errors too, and for replies that are lines of fields.
+/// Tests that `--json` also applies to errors, and to replies with lines of fields.
 @Suite struct LarderctlJSONTests {
     @Test func errorsAreJSON() throws {
         let server = try FakeLarder.server()
@@ -31,7 +31,7 @@ import Testing
             "\(refused)")
         let gone = try Larderctl(socketPath: "/nowhere")("--json", "ping")
         #expect(gone.exitCode == 3 && gone.errors.hasPrefix(#"{"error":{"code":"noDaemon","#), "\(gone)")
-        // The words of a command are the daemon's.
+        // After the name of a daemon's command, `--json` is an argument of that command.
         #expect(try larderctl("GET", "a", "--json").errors.hasPrefix("larderctl: ERR "))
     }
 
@@ -43,7 +43,7 @@ import Testing
         let list = try larderctl("--json", "CLIENT", "LIST").text
         #expect(list.hasPrefix(#"[{"id":"#) && list.contains(#","db":"0","#) && list.hasSuffix("}]\n"), "\(list)")
         #expect(try larderctl("--json", "client", "info").text.hasPrefix(#"{"id":"#))
-        // Others are as they are.
+        // Replies of other commands are not parsed.
         #expect(try larderctl("--json", "echo", "a=1 b=2").text == "\"a=1 b=2\"\n")
     }
 
@@ -56,7 +56,7 @@ import Testing
                 == #"{"a-b":{"n":1,"path":{"base64":"L/8="},"v":1.2,"w":"01"}}"#)
     }
 
-    /// The shape of an answer does not depend on whether its keys are numbers.
+    /// The form of the output must not depend on whether a map's keys are numbers.
     @Test func mapsArePrintedAsObjects() {
         func text(_ keys: [RESPValue]) -> String {
             var bytes: [UInt8] = []

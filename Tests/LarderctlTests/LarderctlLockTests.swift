@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// `larderctl lock` with the daemon itself.
+/// Tests of `larderctl lock` with a real daemon.
 @Suite(.timeLimit(.minutes(10))) struct LarderctlLockTests {
     private let directory: TemporaryDirectory
     private let daemon: DaemonProcess
@@ -23,8 +23,8 @@ import Testing
             environment: larderctl.environment + ["PATH=/usr/bin:/bin"])
     }
 
-    /// Starts a holder, and waits until it has the lock.
-    /// - Parameter preparation: what the command does before it reports that it runs.
+    /// Starts a process that holds the lock, and waits until its command runs.
+    /// - Parameter preparation: commands to run before the command reports its start.
     private func hold(_ words: [String] = [], after preparation: String = ":", _ line: String) throws -> ChildProcess {
         let process = try ChildProcess(
             try DaemonProcess.program("larderctl"),
@@ -38,7 +38,7 @@ import Testing
         #expect(try ChildProcess.run("sh", ["-c", "echo > '\(gate)'"]).end == .exited(0))
     }
 
-    /// Waits until a command of this name is the last one of `count` connections.
+    /// Waits until `count` connections have sent this command as their last one.
     private func waitFor(_ command: String, _ count: Int) throws {
         let observer = try daemon.connect()
         while try observer.call("CLIENT LIST").split(separator: "\n").count(where: { $0.contains("cmd=\(command)") })
@@ -97,14 +97,14 @@ import Testing
         holder.send(signal: signal)
         #expect(try holder.waitForExit() == .exited(7))
         #expect(holder.output == "trapped\n")
-        // Whom the signal ends, ends this one, too.
+        // If the signal terminates the command, larderctl is terminated by it, too.
         let second = try hold([], "exec cat '\(gate)'")
         second.send(signal: signal)
         #expect(try second.waitForExit() == .killed(signal: signal))
         #expect(try larderctl("lock", "l", "--wait", "0", "--", "/bin/echo", "free").text == "free\n")
     }
 
-    /// A process with hardly any descriptors left gets an error, or the lock; it does not crash.
+    /// With very few descriptors left, larderctl reports an error or gets the lock; it does not crash.
     @Test(arguments: 6...12) func fewDescriptorsAreNotACrash(_ count: Int) throws {
         let result = try ChildProcess.run(
             "sh", ["-c", "ulimit -n \(count); exec \(try DaemonProcess.program("larderctl")) lock few -- true"],
@@ -133,7 +133,7 @@ import Testing
 
     @Test func aLongCommandKeepsTheLock() throws {
         let holder = try hold(["--for", "0.15"], "cat '\(gate)'")
-        // Longer than the lock's time without a renewal.
+        // Wait longer than a lock is valid without renewal.
         #expect(try larderctl("lock", "l", "--wait", "0.5", "--", "/bin/echo", "no").exitCode == 6)
         try openGate()
         #expect(try holder.waitForExit() == .exited(0))
@@ -145,13 +145,13 @@ import Testing
         #expect(inner.exitCode == 2)
         #expect(inner.errors.contains("l is held by a parent of this process: it would wait for itself"))
         #expect(try larderctl("lock", "l", "--", program, "lock", "m", "--", "/bin/echo", "yes").text == "yes\n")
-        // However the socket's path is spelt.
+        // The deadlock is found even if the socket's path is written differently.
         let spelt = try larderctl(
             "lock", "l", "--", program, "--socket", directory.path + "/./socket", "lock", "l", "--", "/bin/echo", "no")
         #expect(spelt.exitCode == 2, "\(spelt)")
     }
 
-    /// A background process of a command gets the lock once it is free.
+    /// A background process that a command has started gets the lock after it was released.
     @Test func backgroundProcessesOfACommandMayTakeTheLock() throws {
         let program = try DaemonProcess.program("larderctl")
         let inner = "'\(program)' lock l -- echo later >'\(directory.path)/output' 2>&1"
@@ -162,7 +162,7 @@ import Testing
         #expect(try Files.read(directory.path + "/output") == Array("later\n".utf8))
     }
 
-    /// A signal that was ignored when this program was started stays ignored, also while it waits.
+    /// A signal that was ignored at the start of larderctl stays ignored, also while it waits.
     @Test func ignoredSignalsStayIgnored() throws {
         let holder = try hold([], "read line <'\(gate)'")
         let program = try DaemonProcess.program("larderctl")

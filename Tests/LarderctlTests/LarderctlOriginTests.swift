@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// `larderctl origin` with a redis-server at the other end.
+/// Tests of `larderctl origin` with a redis-server as the origin.
 @Suite struct LarderctlOriginTests {
     private let daemon: DaemonProcess
     private let larderctl: Larderctl
@@ -58,7 +58,7 @@ import Testing
             let result = try larderctl.run(["origin", "0", "path"] + option)
             #expect(result.exitCode == 2 && result.errors.contains("\(option[0]) needs the URL"), "\(result)")
         }
-        // It is the daemon's, as where no word follows, and is read.
+        // Here the file has the daemon's password, and larderctl reads it, as in calls without further words.
         for words in [["origin", "0"], ["origin", "0", "path"]] {
             let result = try larderctl.run(words + ["--password-file", "/nowhere/password"])
             #expect(result.exitCode != 0 && result.errors.contains("/nowhere/password"), "\(result)")
@@ -73,7 +73,7 @@ import Testing
         #expect(try larderctl("origin", "0").text == "none\n")
     }
 
-    /// An entry that is served without verification is not reported as fresh.
+    /// An entry that is served without verification must not be reported as fresh.
     @Test func metaReportsUnverifiedEntries() throws {
         let behind = try DaemonProcess()
         _ = try behind.connect().call("SET a one")
@@ -98,7 +98,7 @@ import Testing
         #expect(try larderctl.run(["fetch", "k", "--", "echo", "hello"]).text.hasPrefix("v"))
     }
 
-    /// A server that wants TLS, a user and a password.
+    /// A Redis that requires TLS, a user and a password.
     private struct CautiousRedis {
         let directory: TemporaryDirectory
         let redis: RedisProcess
@@ -149,7 +149,7 @@ import Testing
                 "0 rediss://127.0.0.1:\(server.port)?ca=\(path)/cert.pem BEHIND STALE USER alice PASSWORDFILE \(path)/password\n"
             ),
             "\(kept)")
-        // Without the certificate nothing is sent to that server.
+        // Without the certificate, larderd sends nothing to that server.
         let untrusting = try larderctl(
             "origin", "1", url, "--tls", "--user", "alice", "--password-file", path + "/password")
         #expect(untrusting.text == "OK\n")
@@ -193,7 +193,7 @@ import Testing
         #expect(doctor.text.contains("1 keys in its outbox"), "\(doctor)")
     }
 
-    /// As with `RestrictAddressFamilies=AF_UNIX` in the packaged unit.
+    /// The packaged unit has `RestrictAddressFamilies=AF_UNIX`, which this test imitates.
     @Test func aConfinedDaemonExplainsWhyTCPOriginsFail() throws {
         let daemon = try DaemonProcess(wrapper: UnixSocketsOnly.wrapper)
         let larderctl = Larderctl(socketPath: daemon.socketPath)

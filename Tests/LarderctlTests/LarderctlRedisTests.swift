@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// `larderctl import --from-redis` and `export --to-redis`, with redis-server at the other end.
+/// Tests of `larderctl import --from-redis` and `export --to-redis`, with a redis-server.
 @Suite struct LarderctlRedisTests {
     private let daemon: DaemonProcess
     private let redis: RedisProcess
@@ -18,7 +18,7 @@ import Testing
     /// A reply that is a number.
     private static func number(_ reply: String) -> Int? { Int(reply.filter { $0 == "-" || $0.isNumber }) }
 
-    /// A number that the Redis does not have must not look like an empty database.
+    /// A database number that the Redis does not support must not look like an empty database.
     @Test func aDatabaseThatTheRedisLacksIsAnError() throws {
         for number in [32, 99] {
             for form in [
@@ -78,12 +78,13 @@ import Testing
         #expect(kept.text == report + "\n", "\(kept)")
         #expect(try larderctl("import", "--from-redis", url + "?db=0", "--prefix", "p", "--into", "x").exitCode == 0)
         #expect(try larderctl("--database", "x", "keys").text == "plain\n")
-        // A number that the Redis does not have is not an empty database.
+        // A database number that the Redis does not support is an error.
         let beyond = try larderctl("import", "--from-redis", url + "?db=9999")
         #expect(beyond.exitCode == 4 && beyond.errors.contains("DB index is out of range"), "\(beyond)")
     }
 
-    /// Each value comes with its own time to live: both are read together, however often keys change meanwhile.
+    /// Each value is imported with its own time to live. Both are read together, even if keys change often in the
+    /// meantime.
     @Test func aValueComesWithItsOwnTimeToLive() throws {
         let isOver = Guarded(false)
         let path = redis.socketPath

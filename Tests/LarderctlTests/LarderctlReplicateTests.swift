@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// `larderctl replicate`.
+/// Tests of `larderctl replicate`.
 @Suite(.timeLimit(.minutes(10))) struct LarderctlReplicateTests {
     private let source: DaemonProcess
     private let target: DaemonProcess
@@ -56,8 +56,8 @@ import Testing
         #expect(result.exitCode == 0 && result.text.contains(" 1 stored"), "\(result)")
     }
 
-    /// The source does not know which entries it has evicted, and entries that were stored only in the target look the
-    /// same to it.
+    /// The source does not record which entries it has evicted, so it cannot distinguish them from entries that exist
+    /// only in the target.
     @Test(arguments: [[], ["--prefix", "a:1"], ["--prefix", "a"]])
     func prefixPurgesAreReplicated(_ filter: [String]) throws {
         let (client, other) = (try source.connect(), try target.connect())
@@ -74,7 +74,7 @@ import Testing
         #expect(try other.call("DBSIZE") == ":\(kept.count)\r\n")
     }
 
-    /// A larder with a write that waits for an origin that is not there.
+    /// Writes to a database whose origin is not available, so that the write stays in the outbox.
     private func hold(_ key: String, in daemon: DaemonProcess) throws {
         let client = try daemon.connect()
         _ = try client.call(["SELECT", "shop"])
@@ -90,7 +90,8 @@ import Testing
         #expect(!first.text.contains("outbox"), "\(first)")
         let other = try target.connect()
         #expect(try !other.call("DATABASES").contains("shop.outbox"))
-        // A write of the target's own waits there, and the source's write is delivered: the removal is not reported.
+        // The target also has a write in its outbox. After the source's write was delivered, its removal is not
+        // replicated.
         try hold("mine", in: target)
         let named = try larderctl("replicate", "--database", "shop.outbox", paths[0], paths[1])
         #expect(named.exitCode == 2 && named.errors.contains("is not copied"), "\(named)")
@@ -144,15 +145,15 @@ import Testing
         #expect(try larderctl("replicate", "", paths[1]).exitCode == 2)
     }
 
-    /// Starts a follower that keeps running, as a process.
+    /// Starts `larderctl replicate` as a process that keeps running.
     private func start() throws -> ChildProcess {
         try ChildProcess(
             try DaemonProcess.program("larderctl"),
             ["replicate", "--continuous", "--json", "--database", "0", source.socketPath, target.socketPath])
     }
 
-    /// Waits until a key has come over.
-    /// - Throws: when the follower has ended, or nothing comes for a minute.
+    /// Waits until a key was replicated.
+    /// - Throws: if the follower has exited, or the key does not arrive within a minute.
     private func wait(for key: String, _ client: SocketClient, _ follower: ChildProcess) throws {
         let deadline = MonotonicClock.milliseconds() + 60_000
         while try client.call("EXISTS \(key)") == ":0\r\n" {
@@ -167,7 +168,7 @@ import Testing
         for round in 0..<4 {
             try set(client, (0..<50).map { "r\(round)k\($0)" } + ["end\(round)"])
             if round % 2 == 0 {
-                // Killed in the middle of its work.
+                // Kill the follower during its work.
                 follower.killNow()
                 follower = try start()
             }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import larderctl
 
-/// The shell, with commands from standard input and on a terminal.
+/// Tests of the shell, with commands from standard input and on a terminal.
 @Suite struct LarderctlShellTests {
     private func daemon() throws -> (DaemonProcess, Larderctl) {
         let daemon = try DaemonProcess()
@@ -56,7 +56,7 @@ import Testing
         #expect(try run(larderctl, [], "PING\n").exitCode == 3)
     }
 
-    /// A user who types a line and waits for its result gets it at once.
+    /// Each line is run at once, so that its sender can wait for the result before it sends the next line.
     @Test func linesRunAsTheyCome() throws {
         let (daemon, larderctl) = try daemon()
         let script = """
@@ -86,12 +86,12 @@ import Testing
         let denied = try wrong("get", "k")
         #expect(denied.exitCode == 4 && denied.errors.contains("WRONGPASS"), "\(denied)")
         #expect(try wrong("--password-file", path, "ping").exitCode == 0)
-        // A daemon without a password takes any.
+        // A daemon without a password accepts any.
         let open = try DaemonProcess()
         #expect(try Larderctl(socketPath: open.socketPath, variables: ["REDISCLI_AUTH=other"])("ping").exitCode == 0)
     }
 
-    /// Programs find the answer to a line by its number, whatever refuses the line.
+    /// Programs find the reply to a line by its number, even if the line was refused.
     @Test func eachLineGetsOneLineOfJSON() throws {
         let (daemon, larderctl) = try daemon()
         let lines = "GET a\nGET \"x\nNOSUCH\nSUBSCRIBE c\nCLIENT REPLY OFF\nPING\n"
@@ -162,7 +162,7 @@ import Testing
             let home = try TemporaryDirectory(inMemory: true)
             let shell = try session(larderctl, home: home.path)
             try shell.wait(for: "larder:0> ")
-            // After the prompt, before the first key.
+            // Wait until the prompt is shown and keys are read.
             while !shell.isRaw { nap() }
             try shell.type("SET ä \"\\x1b[31m本\"\r", "\r\nOK\r\n", "larder:0> ")
             try shell.type("get ä\r", "\r\n\"\\x1b[31m本\"\r\n")
@@ -195,7 +195,7 @@ import Testing
             #expect(lines.first == "SET ä \"\\x1b[31m本\"" && lines.last == "SUBSCRIBE news", "\(lines)")
             var status = stat()
             #expect(stat(history, &status) == 0 && status.st_mode & 0o777 == 0o600)
-            // The next one has it.
+            // The next shell has the history.
             let next = try session(larderctl, ["shell"], home: home.path)
             try next.wait(for: "larder:0> ")
             try next.type(Array("\u{1B}[A\r".utf8))
@@ -218,7 +218,7 @@ import Testing
             try shell.type("AUTH other\r", "(error) WRONGPASS ", "larder> ")
             try shell.type("AUTH secret\r", "\r\nOK\r\n", "larder:shop> ")
             try shell.type("SET k v\r", "OK\r\n", "larder:shop> ")
-            // Completion with Tab uses it, too.
+            // Completion with Tab uses the password, too.
             try shell.type("GET \t\r", "\"v\"\r\n", "larder:shop> ")
             try shell.type("quit\r")
             #expect(try shell.waitForEnd() == .exited(0))
@@ -232,7 +232,7 @@ import Testing
             let shell = try session(larderctl, home: home.path)
             try shell.wait(for: "larder:0> ")
             try shell.type("SUBSCRIBE news\r", "(runs until Ctrl-C)\r\n", "3) (integer) 1\r\n")
-            // The terminal shows it, and has it.
+            // The terminal echoes the input, and keeps it for the next read.
             try shell.type("set typed 1\r", "set typed 1\r\n")
             #expect(try larderctl("CLIENT", "KILL", "TYPE", "pubsub").text == "1\n")
             try shell.wait(for: " has ended the connection: no more comes\r\n")
@@ -296,14 +296,14 @@ import Testing
             try shell.type("PTTL k\r", "(integer) ")
             #expect(try larderctl("--database", "shop", "ttl", "k").text != "-1\n")
             try shell.type("CONFIG GET slowlog-m\t\r", "slowlog-max-len\"", "larder:shop> ")
-            // Names that cannot be offered are mentioned, with and without others.
+            // Names that cannot be offered are mentioned, whether or not there are other names.
             try shell.type("SET \"b:\\xff\" 1\r", "OK\r\n", "larder:shop> ")
             try shell.type("GET b\t\t", "b:1", "(not offered: 1 key with control characters or not UTF-8", "GET b")
             try shell.type("\u{3}", "larder:shop> ")
             try shell.type("SET \"odd\\x1b\" 1\r", "OK\r\n", "larder:shop> ")
             try shell.type("GET od\t", "GET key\r\n", "(not offered: 1 key with ", "GET od")
             try shell.type("\u{3}", "larder:shop> ")
-            // With so many names, their common prefix is unknown.
+            // With so many names, the shell does not read all of them, so their common prefix is unknown.
             let lines = (100..<300).map { "SET many:\($0) 1\n" }.joined()
             #expect(try larderctl.run(["--database", "shop", "shell"], input: Array(lines.utf8)).exitCode == 0)
             try shell.type("GET m\t", "many:", "…\r\n", "GET m")
@@ -337,7 +337,7 @@ import Testing
             try shell.type("GET k\r", "(no reply) no daemon answers at ", "larder:shop> ")
             let second = try start()
             try shell.type("GET k\r", "\"v\"\r\n", "larder:shop> ")
-            // It does not answer, and Ctrl-C ends the waiting.
+            // The daemon does not reply, and Ctrl-C stops the wait.
             second.send(signal: SIGSTOP)
             while !shell.isRaw { nap() }
             try shell.type("GET k\r")
@@ -345,7 +345,7 @@ import Testing
             try shell.type("\u{3}", "(no reply) interrupted: ", "larder:shop> ")
             second.send(signal: SIGCONT)
             try shell.type("GET k\r", "\"v\"\r\n", "larder:shop> ")
-            // Ctrl-Z, and back.
+            // Suspend the shell with Ctrl-Z, and resume it.
             while !shell.isRaw { nap() }
             try shell.type("GET")
             try shell.wait(for: "GET")

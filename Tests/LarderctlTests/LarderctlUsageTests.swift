@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// Tests of what larderctl prints for a wrong command line, for a missing daemon, and about itself.
+/// Tests of the output for a wrong command line, for a missing daemon, and for the help.
 @Suite struct LarderctlUsageTests {
     private static let seconds =
         "a number of seconds, also with a fraction, or one followed by us, ms, s, sec, m, min, h or d, such as 250ms, "
@@ -241,7 +241,7 @@ import Testing
         #expect(client.split(separator: "\n").allSatisfy { $0.count <= 120 })
     }
 
-    /// The help of verbs and commands with the same name refers to the other, and says whether they do the same.
+    /// If a verb and a command have the same name, the help of each mentions the other, and whether both do the same.
     @Test(arguments: [("watch", "does something else"), ("restore", "does something else"), ("get", "can do more")])
     func verbsAndCommandsReferToEachOther(_ verb: String, _ relation: String) throws {
         let larderctl = Larderctl(socketPath: "/nonexistent/socket")

@@ -1,7 +1,8 @@
 import LarderTestSupport
 import Testing
 
-/// Tests of larderctl's verbs, as a process against a larder in memory: what they send and print, and how they end.
+/// Tests of larderctl's verbs, run as a process with a larder in memory: the commands they send, their output and exit
+/// codes.
 @Suite struct LarderctlVerbTests {
     private func withTool(_ body: (Larderctl, FakeServer) throws -> Void) throws {
         let server = try FakeLarder.server()
@@ -61,7 +62,7 @@ import Testing
         }
     }
 
-    /// Keys and values that are not UTF-8 must come through unchanged, and be readable in JSON.
+    /// Keys and values that are not UTF-8 must be sent unchanged, and be readable in JSON.
     @Test func keysAndValuesThatAreNotText() throws {
         try withTool { larderctl, _ in
             let (key, value): ([UInt8], [UInt8]) = ([0x6B, 0xFF], [0xFE, 0x80])
@@ -84,7 +85,7 @@ import Testing
             }
         }
 
-        /// A key or a value used to be able to write to the terminal what it liked.
+        /// A key or a value must not write control characters to the terminal.
         @Test func aTerminalGetsNoControlCharacters() throws {
             let evil = "\u{1B}]0;title\u{7} \u{9B}2J \r\u{8}\u{7F} é € 😀 a\\b gpj.\u{202E}exe"
             let shown = "\\x1b]0;title\\x07 \\xc2\\x9b2J \\r\\x08\\x7f é € 😀 a\\b gpj.\\xe2\\x80\\xaeexe"
@@ -175,7 +176,7 @@ import Testing
         @Test func purgeAsksOnATerminal() throws {
             try withTool { larderctl, _ in
                 let tool = try DaemonProcess.program("larderctl")
-                /// The exit code, and whether the database was left as it is.
+                /// Runs a purge. Returns the exit code, and whether the database is unchanged.
                 func purge(_ options: String, answer: String) throws -> (Int, Bool) {
                     let socket = try #require(larderctl.socketPath)
                     let (_, output, _) = try ChildProcess.run(
@@ -184,7 +185,7 @@ import Testing
                     let code = try #require(output.firstMatch(of: /code (\d+)/)?.output.1)
                     return (Int(code) ?? -1, !output.contains("removed "))
                 }
-                // A mistyped name does not count as an empty database.
+                // A mistyped name must not look like an empty database.
                 #expect(try purge("--database nosuch", answer: "y\n") == (1, true))
                 #expect(try larderctl("set", "k", "v").exitCode == 0)
                 #expect(try purge("", answer: "n\n") == (1, true))

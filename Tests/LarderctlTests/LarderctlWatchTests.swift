@@ -24,7 +24,7 @@ import Testing
             environment: larderctl.environment)
         try json.waitForOutput { $0.contains("\n") }
         #expect(json.output.hasPrefix(#"{"time":"#) && json.output.contains(#""hitShare":null"#), "\(json.output)")
-        // The daemon goes away.
+        // If the daemon is killed, larderctl exits.
         daemon.kill()
         #expect(try json.waitForExit() == .exited(3))
         #expect(try larderctl("stats", "--watch=x").exitCode == 2)
@@ -73,7 +73,7 @@ import Testing
         #expect(try larderctl("doctor").exitCode == 3)
     }
 
-    /// A result without findings must not include parameters that were not checked.
+    /// A result without findings must name the rules that could not be checked.
     @Test func uncheckedParametersAreNamed() throws {
         let daemon = try DaemonProcess(["--max-disk", "1G", "--disable-commands", "SLOWLOG,CLIENT|LIST,LATENCY"])
         let larderctl = Larderctl(socketPath: daemon.socketPath)
@@ -121,7 +121,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        /// If the daemon exists but does not answer, the screen says so, and keys and signals work at once.
+        /// If the daemon runs but does not reply, the screen reports that, and keys and signals work at once.
         @Test func topDoesNotWaitForAFrozenDaemon() throws {
             let (daemon, larderctl) = try daemon()
             defer { daemon.process.send(signal: SIGCONT) }
@@ -137,7 +137,7 @@ import Testing
                 #expect(!session.isRaw)
                 daemon.process.send(signal: SIGCONT)
             }
-            // The display continues when the daemon does.
+            // The display continues after the daemon continues.
             let session = try top(larderctl, 80, 24)
             try session.wait(for: "operations ")
             daemon.process.send(signal: SIGSTOP)
@@ -203,7 +203,7 @@ import Testing
             let (daemon, larderctl) = try daemon()
             let session = try top(larderctl, 80, 24)
             try session.wait(for: "operations ")
-            // Ctrl-Z.
+            // Suspend the program with Ctrl-Z.
             try session.type([0x1A])
             try session.wait(for: Self.left)
             while !session.isStopped { nap() }
@@ -212,7 +212,7 @@ import Testing
             try session.wait(for: Self.entered)
             try session.wait(for: "operations ")
             #expect(session.isRaw)
-            // The daemon goes away, and comes back.
+            // The daemon is killed, and top retries.
             daemon.process.send(signal: SIGSTOP)
             daemon.kill()
             try session.wait(for: "trying again: ")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import larderctl
 
-/// Tests that docs/Operating.md agrees with the rules.
+/// Tests that the table of findings in docs/Operating.md matches the rules.
 @Suite struct OperatingDocsTests {
     @Test func theTableOfFindingsIsMadeFromTheRules() throws {
         let path = PackageRoot.path + "/docs/Operating.md"

@@ -2,7 +2,7 @@
     import LarderPlatform
     import LarderTestSupport
 
-    /// A program with its own terminal, on which a test types and reads.
+    /// A program with its own terminal. The test types on it and reads its output.
     ///
     /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by the lock.
     final class TerminalSession: @unchecked Sendable {
@@ -15,7 +15,7 @@
         private var end: ProcessEnd?
         private static let patienceMilliseconds: Int64 = 60_000
 
-        /// - Parameter words: a program and its arguments. It gets the terminal as its controlling one.
+        /// - Parameter words: a program and its arguments. The terminal becomes its controlling terminal.
         init(_ words: [String], width: Int, height: Int, environment: [String]) throws {
             terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
             guard terminal >= 0 else { throw ChildProcess.Failure(description: "cannot open /dev/ptmx") }
@@ -42,7 +42,7 @@
             var piece = [UInt8](repeating: 0, count: 65_536)
             while true {
                 let count = read(terminal, &piece, piece.count)
-                // A terminal whose other side is gone ends with an error.
+                // Reading from a terminal fails after the other side was closed.
                 guard count > 0 else { return }
                 lock.withLock {
                     bytes += piece[..<count]
@@ -56,12 +56,12 @@
             _ = ioctl(terminal, UInt(TIOCSWINSZ), &size)
         }
 
-        /// Gives the terminal another size; the program gets SIGWINCH.
+        /// Changes the terminal's size; the program gets SIGWINCH.
         func resize(_ width: Int, _ height: Int) { Self.resize(terminal, width, height) }
 
         func type(_ keys: [UInt8]) throws { try FileSystem.writeAll(keys, descriptor: terminal, path: "terminal") }
 
-        /// Types a text, and waits until the terminal got these one after the other.
+        /// Types a text, and waits until the terminal has received these texts in order.
         func type(_ text: String, _ answers: String...) throws {
             try type(Array(text.utf8))
             for answer in answers { try wait(for: answer) }
@@ -69,11 +69,11 @@
 
         func send(_ signal: CInt) { kill(pid, signal) }
 
-        /// Waits until the terminal gets a text after the one that was waited for before.
+        /// Waits until the terminal receives a text, after the text of the previous wait.
         @discardableResult
         func wait(for text: String) throws -> String {
             let wanted = Array(text.utf8)
-            // Frames keep coming, whatever they contain.
+            // A deadline, because a full-screen program writes continuously.
             let deadline = MonotonicClock.milliseconds() + Self.patienceMilliseconds
             return try lock.withLock { () throws(ChildProcess.Failure) in
                 while true {
@@ -110,14 +110,14 @@
             }
         }
 
-        /// Whether keys come at once and are not shown.
+        /// Whether the program reads single keys without echo.
         var isRaw: Bool {
             var settings = termios()
             tcgetattr(terminal, &settings)
             return settings.c_lflag & tcflag_t(ICANON | ECHO) == 0
         }
 
-        /// Whether the process is stopped, as by SIGSTOP.
+        /// Whether the process is stopped, for example by SIGSTOP.
         var isStopped: Bool {
             let text = (try? FileSystem.read("/proc/\(pid)/stat")).flatMap { $0 }.map {
                 String(decoding: $0, as: UTF8.self)

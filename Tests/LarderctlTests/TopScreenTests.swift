@@ -3,7 +3,7 @@ import Testing
 
 @testable import larderctl
 
-/// The screen of `larderctl top` as lines.
+/// Tests of the screen of `larderctl top`, as lines.
 @Suite struct TopScreenTests {
     private static func info(_ calls: Int, name: String = "get") -> InfoFigures {
         let commands = (0..<40).map {
@@ -35,7 +35,7 @@ import Testing
         return screen
     }
 
-    /// Returns the line without the sequences that change its appearance.
+    /// Returns the line without escape sequences for colors and styles.
     private static func plain(_ line: String) -> String { line.replacing(/\u{1B}\[[0-9]*m/, with: "") }
 
     @Test(arguments: [(80, 24), (40, 10), (200, 60), (20, 5), (3, 2), (1, 1)])
@@ -84,7 +84,7 @@ import Testing
     }
 }
 
-/// Figures, and their texts.
+/// Tests of the formats of figures.
 @Suite struct WatchingTests {
     @Test func numbersAreShort() {
         let counts: [(Double, String)] = [

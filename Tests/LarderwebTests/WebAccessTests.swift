@@ -2,9 +2,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of which requests get an answer: each rule, with the requests that it refuses.
+/// Tests of the access rules, each with requests that it refuses.
 @Suite struct WebAccessTests {
-    /// Nothing here needs a daemon.
+    /// These tests need no daemon.
     private static let away = "/nowhere/socket"
 
     @Test func foreignHostNamesAreRefused() throws {
@@ -47,11 +47,11 @@ import Testing
             #expect(reply.header("referrer-policy") == "same-origin")
             #expect(reply.header("access-control-allow-origin") == nil)
         }
-        // A file that the browser has already is not sent again.
+        // A file that the browser has cached is not sent again.
         let style = try web.get("/style.css")
         let again = try web.get("/style.css", ["If-None-Match: " + (style.header("etag") ?? "")])
         #expect(again.status == 304 && again.body.isEmpty && !style.body.isEmpty)
-        // No page needs what the policy forbids.
+        // No page uses anything that the content security policy forbids.
         for page in ["/", "/entries", "/login"] {
             let text = try web.get(page).body
             #expect(text.contains("<main"))
@@ -91,7 +91,7 @@ import Testing
         #expect(try isKept(web.get("/api/delete?database=0&key=6b"), 404))
         #expect(try web.post("/api/delete", body).body == #"{"done":true}"#)
         #expect(try client.call("EXISTS k") == ":0\r\n")
-        // curl names no origin.
+        // Clients such as curl send no Origin header.
         _ = try client.call("SET k v")
         #expect(try web.post("/api/delete", body, origin: nil, site: nil).status == 200)
     }

@@ -31,7 +31,7 @@ import Testing
         #expect(seen.requests.count > 3)
     }
 
-    /// How many points of a chart's line are above zero, in JavaScript.
+    /// A JavaScript expression for the number of points of a chart's line that are above zero.
     private static func pointsAboveZero(_ line: String) -> String {
         "(\(line)?.getAttribute('d') ?? '').split(/[ML]/).filter((point) => point && !point.endsWith(' 152.0')).length"
     }
@@ -95,7 +95,7 @@ import Testing
                     .run("String(document.querySelectorAll('#life .grace').length)"),
                     .run(
                         "String(document.querySelector('#changes').hidden && document.querySelector('#purges').hidden)"),
-                    // With the keyboard: the search field gets the focus, and a prefix is searched for.
+                    // Keyboard: the key `/` moves the focus to the search field, and a prefix is searched for.
                     .run("document.activeElement.blur(); ''"), .key("/"), .run("document.activeElement.id"),
                     .run(
                         "document.querySelector('#prefix').value = 'many:'; document.querySelector('#search').requestSubmit(); ''"
@@ -140,7 +140,7 @@ import Testing
                 .run(
                     "document.querySelector('#policy').value = 'never'; document.querySelector('#change').click(); ''"),
                 Browser.until("/never/.test(document.querySelector('#facts').innerText)"),
-                // Nothing happens without a confirmation.
+                // Nothing is deleted without a confirmation.
                 .run(
                     "document.querySelector('#delete').click(); document.querySelector('#question button').click(); ''"),
             ] + answer("#delete", nil) + [
@@ -157,7 +157,7 @@ import Testing
                 ]
                 + answer("#purge-database", "sessions")
                 + [Browser.until("/was emptied/.test(document.querySelector('#status').textContent)")])
-        // The refused purge is the one thing in the log.
+        // The refused purge is the only problem in the log.
         #expect(seen.problems.allSatisfy { $0.contains("/api/purge") } && seen.problems.count == 1, "\(seen.problems)")
         #expect(seen.values.contains { $0?.contains("confirm must be") ?? false })
         #expect(try client.call("EXISTS book:1 book:2") == ":0\r\n")
@@ -166,7 +166,7 @@ import Testing
         #expect(try client.call("DBSIZE") == ":0\r\n")
     }
 
-    /// The page shows the requested entry, whatever its name.
+    /// The page shows the requested entry, even if its key is very long or changes the text direction.
     @Test func namesDoNotMislead() throws {
         let daemon = try daemon()
         let client = try daemon.connect()
@@ -197,7 +197,7 @@ import Testing
         #expect(values.last == #"book:y\u202egnp.exe in database 0"#)
     }
 
-    /// On a phone nothing is cut off, and a browser without a token gets the login page.
+    /// On a narrow screen nothing is cut off, and a browser without a token gets the login page.
     @Test func narrowScreensAndTheLogin() throws {
         let daemon = try daemon()
         let client = try daemon.connect()
@@ -224,7 +224,7 @@ import Testing
     }
 }
 
-/// Somebody who uses a daemon until ``stop()``.
+/// A client that uses a daemon until ``stop()``.
 private final class WebLoad {
     private let isOver = Guarded(false)
     private var thread: WorkThread?

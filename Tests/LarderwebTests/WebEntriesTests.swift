@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The browser of entries as programs see it: docs/Operating.md.
+/// Tests of the entry browser's API: docs/Operating.md.
 @Suite struct WebEntriesTests {
     private struct Key: Decodable {
         struct Bytes: Decodable {
@@ -39,7 +39,7 @@ import Testing
         return try JSONDecoder().decode(type, from: Data(reply.body.utf8))
     }
 
-    /// All pages of a search, in their order.
+    /// All pages of a search, in order.
     private func keys(_ web: WebProcess, _ query: String) throws -> [String] {
         var all: [String] = []
         var cursor = ""
@@ -68,13 +68,13 @@ import Testing
             let query = prefix.utf8.map { String(format: "%%%02x", $0) }.joined()
             #expect(try keys(web, "database=0&prefix=" + query) == found.map(hex), "\(prefix)")
         }
-        // The first byte of a character alone.
+        // The prefix is only the first byte of a character.
         #expect(try keys(web, "prefix=%c3") == ["ä1", "ä2"].map(hex))
         let many = try keys(web, "prefix=many:&count=7")
         #expect(many.count == 500 && Set(many).count == 500)
         #expect(try keys(web, "").count == 514)
         #expect(try keys(web, "database=none").isEmpty)
-        // Looking makes no database.
+        // Reading does not create a database.
         #expect(try !client.call("DATABASES").contains("none"))
     }
 
@@ -91,7 +91,7 @@ import Testing
         _ = try client.receive()
         let binary = try decode(Entry.self, try web.get("/api/entry?key=%ff%00"))
         #expect(binary.value?.text == nil && binary.value?.hex == "00c3" && binary.rule == "governed")
-        // Cut within a character, and within bytes that are none.
+        // The value is truncated within a character, or within bytes that are not UTF-8.
         _ = try client.call(["SET", "long", String(repeating: "é", count: 200_000)])
         let long = try decode(Entry.self, try web.get("/api/entry?key=long"))
         #expect(long.isCut && long.size == 400_000 && long.value?.text?.count == 131_072)
@@ -127,7 +127,8 @@ import Testing
         #expect(try client.call("EXISTS a b c") == ":0\r\n")
     }
 
-    /// The connections to the daemon are shared: a refused SELECT must not leave the removal to the database before.
+    /// Connections to the daemon are shared. If SELECT is refused, the removal must not run in the connection's
+    /// previous database.
     @Test func requestsForARefusedDatabaseReachNoOther() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
@@ -138,7 +139,7 @@ import Testing
         }
         for database in ["0", "shop"] {
             for name in ["NOT-VALID", "..", "", "99999999999999999999"] {
-                // On this connection the next request follows.
+                // The next request uses the connection of this one.
                 #expect(try web.get("/api/entry?database=\(database)&key=k").status == 200)
                 for (path, body) in [
                     ("delete", #""key":"6b""#), ("policy", #""key":"6b","policy":"1s""#),
@@ -155,7 +156,8 @@ import Testing
         }
     }
 
-    /// Few keys with much in common live for days, on the disk; many that share nothing live for minutes, in memory.
+    /// There are a few long keys with a common prefix, which expire after days and are on the disk, and many different
+    /// keys, which expire within minutes and are in memory.
     @Test func entriesThatExpireWithinAnHourAreCountedForAnyKeys() throws {
         struct Report: Decodable {
             let database: String
@@ -200,28 +202,28 @@ import Testing
         #expect(try web.get("/api/history").status == 400)
         let recent = try points(web, "recent")
         #expect(try points(web, "recent&since=\(recent[0].time)").first?.time == recent[1].time)
-        // Commands of larderweb's own polling.
+        // Rates include the commands of larderweb's own polling.
         await eventually { (try? points(web, "recent").contains { $0.commandRates["info"] ?? 0 > 0 }) ?? false }
         #expect(try !web.get("/api/overview").body.contains("historyNote"))
-        // The daemon has nothing of it.
+        // The history is not stored in the daemon.
         #expect(try client.call("INFO keyspace").contains("keys=") == false)
-        // Only one program holds the history; another reports that, and works without.
+        // Only one process can open the history's larder. The second one reports that, and works without it.
         let second = try WebProcess(daemon.socketPath, history)
         await eventually { (try? second.get("/api/overview").body.contains("figures are kept in")) ?? false }
         #expect(try second.stop() == .exited(0))
         #expect(try web.stop() == .exited(0))
-        // It is there again, and also while the daemon is away.
+        // After a restart, the history is available again, even without the daemon.
         let address = daemon.socketPath
         daemon.process.killNow()
         let again = try WebProcess(address, history)
         await eventually { (try? points(again, "day").first?.time) == before[0].time }
         #expect(try again.stop() == .exited(0))
-        // Another daemon's day is another one.
+        // The history of another daemon is separate.
         let other = try WebProcess("/nowhere/socket", history)
         _ = try other.process.waitForErrorLine(containing: "figures are kept in")
         #expect(try points(other, "day").isEmpty)
-        // History that cannot be stored stays in memory, and this is reported. A larder of another program, such as a
-        // daemon's, is left alone.
+        // If the history cannot be stored, it stays in memory, and this is reported. A larder that other programs use
+        // is not changed.
         try FileSystem.makeDirectories(place.path + "/others/pages")
         for (place, hint) in [
             ("none", "historyNote"), ("/dev/null/figures", "figures are kept in memory only"),

@@ -6,7 +6,7 @@ import Testing
 
 @testable import larderweb
 
-/// Tests of the series for the charts, whatever the clock and the daemon do.
+/// Tests of the series for the charts, including changes of the clock and outages of the daemon.
 @Suite struct WebHistoryTests {
     private func sample(_ time: Int64) -> Sample { Sample(DaemonFigures("run_id:a\r\n"), time: time) }
 
@@ -21,7 +21,7 @@ import Testing
         #expect(series([100, 102, 104, 50, 52]).samples.map(\.time) == [50, 52])
         #expect(series([100, 102, 104, 103]).samples.map(\.time) == [100, 102, 103])
         #expect(series([1, 2, 3, 4, 5, 6, 7]).samples.map(\.time) == [3, 4, 5, 6, 7])
-        // One for each second, and for each minute.
+        // A series keeps one sample per second, or per minute.
         #expect(series([100, 100]).samples.count == 1)
         #expect(series([60, 62, 119, 120, 59], unitSeconds: 60).samples.map(\.time) == [59])
         #expect(series([60, 62, 119, 120], unitSeconds: 60).samples.map(\.time) == [60, 120])
@@ -45,13 +45,13 @@ import Testing
         #expect(points.map { $0.commands == nil } == [true, false, true, false])
     }
 
-    /// A daemon that has just started does not know how many entries there are, and reports too few.
+    /// Just after its start, the daemon has not counted all entries yet, and reports too few.
     @Test func entriesAreUnknownUntilAllAreCounted() throws {
         let counts = "db0:keys=7,expires=0,avg_ttl=0\r\n"
         let some = Sample(DaemonFigures("run_id:a\r\nuncounted_databases:1\r\n" + counts), time: 100)
         let all = Sample(DaemonFigures("run_id:a\r\n" + counts), time: 102)
         #expect(HistoryPoint.points(of: [some, all], gapSeconds: 30).map(\.entries) == [nil, 7])
-        // In the current format, and in that of an older larderweb.
+        // Samples can be read in the current format, and in that of an older larderweb.
         let kept = try JSONDecoder().decode(Sample.self, from: JSONEncoder().encode(some))
         #expect(kept == some)
     }
@@ -77,10 +77,10 @@ import Testing
         history.start()
         defer { history.stop() }
         #expect(log.line(containing: "the last day's figures are kept in \(disk.path)/history") != nil)
-        // In steps: one that meets a write of the larder takes nothing at all.
+        // Fill the disk in steps: a step that coincides with a write of the larder may fail completely.
         for left in [1 << 20, 1 << 16, 4096, 0] { disk.fill(leaving: left) }
         #expect(log.line(containing: "error the larder of the last day's figures: ") != nil)
-        // Some writes may find room even now, because something was evicted for them.
+        // Free the disk. Even before that, some writes may succeed, because entries were evicted for them.
         try Files.remove(disk.filler)
         #expect(log.line(containing: "info the last day's figures are stored again") != nil)
         await eventually { history.note == nil }
@@ -111,7 +111,7 @@ import Testing
         #expect(log.line(containing: "figures are kept in") != nil)
     }
 
-    /// Also one that only hangs, for less than the distance at which points are taken apart anyway.
+    /// The daemon hangs for less than the interval that is a gap by itself.
     @Test func aDaemonThatHangsLeavesAGap() async throws {
         struct Point: Decodable {
             let time: Int64
@@ -128,7 +128,7 @@ import Testing
         _ = try web.process.waitForErrorLine(containing: "the daemon is not available")
         daemon.process.send(signal: SIGCONT)
         await eventually { (try? points().dropFirst().contains { $0.commands == nil }) ?? false }
-        // A page whose last point lies ahead gets all.
+        // A page whose last point is in the future gets all points.
         let all = try points()
         #expect(try points("\(all[0].time + 1_000_000)").count >= all.count)
         #expect(try web.get("/api/history?range=recent&since=x").status == 400)

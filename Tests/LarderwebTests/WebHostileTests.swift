@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests that larderweb keeps running whatever it receives, and that other clients do not wait.
+/// Tests that larderweb keeps running with any input, and that other clients do not wait.
 @Suite struct WebHostileTests {
     @Test func pathsAndBodiesOfAnyKindGetAnAnswer() throws {
         let daemon = try DaemonProcess()
@@ -39,8 +39,8 @@ import Testing
         #expect(try web.get("/healthz").body == #"{"status":"ok","daemon":"up"}"#)
     }
 
-    /// A proxy in front must see the same requests: a request that two programs may parse differently is refused, and
-    /// the connection ends.
+    /// A proxy in front of larderweb must see the same requests. A request that two programs may parse differently is
+    /// refused, and the connection is closed.
     @Test func ambiguousHeadsAreRefused() throws {
         let web = try WebProcess("/nowhere/socket", ["--allow-changes"])
         let behind = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -100,7 +100,7 @@ import Testing
         let head = "POST /api/purge HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         let client = try SocketClient(web.socketPath)
         try client.send(Array(head.utf8))
-        // It ends the connection: soon nothing is taken any more.
+        // larderweb closes the connection, so that writing to it soon fails.
         #expect(throws: SocketClient.Failure.self) { for _ in 0..<2_000 { try client.send(Array(piece.utf8)) } }
         #expect(try web.get("/healthz").status == 200)
     }
@@ -115,14 +115,14 @@ import Testing
             count += 1
             return (try? client.send(Array("x".utf8))) == nil
         }
-        // Otherwise it would have ended where the head is too long.
+        // With more bytes, the connection would have been closed because its head is too long.
         #expect(count < 5_000)
         // Also a connection that sends nothing at all.
         #expect(try SocketClient(web.socketPath).receiveToEnd() == [])
         #expect(try web.get("/healthz").status == 200)
     }
 
-    /// With few descriptors fewer connections are accepted, rather than some that cannot be served.
+    /// With few descriptors, larderweb accepts fewer connections, so that it can serve all of them.
     @Test func fewDescriptorsMeanFewConnections() async throws {
         let web = try WebProcess(
             "/nowhere/socket", wrapper: ["sh", "-c", "ulimit -S -n 24; ulimit -H -n 56; exec \"$@\"", "sh"])
@@ -140,7 +140,7 @@ import Testing
         return poll(&entry, 1, 60_000) > 0 && recv(client.descriptor, &byte, 1, Int32(MSG_PEEK)) == 1
     }
 
-    /// Takes what has arrived.
+    /// Whether the connection was closed. Discards received bytes.
     private func hasEnded(_ client: SocketClient) -> Bool {
         var bytes = [UInt8](repeating: 0, count: 4096)
         var count = 1
@@ -156,7 +156,7 @@ import Testing
             #expect(isAnswered(client))
         }
         #expect(!kept.contains(where: hasEnded))
-        // Another one takes the place of one that has nothing to do.
+        // A new connection replaces one that is idle.
         await eventually { (try? web.get("/healthz").status) == 200 }
         await eventually { kept.contains(where: hasEnded) }
     }

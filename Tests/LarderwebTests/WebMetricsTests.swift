@@ -3,13 +3,13 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of the metrics that scrapers get.
+/// Tests of the metrics in both formats.
 @Suite struct WebMetricsTests {
     private static let openMetrics =
         "Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2"
     private static let plain = "Accept: text/plain;version=0.0.4"
 
-    /// A daemon that has done something of everything.
+    /// A daemon on which commands of all kinds have been run.
     private func daemon() throws -> DaemonProcess {
         let daemon = try DaemonProcess(["--max-disk", "64M"])
         let client = try daemon.connect()
@@ -99,7 +99,7 @@ import Testing
         let (end, output, errors) = try ChildProcess.run(
             promtool, ["check", "metrics"], input: Array(reply.body.utf8))
         #expect(end == .exited(0) && output.isEmpty && errors.isEmpty, "\(output)\(errors)")
-        // It would find it.
+        // promtool does find errors.
         let wrong = try ChildProcess.run(promtool, ["check", "metrics"], input: Array("x{ 1\n".utf8))
         #expect(wrong.end != .exited(0))
     }
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    /// Monitoring can see that an origin does not answer, and that writes wait for it.
+    /// Metrics show that an origin is down, and that writes are queued for it.
     @Test func originsHaveSeries() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess()
@@ -160,7 +160,7 @@ import Testing
         #expect(try client.call("SET k v") == "+OK\r\n")
         let web = try WebProcess(daemon.socketPath)
         var text = ""
-        // The daemon notices at the next heartbeat that it is gone.
+        // The daemon detects the loss at the next heartbeat.
         repeat {
             text = try web.get("/metrics", [Self.openMetrics]).body
         } while value("larder_origin_servers_down{database=\"shop\"}", in: text) != 1
@@ -171,7 +171,7 @@ import Testing
         try expectFamilies(text)
     }
 
-    /// However many databases there are, the number of series is bounded.
+    /// The number of series is bounded, regardless of the number of databases.
     @Test func theNumberOfSeriesIsBounded() throws {
         let daemon = try DaemonProcess(["--max-databases", "200"])
         let client = try daemon.connect()

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// larderweb as a program: its options, its socket, its service manager.
+/// Tests of larderweb as a program: its options, its socket, its service manager.
 @Suite struct WebProgramTests {
     @Test func helpNamesEveryOption() throws {
         let (end, output, errors) = try WebProcess.run(["--help"])
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    /// A daemon with a password, and one with another.
+    /// Starts larderweb with the daemon's password, with a wrong one, and without one.
     @Test func thePasswordIsTheDaemons() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let (right, wrong) = (place.path + "/right", place.path + "/wrong")
@@ -97,7 +97,7 @@ import Testing
                 problem.contains("WRONGPASS") || problem.contains("NOAUTH") || problem.contains("password"),
                 "\(problem)")
             #expect(!problem.contains("swordfish") && problem.contains("--password-file"), "\(problem)")
-            // As if the daemon did not run.
+            // The same status as without a daemon.
             #expect(try web.get("/api/keys?database=0").status == 503)
             #expect(try web.get("/api/slow").status == 503)
         }
@@ -113,7 +113,7 @@ import Testing
         #expect(!FileSystem.exists(web.socketPath))
     }
 
-    /// The group that may use the socket finds the way to it.
+    /// The group that may use the socket can also enter its directories.
     @Test func createdDirectoriesAreAccessibleToTheGroup() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let group = geteuid() == 0 ? 65_534 : getegid()
@@ -129,7 +129,7 @@ import Testing
         #expect(refused.end == .exited(2) && refused.errors.contains("--listen unix:/path"), "\(refused)")
     }
 
-    /// Without a home directory there would only be /tmp, where other users may have created a link.
+    /// Without a home directory, the only place would be /tmp, where other users may have created a link.
     @Test func withoutAHomeTheDayStaysInMemory() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let words = ["--socket", "/nowhere/socket", "--listen", "unix:\(place.path)/s"]
@@ -171,7 +171,7 @@ import Testing
         #expect(try manager.told("STOPPING=1").contains("SIGTERM"))
     }
 
-    /// They used to kill it.
+    /// These signals terminate a process by default.
     @Test(arguments: [SIGUSR1, SIGUSR2]) func aUserSignalDoesNotEndIt(_ signal: Int32) throws {
         let web = try WebProcess("/nowhere/socket")
         web.process.send(signal: signal)
@@ -179,7 +179,7 @@ import Testing
         #expect(try web.stop() == .exited(0))
     }
 
-    /// It ends although browsers keep their connections.
+    /// larderweb stops although browsers keep their connections open.
     @Test func itStopsWhileBrowsersKeepConnectionsOpen() throws {
         let web = try WebProcess("/nowhere/socket")
         let (idle, half) = (try SocketClient(web.socketPath), try SocketClient(web.socketPath))

@@ -168,7 +168,7 @@ final class LoaderProcess: Sendable {
             guard entries[0].revents != 0 else { continue }
             let count = read(pipe, &piece, piece.count)
             if count == 0 {
-                // poll(2) ignores it from now on.
+                // poll(2) ignores entries with a negative descriptor.
                 entries[0].fd = -1
                 entries[0].revents = 0
                 if isOver(isComplete: true) { return bytes }

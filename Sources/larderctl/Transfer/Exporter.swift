@@ -8,9 +8,9 @@ struct Exporter {
     /// The result of an export.
     struct Report {
         var databases = 0
-        /// Including those of a previous call.
+        /// The number of entries, including those written by a previous call.
         var entries = 0
-        /// Including those of a previous call.
+        /// The number of bytes, including those written by a previous call.
         var byteCount = 0
         /// The number of entries written by a previous call.
         var resumed = 0

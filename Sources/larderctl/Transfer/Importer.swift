@@ -66,7 +66,7 @@ struct Importer {
     /// Whether the last line was read.
     private var isComplete = false
 
-    // The position: nil if none is stored.
+    // The identity and the position of the import; nil if no position is stored.
     private var identity: ImportPosition.Identity?
     private var acknowledged: ImportPosition?
     /// A position acknowledged some time ago.

@@ -103,7 +103,7 @@ extension Verb {
             throw UsageError("\(name) needs the URL of an origin", verb: "origin")
         }
         var options = context.options
-        // Then it is the daemon's.
+        // Without the URL of an origin, the file has the daemon's password.
         if let option = arguments.options["--password-file"] {
             options.password = try Options.password(try option.text())
         }

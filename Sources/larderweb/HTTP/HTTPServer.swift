@@ -187,7 +187,7 @@ final class HTTPServer: @unchecked Sendable {
         let response: OpaquePointer? =
             switch answer.body {
             case .constant(let constant):
-                // libmicrohttpd does not write to it.
+                // `mutating` is safe: libmicrohttpd does not write to the memory.
                 MHD_create_response_from_buffer(
                     constant.memory.count, UnsafeMutableRawPointer(mutating: constant.memory.baseAddress),
                     .RESPMEM_PERSISTENT)

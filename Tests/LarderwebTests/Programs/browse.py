@@ -2,19 +2,19 @@
 
 usage: browse.py CHROMIUM PROFILE-DIRECTORY < steps
 
-Steps are a JSON list of objects, done in their order in one page:
-  {"open": URL, "width": W, "height": H, "dark": bool}   waits until the page says that it is ready
-  {"run": EXPRESSION}                                    a promise is waited for; its value is reported
-  {"shoot": PATH}                                        a PNG of the page
-  {"key": NAME}                                          a key is pressed
-Printed: {"values": […], "problems": […], "requests": […]}; a problem is a message of the console that is a warning or an
-error, an exception, a violation of the page's policy, or a request that failed.
+Steps are a JSON list of objects, run in order in one page:
+  {"open": URL, "width": W, "height": H, "dark": bool}   opens a page and waits until it is loaded
+  {"run": EXPRESSION}                                    evaluates an expression, awaits a promise, reports the value
+  {"shoot": PATH}                                        stores a PNG of the page
+  {"key": NAME}                                          presses a key
+Output: {"values": […], "problems": […], "requests": […]}. Problems are warnings and errors of the console, exceptions,
+violations of the page's content security policy, and failed requests.
 """
 import base64, json, os, subprocess, sys
 
 program, profile = sys.argv[1:]
 steps = json.load(sys.stdin)
-# The protocol of DevTools on two pipes: objects with a NUL behind each.
+# The DevTools protocol on two pipes: JSON objects, each followed by a NUL.
 to_browser, from_us = os.pipe()
 to_us, from_browser = os.pipe()
 
@@ -25,7 +25,7 @@ def place_pipes():
 
 
 def launch():
-    # 3 and 4 must be free for the pipes' own ends.
+    # Chromium uses the descriptors 3 and 4, so the pipes must not.
     high = [os.dup(end) if end < 5 else end for end in (to_browser, from_browser)]
     globals()["to_browser"], globals()["from_browser"] = high
     return subprocess.Popen(
@@ -82,7 +82,7 @@ def call(method, session=None, **params):
     while mine not in replies:
         read()
     reply = replies.pop(mine)
-    # A page that goes elsewhere while it is asked is asked again there.
+    # If the page navigates during the evaluation, evaluate again on the new page.
     if "error" in reply and "navigated" in reply["error"]["message"]:
         return None
     if "error" in reply:

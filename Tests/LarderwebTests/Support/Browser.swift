@@ -3,11 +3,11 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Headless Chromium, by Programs/browse.py.
+/// Headless Chromium, controlled by Programs/browse.py.
 enum Browser {
     enum Step: Encodable {
         case open(String, width: Int = 1200, height: Int = 900, dark: Bool = false)
-        /// An expression in JavaScript; a promise is waited for.
+        /// A JavaScript expression. If its value is a promise, its result is awaited.
         case run(String)
         case key(String)
         case shoot(String)
@@ -39,7 +39,7 @@ enum Browser {
         let requests: [String]
     }
 
-    /// Does steps in one page, one after the other. Fails where chromium is missing.
+    /// Runs steps in one page, in order. Fails if chromium is missing.
     static func run(_ steps: [Step]) throws -> Seen {
         let program = try #require(
             WebTools.path("chromium") ?? WebTools.path("chromium-browser"),
@@ -52,7 +52,7 @@ enum Browser {
         return try JSONDecoder().decode(Seen.self, from: Data(output.utf8))
     }
 
-    /// An expression that waits until a condition holds.
+    /// An expression that waits until a condition is true.
     static func until(_ condition: String, then value: String = "''") -> Step {
         .run(
             """

@@ -1,7 +1,7 @@
 import LarderPlatform
 import LarderTestSupport
 
-/// A `larderweb` as a process, on a Unix-domain socket of its own. It is killed when the last reference goes.
+/// A `larderweb` process on its own Unix-domain socket. It is killed when the last reference is released.
 final class WebProcess {
     let process: ChildProcess
     let socketPath: String
@@ -11,7 +11,7 @@ final class WebProcess {
 
     struct Reply {
         let status: Int
-        /// In lower case, each with its name.
+        /// Each header as `name: value`, with the name in lower case.
         let headers: [String]
         let body: String
 
@@ -39,13 +39,13 @@ final class WebProcess {
 
     deinit { process.killNow() }
 
-    /// SIGTERM, and waits for the end.
+    /// Sends SIGTERM, and waits until the process exits.
     func stop() throws -> ProcessEnd {
         process.send(signal: SIGTERM)
         return try process.waitForExit()
     }
 
-    /// Runs larderweb to its end, for calls that do not serve.
+    /// Runs larderweb until it exits, for calls that do not serve.
     static func run(_ arguments: [String]) throws -> (end: ProcessEnd, output: String, errors: String) {
         try ChildProcess.run(try DaemonProcess.program("larderweb"), arguments)
     }
@@ -56,7 +56,7 @@ final class WebProcess {
         try send("GET \(path) HTTP/1.1", (host.map { ["Host: \($0)"] } ?? []) + headers)
     }
 
-    /// Posts with the headers of larderweb's own pages, except for those that are given.
+    /// Sends a POST request with the headers of larderweb's own pages, unless others are given.
     func post(
         _ path: String, _ body: String, type: String? = "application/json", origin: String? = "http://localhost",
         site: String? = "same-origin", _ headers: [String] = []
@@ -68,13 +68,13 @@ final class WebProcess {
         return try send("POST \(path) HTTP/1.1", all, body)
     }
 
-    /// Sends a request on a connection of its own.
+    /// Sends a request on a new connection.
     func send(_ line: String, _ headers: [String], _ body: String = "") throws -> Reply {
         let head = ([line] + headers + ["Connection: close"]).map { $0 + "\r\n" }.joined() + "\r\n"
         return try exchange(Array((head + body).utf8))
     }
 
-    /// Sends bytes and takes all that comes back. Without any the status is 0.
+    /// Sends bytes, and receives until the connection is closed. Without a response, the status is 0.
     func exchange(_ bytes: [UInt8]) throws -> Reply {
         let client = try SocketClient(socketPath)
         try client.send(bytes)

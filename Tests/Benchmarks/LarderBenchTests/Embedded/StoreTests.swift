@@ -50,8 +50,8 @@ import class LarderTestSupport.TemporaryDirectory
         }
     }
 
-    /// If all keys of a trace fit, the second half is served from memory; the hit ratio of a small tier is close to
-    /// that of the policy that it follows.
+    /// If all keys of a trace fit into the memory tier, the second half of the trace is served from it. The hit ratio
+    /// of a small tier is close to that of the policy that it implements.
     @Test func tierProbeSeesTheEnginesTier() throws {
         let directory = try TemporaryDirectory()
         let keys = (0..<4000).map { Int32($0 % 2000) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import larderbench
 
-/// Tests that docs/Origins.md has the program's output for a thousand machines.
+/// Tests that docs/Origins.md contains the program's current output for a thousand machines.
 @Suite struct FleetDocsTests {
     private static let path = PackageRoot.path + "/docs/Origins.md"
 

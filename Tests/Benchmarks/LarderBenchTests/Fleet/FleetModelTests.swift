@@ -2,8 +2,8 @@ import Testing
 
 @testable import larderbench
 
-/// Tests of the formulas of docs/Origins.md: their limits, and their agreement with a fleet that is simulated machine
-/// by machine.
+/// Tests of the formulas of docs/Origins.md: their limits, and their agreement with a fleet whose machines are
+/// simulated.
 @Suite struct FleetModelTests {
     private static func isNear(_ value: Double, _ expected: Double, _ share: Double = 1e-6) -> Bool {
         abs(value - expected) <= share * abs(expected) + 1e-12
@@ -20,13 +20,13 @@ import Testing
 
     @Test func theSimpleCasesAreTheKnownOnes() {
         let near = Self.isNear
-        // One miss, and then as many hits as reads come within the lifetime.
+        // There is one miss, followed by as many hits as there are reads within the lifetime.
         #expect(near(FleetModel.hitRatio(reads: 2, ends: 0, lifetime: 5), 10.0 / 11, 1e-6))
-        // The last of reads and writes was a read.
+        // A read hits if the key's previous operation was a read.
         #expect(near(FleetModel.hitRatio(reads: 2, ends: 3), 2.0 / 5, 1e-6))
-        // Read within the idle time: 1 - e^-0.5.
+        // A read hits if the previous read was within the idle time: 1 - e^-0.5.
         #expect(near(FleetModel.hitRatio(reads: 2, ends: 0, idle: 0.25), 0.393_469_340_287, 1e-6))
-        // Additional causes that end entries never improve the hit ratio.
+        // Additional causes of invalidation never improve the hit ratio.
         let all = FleetModel.hitRatio(reads: 2, ends: 0.5, lifetime: 3, idle: 2)
         #expect(all < FleetModel.hitRatio(reads: 2, ends: 0, lifetime: 3, idle: 2))
         #expect(all < FleetModel.hitRatio(reads: 2, ends: 0.5, idle: 2))
@@ -117,18 +117,18 @@ import Testing
         #expect(FleetModel(inputs).reach(.tracking, withDisk: false).machines == 0)
     }
 
-    /// The accuracy that the page states: a hundredth of the reads, and a twentieth of the origin's load.
+    /// The accuracy stated in the docs: one percent of the reads, and five percent of the origin's load.
     @Test(arguments: FleetCheck.rows) func theSimulationAgreesWithTheFormulas(row: FleetCheck.Row) {
         let (model, simulation) = (FleetCheck.computed(row), FleetCheck.simulated(row))
         #expect(abs(model.hitRatio - simulation.hitRatio) < 0.01)
-        // In the smaller fleet some hundred writes are all there is.
+        // The smaller fleet makes only some hundred writes, so random deviations are larger.
         let share = row.machines > 10 ? 0.05 : 0.25
         #expect(Self.isNear(model.gets, simulation.gets, share), "\(model.gets) \(simulation.gets)")
         #expect(Self.isNear(model.pushes, simulation.pushes, share), "\(model.pushes) \(simulation.pushes)")
         #expect(Self.isNear(model.trackedPairs, simulation.trackedPairs, 0.05))
     }
 
-    /// The check above could not fail if the two were the same for any input.
+    /// Makes sure that the modes differ: otherwise the comparison of model and simulation would prove nothing.
     @Test func theSimulationDistinguishesTheModes() {
         for row in FleetCheck.rows where row.machines == 200 && row.mode != .lifetimes {
             let other = FleetModel(FleetCheck.inputs).figures(.lifetimes, machines: 200, withDisk: row.withDisk)

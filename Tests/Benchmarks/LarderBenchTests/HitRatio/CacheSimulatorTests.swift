@@ -3,20 +3,21 @@ import Testing
 @testable import larderbench
 
 @Suite struct CacheSimulatorTests {
-    /// Which of the requests find their key.
+    /// Returns for each request whether it was a hit.
     private func hits(_ simulator: some CacheSimulator, _ trace: [Int]) -> [Bool] {
         var simulator = simulator
         return trace.map { simulator.access($0) }
     }
 
     @Test func lruEvictsTheLeastRecentlyUsedKey() {
-        // 0 is used again and stays, 1 leaves for 2.
+        // Key 0 is used again and stays; key 1 is evicted for key 2.
         let simulator = LRUSimulator(capacity: 2, universe: 3)
         #expect(hits(simulator, [0, 1, 0, 2, 0, 1]) == [false, false, true, false, true, false])
     }
 
     @Test func sieveKeepsVisitedKeysWithoutMovingThem() {
-        // A hit on 0 sets its bit: 1 leaves for 3, the hand stays at 2. Then 2, unvisited, leaves for 4, not 0.
+        // The hit on 0 sets its bit. Key 1 is evicted for 3, and the hand stays at 2. Then 2, whose bit is not set, is
+        // evicted for 4.
         let simulator = SieveSimulator(capacity: 3, universe: 6)
         #expect(
             hits(simulator, [0, 1, 2, 0, 3, 4, 0, 3, 1, 2])
@@ -24,7 +25,7 @@ import Testing
     }
 
     @Test func sieveClearsBitsAsTheHandPasses() {
-        // Both visited: the hand clears both, comes round to 0 and evicts it.
+        // Both bits are set: the hand clears both, returns to 0 and evicts it.
         let simulator = SieveSimulator(capacity: 2, universe: 3)
         #expect(
             hits(simulator, [0, 1, 0, 1, 2, 1, 0]) == [false, false, true, true, false, true, false])
@@ -32,7 +33,7 @@ import Testing
 
     @Test func s3FIFOPassesAScanThroughTheSmallQueue() {
         var simulator = S3FIFOSimulator(capacity: 100, universe: 10_000)
-        // Ninety hot keys with hits enough to move to the main queue when they leave the small one.
+        // Ninety hot keys get enough hits to move to the main queue when they leave the small one.
         for _ in 0..<4 { for key in 0..<90 { _ = simulator.access(key) } }
         for key in 1000..<5000 { _ = simulator.access(key) }
         let kept = (0..<90).filter { simulator.access($0) }.count
@@ -42,7 +43,8 @@ import Testing
     @Test func s3FIFOPromotesGhostsOfTheSmallQueue() {
         var simulator = S3FIFOSimulator(capacity: 10, universe: 100)
         for key in 0..<11 { _ = simulator.access(key) }
-        // 0 left, is a ghost, and comes back into the main queue, where a scan does not reach it.
+        // Key 0 has left the small queue and is a ghost. Now it moves to the main queue, where a scan does not evict
+        // it.
         let wasThere = simulator.access(0)
         #expect(!wasThere)
         for key in 50..<80 { _ = simulator.access(key) }
@@ -52,7 +54,8 @@ import Testing
     }
 
     @Test func optimumAgreesWithATraceComputedByHand() {
-        // Two keys fit. At 2 (position 2) the key that is requested again last is 2 itself: it is not stored.
+        // Two keys fit. At position 2, key 2 itself is the one whose next request is farthest away, so it is not
+        // stored.
         let trace: [Int32] = [0, 1, 2, 0, 1, 2]
         let simulator = BeladySimulator(capacity: 2, universe: 3, trace: trace)
         #expect(hits(simulator, trace.map(Int.init)) == [false, false, false, true, true, false])
@@ -69,12 +72,12 @@ import Testing
             lru.hitRatio(trace.keys, from: 0), sieve.hitRatio(trace.keys, from: 0), s3.hitRatio(trace.keys, from: 0),
         ]
         #expect(ratios.allSatisfy { $0 < best }, "\(ratios) against \(best)")
-        // The result that the papers give for skewed traces: both are better than LRU.
+        // As in the papers, both are better than LRU for skewed traces.
         #expect(ratios[1] > ratios[0] && ratios[2] > ratios[0], "\(ratios)")
         for count in [lru.count, sieve.count, s3.count, belady.count] { #expect(count == 2000) }
     }
 
-    /// Compares with the simplest implementation of the policy.
+    /// Compares the results with those of the simplest implementation of LRU.
     @Test func lruAgreesWithAList() {
         var generator = SplitMix(seed: 17)
         var simulator = LRUSimulator(capacity: 5, universe: 12)

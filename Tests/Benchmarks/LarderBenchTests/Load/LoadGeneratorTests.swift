@@ -5,15 +5,15 @@ import class LarderTestSupport.Guarded
 
 @testable import larderbench
 
-/// Tests of the generator with a server that sends prepared replies.
+/// Tests of the load generator, with a server that sends prepared replies.
 @Suite struct LoadGeneratorTests {
-    /// Runs the generator against a server that answers with the given replies in turn, repeatedly.
-    /// - Parameter endAfter: closes the connection after this many requests.
+    /// Runs the generator against a server that sends the given replies in turn, repeatedly.
+    /// - Parameter endAfter: the server closes the connection after this many requests.
     private func run(_ load: Load, dialect: Dialect = .resp, replies: [String], endAfter: Int? = nil) throws
         -> LoadReport
     {
         let count = Guarded(0)
-        // The lines of memcached's protocol are what RESP calls inline commands.
+        // The lines of memcached's protocol can be parsed as inline commands of RESP.
         let server = try FakeServer { _ in
             let number = count.with { count in
                 count += 1

@@ -3,7 +3,7 @@ import Testing
 @testable import larderbench
 
 @Suite struct ReplyScannerTests {
-    /// Kinds of all replies in `text`, scanned as it comes in pieces of one size.
+    /// The kinds of all replies in `text`, scanned in pieces of one size.
     private func kinds(_ scanner: ReplyScanner, _ text: String, piece: Int) throws -> [ReplyScanner.Kind] {
         var kinds: [ReplyScanner.Kind] = []
         var buffer: [UInt8] = []

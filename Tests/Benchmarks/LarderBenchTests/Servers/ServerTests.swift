@@ -6,7 +6,7 @@ import class LarderTestSupport.TemporaryDirectory
 
 @testable import larderbench
 
-/// The generator, the null server and the daemon together, as the benchmark runs them.
+/// Tests of the generator, the null server and the daemon together, as the benchmark runs them.
 @Suite struct ServerTests {
     private let directory: TemporaryDirectory
     private var options: BenchOptions
@@ -100,7 +100,7 @@ import class LarderTestSupport.TemporaryDirectory
     }
 
     @Test func startedProgramsEndWithTheirParent() throws {
-        // A benchmark that cannot finish is killed: the server that it started must end as well.
+        // A benchmark that hangs may be killed. The server that it has started must terminate as well.
         let process = try ChildProcess(
             [
                 options.program, "--only", "mixed", "--rounds", "1", "--dir", directory.path, "--larderd",
@@ -117,7 +117,7 @@ import class LarderTestSupport.TemporaryDirectory
         }
         let path = try #require(socket, "\(process.output)")
         process.crash()
-        // The kernel ends it with the parent; nothing else would, so that without it this would never become true.
+        // The kernel terminates the server with its parent. If it did not, this loop would time out.
         let end = Clocks.monotonic() + 60
         while (try? SocketClient(path: path)) != nil, Clocks.monotonic() < end { Clocks.sleep(0.01) }
         #expect((try? SocketClient(path: path)) == nil)

@@ -31,7 +31,7 @@ final class CacheStore: EmbeddedStore {
 
     func getAbsent(_ index: Int) throws -> Bool { try cache.bytes(forKey: entries.absentTextKeys[index]) != nil }
 
-    /// A snapshot reads LevelDB, so making one writes everything to it.
+    /// A snapshot reads LevelDB, so creating one writes all entries to it.
     func writeOut() throws { try cache.snapshot().close() }
 
     func close() throws { cache.close() }

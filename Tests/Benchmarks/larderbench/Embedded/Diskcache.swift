@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// diskcache, a cache for Python over SQLite, in a Python process of its own.
+/// diskcache, a cache for Python that uses SQLite, in a separate Python process.
 enum Diskcache {
     static let name = "diskcache (Python)"
 

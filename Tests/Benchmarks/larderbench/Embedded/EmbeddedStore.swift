@@ -1,16 +1,17 @@
 import LarderEngine
 
-/// A store inside this process that is measured. It has a directory of its own, and `close()` closes it.
+/// A store in this process that is measured. Each has its own directory, and `close()` closes it.
 protocol EmbeddedStore: AnyObject {
-    /// Stores one entry, which the operating system has when the call returns.
+    /// Stores one entry. When the call returns, the operating system has its bytes.
     func put(_ index: Int) throws
-    /// Stores entries all or none.
+    /// Stores several entries, all or none of them.
     func putBatch(_ indices: ArraySlice<Int>) throws
-    /// - Returns: whether the entry was there; its value was given to the caller.
+    /// - Returns: whether the entry was found; its value was copied for the caller.
     func get(_ index: Int) throws -> Bool
-    /// - Returns: whether the key was there, although it was never stored.
+    /// Looks up a key that was never stored.
+    /// - Returns: whether it was found, which is an error.
     func getAbsent(_ index: Int) throws -> Bool
-    /// Does the work that its writes have deferred.
+    /// Does the work that the store's writes have deferred.
     func writeOut() throws
     func close() throws
 }
@@ -32,7 +33,7 @@ struct Entries {
     init(valueBytes: Int, count: Int = Entries.count) {
         textKeys = (0..<count).map(Keys.text)
         keys = textKeys.map { Array($0.utf8) }
-        // Between existing keys, so that only the Bloom filter can exclude them.
+        // Absent keys sort between existing ones, so that only the Bloom filter can exclude them.
         absentTextKeys = textKeys.map { $0 + "-" }
         absentKeys = absentTextKeys.map { Array($0.utf8) }
         values = Values(bytes: valueBytes)
@@ -45,7 +46,7 @@ enum StoreOptions {
     static let writeBufferBytes = 4 << 20
     static let bloomBitsPerKey = 10
 
-    /// Enough for all entries of the benchmark.
+    /// Large enough for all entries of the benchmark.
     static let memoryBytes = 256 << 20
 
     static let summary =

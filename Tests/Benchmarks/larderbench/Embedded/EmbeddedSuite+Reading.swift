@@ -1,12 +1,12 @@
 /// Reading inside one process.
 ///
-/// The stores are measured side by side: a slice of the keys in one, then the same slice in the next. Other work of the
+/// The stores take turns: a slice of the keys is read from one, then the same slice from the next. Other work of the
 /// machine affects all equally, and each slice is a sample.
 ///
-/// Before that, LevelDB's tables are merged in every store that has any, by the same call. Otherwise the number of
-/// levels to search would depend on the state of the compactions after writing.
+/// Before that, the tables of all LevelDB stores are merged by the same call. Otherwise the number of levels to search
+/// would depend on the state of the compactions after writing.
 extension EmbeddedSuite {
-    /// A store that was written to and closed.
+    /// A store that was filled and closed.
     struct Written {
         let name: String
         let directory: String
@@ -40,7 +40,7 @@ extension EmbeddedSuite {
         }
     }
 
-    /// - Returns: false if `body` failed, which is noted.
+    /// - Returns: false if `body` failed; the failure is recorded.
     @discardableResult
     private func attempt(_ name: String, _ valueBytes: Int, _ results: Results, _ body: () throws -> Void) -> Bool {
         do {
@@ -66,7 +66,7 @@ extension EmbeddedSuite {
 }
 
 extension RawStore {
-    /// Merges the tables of every LevelDB in a directory and below. All must be closed.
+    /// Merges the tables of every LevelDB database in a directory and its subdirectories. All must be closed.
     static func mergeTables(below directory: String) throws(BenchError) {
         let names = TemporaryTree.names(in: directory)
         if names.contains("CURRENT") {

@@ -55,7 +55,7 @@ final class EngineStore: EmbeddedStore {
         return value
     }
 
-    /// A cursor reads LevelDB, so making one writes everything to it.
+    /// A cursor reads LevelDB, so creating one writes all entries to it.
     func writeOut() throws { _ = try database.cursor() }
 
     func close() throws { engine.shutdown() }

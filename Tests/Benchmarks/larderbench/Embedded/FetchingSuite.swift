@@ -35,7 +35,7 @@ final class FetchingSuite: Suite {
 
     /// The calls of many tasks.
     private final class Calls: Sendable {
-        /// The times of the requests to the origin.
+        /// The times at which the origin was asked.
         let times = Mutex<[Double]>([])
         let latencies = Mutex(LatencyHistogram())
     }

@@ -35,9 +35,9 @@ final class ModelSuite: Suite {
 
     private let tree: TemporaryTree
     private let order: [Int]
-    /// The same number of reads of 1000 models, which fit in the CPU caches.
+    /// The order of the same number of reads from only 1000 models, which fit into the CPU caches.
     private let hotOrder: [Int]
-    /// The reads for each table of gets.
+    /// The order of reads for each table of gets.
     private var gets: [(table: String, order: [Int])] {
         [(Self.getTable, order), (Self.againTable, order), (Self.hotTable, hotOrder)]
     }
@@ -139,7 +139,7 @@ final class ModelSuite: Suite {
         cache.close()
     }
 
-    /// Checks that the model read is the one stored; compares one field, which costs next to nothing.
+    /// Checks that the stored model was read. Compares only one field, which costs almost nothing.
     private func check(_ model: Package?, _ expected: Package) throws(BenchError) {
         guard model?.installedSize == expected.installedSize else { throw BenchError("a model was read wrong") }
     }

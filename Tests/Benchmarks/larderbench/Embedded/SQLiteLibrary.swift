@@ -8,7 +8,8 @@ struct SQLiteLibrary: @unchecked Sendable {
     static let done: Int32 = 101
     static let row: Int32 = 100
 
-    /// The library, or the reason why it is missing. Has only function pointers and constants, so it may be shared.
+    /// The library, or the reason why it is missing. It may be shared, because it has only function pointers and
+    /// constants.
     static let shared = Result<SQLiteLibrary, BenchError> { () throws(BenchError) in try SQLiteLibrary() }
 
     typealias Text = UnsafePointer<CChar>
@@ -43,7 +44,7 @@ struct SQLiteLibrary: @unchecked Sendable {
         guard let library else { throw BenchError("SQLite's library is not there (Debian: libsqlite3-0)") }
         func find<Function>(_ name: String, as type: Function.Type) throws(BenchError) -> Function {
             guard let symbol = dlsym(library, name) else { throw BenchError("SQLite has no \(name)") }
-            // A symbol of a library is a C function pointer; `type` is its documented signature.
+            // The symbol is the address of a C function with the documented signature `type`.
             return unsafeBitCast(symbol, to: type)
         }
         open = try find("sqlite3_open", as: type(of: open))

@@ -48,7 +48,7 @@ final class SQLiteStore: EmbeddedStore {
             if status == SQLiteLibrary.row {
                 let bytes = UnsafeRawBufferPointer(
                     start: library.columnBlob(select, 0), count: Int(library.columnBytes(select, 0)))
-                // Given to the caller, as in the other stores.
+                // Copy the value for the caller, as in the other stores.
                 withExtendedLifetime([UInt8](bytes)) {}
             } else {
                 try check(status, SQLiteLibrary.done)

@@ -1,10 +1,10 @@
 import LarderEngine
 
-/// The costs and benefits of LevelDB's settings when it is used with the journal: each setting alone is changed from
+/// The costs and benefits of LevelDB's settings when it is used with the journal. Each run changes one setting from
 /// larderd's value.
 ///
-/// Entries of 100 B are stored in random order in groups of 100, then all of them again. They are read in random order
-/// after the larder was reopened, without memory for hot entries.
+/// Entries of 100 B are stored in random order in groups of 100, then all are stored again. They are read in random
+/// order after the larder was reopened, without memory for hot entries.
 final class SettingsSuite: Suite {
     static let writes = "Settings: put in groups of 100, deferred work included"
     static let reads = "Settings: get, cold"
@@ -81,7 +81,7 @@ final class SettingsSuite: Suite {
         defer { engine.shutdown() }
         let database = try engine.openDatabase("bench", policy: .never)
         results.add(Self.reads, setting.name, try read(database, behindKeys: []))
-        // Between existing keys, so that no table can be excluded by its range.
+        // Absent keys sort between existing ones, so that no table can be excluded by its range.
         results.add(Self.absents, setting.name, try read(database, behindKeys: [0x2D]))
     }
 
@@ -96,7 +96,7 @@ final class SettingsSuite: Suite {
         }
     }
 
-    /// - Parameter suffix: appended to each key; with a suffix the keys are absent.
+    /// - Parameter suffix: appended to each key. If it is not empty, the keys are absent.
     private func read(_ database: Database, behindKeys suffix: [UInt8]) throws -> [Metric: Double] {
         try Stopwatch.measure(operations: Self.readCount) {
             for index in order.prefix(Self.readCount) {

@@ -7,7 +7,7 @@ struct FleetCheck {
     }
 
     static let machines = [10, 200]
-    /// The tiers of one and the other kind, and every mode.
+    /// All modes for both kinds of tiers.
     static let rows = machines.flatMap { machines in
         [
             Row(mode: .tracking, withDisk: false, machines: machines),
@@ -19,7 +19,7 @@ struct FleetCheck {
     }
     static let operations = 400_000
 
-    /// Few keys, so that the rarest are read within the run; a MiB for each entry, so that the memory tier holds 60.
+    /// Few keys, so that even the rarest are read within the run. Entries of one MiB, so that the memory tier holds 60.
     static let inputs: FleetInputs = {
         var inputs = FleetInputs()
         inputs.keys = 200
@@ -41,7 +41,7 @@ struct FleetCheck {
         FleetModel(inputs).figures(row.mode, machines: row.machines, withDisk: row.withDisk)
     }
 
-    /// The table of the page; each figure of the model in front of the simulation's.
+    /// The table of the docs page. Each cell has the model's figure, followed by the simulation's.
     static var text: String {
         let lines = rows.map { row in
             let (model, simulation) = (computed(row), simulated(row))

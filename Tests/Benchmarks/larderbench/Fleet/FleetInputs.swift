@@ -4,13 +4,13 @@ struct FleetInputs: Equatable {
 
     var machines = [10, 1_000, 100_000]
     var keys = 1_000_000
-    /// For reads: the key of rank k is read with a probability proportional to 1 / k^exponent.
+    /// The exponent for reads: the key of rank k is read with a probability proportional to 1 / k^exponent.
     var readExponent = 1.0
-    /// For writes; with 0, all keys are written equally often. The ranks are those of the reads.
+    /// The same for writes; with 0, all keys are written equally often. The ranks are those of the reads.
     var writeExponent = 1.0
-    /// Operations of one machine in a second.
+    /// The number of operations of one machine per second.
     var rate = 100.0
-    /// The share of them that are writes.
+    /// The share of operations that are writes.
     var writeShare = 0.000_01
     var valueBytes = 1024
 
@@ -20,17 +20,17 @@ struct FleetInputs: Equatable {
     var diskGiB = 16
     /// The bytes of an entry in a tier in addition to its value.
     var entryBytes = 100
-    /// Seconds, where plain lifetimes are all that ends an entry.
+    /// The lifetime of entries in seconds, for the mode without notifications.
     var lifetime = 60.0
-    /// Milliseconds between heartbeats, and how long the answer may take.
+    /// The interval of heartbeats, and the time limit of their reply, in milliseconds.
     var heartbeat = 250.0
     var heartbeatLimit = 500.0
-    /// Machines that share one relay.
+    /// The number of machines that share one relay.
     var rack = 40
 
     // MARK: The origin
 
-    /// Primaries.
+    /// The number of primaries.
     var nodes = 16
     /// Microseconds of a node's CPU time for one GET or SET, for tracking a GET in addition, for one invalidation that
     /// is sent, and for one PING.
@@ -41,18 +41,18 @@ struct FleetInputs: Equatable {
     /// Bytes of a node's tracking table for each key, and for each client of a key.
     var trackedKeyBytes = 50.0
     var trackedPairBytes = 50.0
-    /// `tracking-table-max-keys` of each node; 0: no limit.
+    /// `tracking-table-max-keys` of each node; 0 for no limit.
     var tableMax = 1_000_000
 
     // MARK: Limits of a node
 
-    /// The share of its one core.
+    /// The maximum share of a node's one core.
     var coreMax = 0.7
     var connectionsMax = 10_000
     var trackingMiBMax = 1024.0
 
     var memoryEntries: Double { Double(memoryMiB << 20) / Double(valueBytes + entryBytes) }
     var diskEntries: Double { Double(diskGiB << 30) / Double(valueBytes + entryBytes) }
-    /// How old a read may be after a write's acknowledgement, in milliseconds, over one connection.
+    /// The maximum age of a read after a write's acknowledgement, in milliseconds, over one connection.
     var bound: Double { heartbeat + heartbeatLimit }
 }

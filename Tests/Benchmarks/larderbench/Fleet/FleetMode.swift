@@ -1,16 +1,16 @@
-/// How larders of a fleet learn that an entry is no longer what the origin has.
+/// How the larders of a fleet detect that an entry differs from the origin's value.
 enum FleetMode: String, CaseIterable, Sendable {
-    /// Nothing but the origin.
+    /// The origin alone, without larders.
     case none
-    /// The origin remembers who read what.
+    /// The origin records which keys each client has read, and notifies only these clients.
     case tracking
     /// The origin notifies every client of every write.
     case broadcast
-    /// There are no notifications: entries end with their lifetimes.
+    /// There are no notifications: entries expire after their lifetimes.
     case lifetimes
-    /// One larder for each rack tracks at the origin, and the machines of the rack track at it.
+    /// One larder per rack tracks keys at the origin, and the machines of the rack track keys at that larder.
     case relay
-    /// The same, with the origin notifying each relay of every write.
+    /// Like `relay`, but the origin notifies each relay of every write.
     case relayByBroadcast
 
     var title: String {
@@ -24,7 +24,7 @@ enum FleetMode: String, CaseIterable, Sendable {
         }
     }
 
-    /// The ways to keep entries, from the most exact and simplest on.
+    /// The modes with larders, starting with the most exact and simplest.
     static let kept: [FleetMode] = [.tracking, .broadcast, .lifetimes, .relay, .relayByBroadcast]
 
     var isTracked: Bool { self == .tracking || self == .relay }
@@ -35,24 +35,24 @@ enum FleetMode: String, CaseIterable, Sendable {
 
 /// The benefits and costs of a mode in one fleet.
 struct FleetFigures: Equatable {
-    /// The share of reads that a machine answers by itself.
+    /// The share of reads that a machine serves without a request.
     var hitRatio = 0.0
-    /// At the origin, in a second, over all nodes.
+    /// The GETs per second at the origin, over all nodes.
     var gets = 0.0
     var pushes = 0.0
-    /// At the origin: the number of keys in its tracking table.
+    /// The number of keys in the origin's tracking table.
     var trackedKeys = 0.0
     var trackedPairs = 0.0
-    /// Invalidations that one machine takes in a second.
+    /// The invalidations per second that one machine receives.
     var pushesPerMachine = 0.0
     /// Of each node.
     var connections = 0.0
     var trackingMiB = 0.0
     var cores = 0.0
-    /// In milliseconds; infinite where there is none.
+    /// The maximum age of a read in milliseconds; infinite if there is none.
     var bound = 0.0
 
-    /// The first limit of a node that is exceeded; nil if none is.
+    /// The first limit of a node that is exceeded; nil if there is none.
     func broken(_ inputs: FleetInputs) -> String? {
         if connections > Double(inputs.connectionsMax) { return "connections" }
         if trackingMiB > inputs.trackingMiBMax { return "tracking memory" }

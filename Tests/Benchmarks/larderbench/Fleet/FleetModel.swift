@@ -32,14 +32,15 @@ struct FleetModel {
 
     /// The share of reads that find a key.
     /// - Parameters:
-    ///   - reads: in a second.
-    ///   - ends: how often in a second the entry is invalidated, if it is there.
-    ///   - lifetime: seconds from its storing on.
-    ///   - idle: seconds without a read after which it is evicted.
+    ///   - reads: reads per second.
+    ///   - ends: invalidations per second of an entry that is stored.
+    ///   - lifetime: in seconds, starting when the entry is stored.
+    ///   - idle: the seconds without a read after which the entry is evicted.
     static func hitRatio(reads: Double, ends: Double, lifetime: Double = .infinity, idle: Double = .infinity) -> Double
     {
         guard reads > 0, idle > 0, lifetime > 0 else { return 0 }
-        // With an eviction before the lifetime ends, evictions count as ends at a rate with the same mean.
+        // If entries are evicted before their lifetime ends, model evictions as invalidations at a rate with the same
+        // mean.
         var ends = ends
         if idle < lifetime {
             let next = reads / (reads + ends) * -expm1(-(reads + ends) * idle)
@@ -50,14 +51,14 @@ struct FleetModel {
         return life.isInfinite ? 1 : reads * life / (1 + reads * life)
     }
 
-    /// The time without a read after which a tier of `capacity` entries evicts (Che's approximation): with it, as many
-    /// entries are there on average as have room. Infinite where all have.
+    /// The time without a read after which a tier of `capacity` entries evicts an entry (Che's approximation). It is
+    /// the time for which the average number of stored entries is the capacity; infinite if all entries fit.
     func idleTime(capacity: Double, _ hitRatio: (Popularity.Group, _ idle: Double) -> Double) -> Double {
         guard popularity.sum({ hitRatio($0, .infinity) }) > capacity else { return .infinity }
         return Self.root(above: 1e-9) { idle in popularity.sum { hitRatio($0, idle) } < capacity }
     }
 
-    /// Where a condition that holds for small numbers ceases to, to ten digits.
+    /// Finds, to ten digits, the number up to which a condition is true.
     private static func root(above start: Double, _ isBelow: (Double) -> Bool) -> Double {
         var (low, high) = (start, start * 2)
         while isBelow(high), high < 1e300 { (low, high) = (high, high * 2) }
@@ -104,7 +105,7 @@ struct FleetModel {
                     &figures, clients: clients, reads: { rack * reads($0) }, ends: ends,
                     fleetReads: { count * reads($0) })
             }
-            // A relay notifies a machine of changes of the keys that the machine has read since.
+            // A relay notifies a machine only of changes of keys that the machine has read since.
             figures.pushesPerMachine = popularity.sum { ends($0) * Self.share(reads($0), ends($0)) }
         }
         if mode.isBroadcast { figures.pushes = clients * writes }
@@ -112,13 +113,13 @@ struct FleetModel {
         return figures
     }
 
-    /// The share of time in which something that begins at one rate and ends at another is so.
+    /// The share of time for which a state lasts that starts at one rate and ends at another.
     private static func share(_ begins: Double, _ ends: Double) -> Double {
         begins > 0 ? begins / (begins + ends) : 0
     }
 
-    /// The origin's tracked keys and invalidations: a client is notified of a key's next write or removal once it has
-    /// read it, whatever happened to its entry since.
+    /// The origin's tracked keys and invalidations. A client that has read a key is notified of the key's next write or
+    /// removal, even if its entry was evicted since.
     private func track(
         _ figures: inout FleetFigures, clients: Double, reads: (Popularity.Group) -> Double,
         ends: (Popularity.Group) -> Double, fleetReads: (Popularity.Group) -> Double
@@ -128,7 +129,7 @@ struct FleetModel {
         figures.trackedKeys = popularity.sum { Self.share(fleetReads($0), ends($0)) }
     }
 
-    /// The requests of one relay to the origin in a second. A relay has space for as much as a disk holds.
+    /// The requests of one relay to the origin per second. A relay stores as many entries as fit on its disk.
     private func relayGets(
         _ rack: Double, _ reads: @escaping (Popularity.Group) -> Double,
         _ ends: @escaping (Popularity.Group) -> Double, _ ratio: @escaping (Popularity.Group) -> Double
@@ -144,7 +145,8 @@ struct FleetModel {
         return popularity.sum { missed($0) * (1 - relayed($0, idle)) }
     }
 
-    /// How often in a second a full tracking table forgets any one key, and notifies all clients that have it.
+    /// The number of times per second that a full tracking table drops any one key, and notifies all clients that have
+    /// it.
     private func spuriousRate(_ machines: Double, _ writes: Double) -> Double {
         let room = Double(inputs.tableMax) * Double(inputs.nodes)
         let fleet = { (key: Popularity.Group) in machines * inputs.rate * (1 - inputs.writeShare) * key.read }

@@ -82,7 +82,7 @@ struct FleetOption: Sendable {
 }
 
 extension FleetInputs {
-    /// - Returns: nil if the help is requested.
+    /// - Returns: nil if the user asked for the help.
     static func parsed(_ words: some Collection<String>) throws(BenchError) -> FleetInputs? {
         var inputs = FleetInputs()
         var rest = Array(words)[...]

@@ -63,7 +63,7 @@ struct FleetReport {
         return ([titles, rule] + rows).map { "| " + $0.joined(separator: " | ") + " |\n" }.joined()
     }
 
-    /// Three digits are what the model is worth; thousands are parted.
+    /// Formats a number with three significant digits, the accuracy of the model, and thousands separators.
     static func number(_ value: Double) -> String {
         guard value > 0 else { return "0" }
         if value < 9.95 { return Decimal.text(value, digits: value < 0.0995 ? 3 : value < 0.995 ? 2 : 1) }

@@ -1,15 +1,15 @@
 import LarderPlatform
 
-/// A fleet, event by event: every read and every write of every machine. It shows what the model's formulae are worth.
+/// Simulates every read and every write of every machine of a fleet, to show the accuracy of the model's formulas.
 ///
-/// Messages take no time here. Not for large fleets: each machine has a place for every key.
+/// Messages take no time. Only for small fleets: each machine has an element for every key.
 struct FleetSimulation {
     struct Outcome: Equatable {
         var hitRatio = 0.0
         /// In a second.
         var gets = 0.0
         var pushes = 0.0
-        /// Pairs of a key and a client that the origin remembers, on average.
+        /// The average number of pairs of a key and a client in the origin's tracking table.
         var trackedPairs = 0.0
     }
 
@@ -23,14 +23,14 @@ struct FleetSimulation {
     private var random: SplitMix
     private var now = 0.0
 
-    /// By machine and key: when the entry was stored; negative if there is none.
+    /// The time at which the entry was stored, by machine and key; negative if it is not stored.
     private var stored: [Double]
     private var queues: [KeyQueue]
-    /// By client of the origin and key: whether it is notified of the next write.
+    /// Whether a client of the origin is notified of the next write, by client and key.
     private var tracked: [Bool]
-    /// By rack and key, for relays.
+    /// The same for clients of relays, by rack and key.
     private var relayed: [Bool]
-    /// The stored entries in order, for lifetimes: their places and times.
+    /// The stored entries in the order of their times, for lifetimes.
     private var ending: [(place: Int, time: Double)] = []
     private var ended = 0
     private var pairs = 0
@@ -54,7 +54,7 @@ struct FleetSimulation {
         relayed = .init(repeating: false, count: clients * inputs.keys)
     }
 
-    /// Runs as many operations of each machine before it counts, and as many with counting.
+    /// Runs `count` operations of each machine without counting, and then as many with counting.
     mutating func run(operationsPerMachine count: Int) -> Outcome {
         for _ in 0..<(count * machines) { step() }
         counted = (0, 0, 0, 0, 0)
@@ -74,7 +74,7 @@ struct FleetSimulation {
         now += pause
         endLifetimes()
         let machine = Int(uniform() * Double(machines))
-        // Writes come evenly, so that a short run has as many as a long one.
+        // Writes are evenly spaced, so that a short run has the same share of them as a long one.
         writesDue += inputs.writeShare
         if writesDue >= 1 {
             writesDue -= 1
@@ -84,7 +84,7 @@ struct FleetSimulation {
         }
     }
 
-    /// Entries whose time is over make room.
+    /// Removes expired entries.
     private mutating func endLifetimes() {
         while ended < ending.count, now - ending[ended].time >= inputs.lifetime {
             let (place, time) = ending[ended]

@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// How often each key is read and written, by ranks: the first ranks one by one, later ones in groups whose members
-/// differ by less than one percent.
+/// The probabilities with which keys are read and written, by rank. The first ranks are exact; later ones are in groups
+/// whose members differ by less than one percent.
 struct Popularity {
     struct Group: Equatable {
         /// How many keys.
         var count: Double
-        /// The probability that a read, or a write, is of one of them.
+        /// The probability that a read, or a write, is of a key of this group.
         var read: Double
         var write: Double
     }
@@ -14,7 +14,7 @@ struct Popularity {
     let groups: [Group]
 
     /// - Parameters:
-    ///   - readExponent: a read is of rank k with a probability proportional to k^-exponent.
+    ///   - readExponent: the key of rank k is read with a probability proportional to k^-exponent.
     ///   - isExact: one group for each key, for tests.
     init(keys: Int, readExponent: Double, writeExponent: Double, isExact: Bool = false) {
         var groups: [Group] = []
@@ -31,7 +31,8 @@ struct Popularity {
         self.groups = groups.map { Group(count: $0.count, read: $0.read / reads, write: $0.write / writes) }
     }
 
-    /// The sum of k^-exponent over `size` ranks, by the integral between the halves, which is right to the second order.
+    /// The sum of k^-exponent over `size` ranks. Approximated by an integral whose ends are halfway between ranks,
+    /// which is exact to the second order.
     private static func weight(_ first: Int, _ size: Int, _ exponent: Double) -> Double {
         guard size > 1 else { return pow(Double(first), -exponent) }
         let (low, high) = (Double(first) - 0.5, Double(first + size) - 0.5)

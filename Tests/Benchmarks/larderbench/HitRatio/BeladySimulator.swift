@@ -1,11 +1,11 @@
-/// The optimum (Belady, "A study of replacement algorithms for a virtual-storage computer", 1966): knows the trace, and
-/// keeps the keys that are requested again soonest. It does not store a new key whose next request is later than those
-/// of all keys held, so no policy can do better, whatever it admits.
+/// The optimum (Belady, "A study of replacement algorithms for a virtual-storage computer", 1966). It knows the trace,
+/// and keeps the keys whose next requests are nearest. It does not store a new key whose next request is later than
+/// those of all stored keys, so no policy can do better, even one that does not store every key.
 struct BeladySimulator: CacheSimulator {
     private let capacity: Int
-    /// For each position of the trace, that of the next request for the same key.
+    /// For each position of the trace, the position of the next request for the same key.
     private let next: [Int]
-    /// For each key held, the position of its next request; -1 for keys not held.
+    /// For each stored key, the position of its next request; -1 for other keys.
     private var due: [Int]
     private var position = 0
     private var farthest = MaximumHeap()
@@ -20,7 +20,7 @@ struct BeladySimulator: CacheSimulator {
         var next = [Int](repeating: 0, count: trace.count)
         for position in trace.indices.reversed() {
             let key = Int(trace[position])
-            // Never again: after the end, each key at a position of its own.
+            // A key that is not requested again gets a unique position after the end of the trace.
             next[position] = seen[key] >= 0 ? seen[key] : trace.count + key
             seen[key] = position
         }
@@ -55,13 +55,13 @@ struct BeladySimulator: CacheSimulator {
     /// The key requested at a position.
     private func owner(_ place: Int) -> Int { place < trace.count ? Int(trace[place]) : place - trace.count }
 
-    /// Removes positions from the heap whose key was requested since.
+    /// Removes outdated positions from the heap: those whose key was requested since.
     private mutating func dropStale() {
         while let last = farthest.first, due[owner(last)] != last { farthest.removeFirst() }
     }
 }
 
-/// A heap of numbers with access to the greatest.
+/// A heap of numbers that returns the greatest.
 struct MaximumHeap {
     private var items: [Int] = []
 

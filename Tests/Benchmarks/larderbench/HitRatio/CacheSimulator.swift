@@ -1,14 +1,14 @@
-/// A cache of keys alone, limited by their number: it shows a policy's hit ratio without real costs.
+/// A cache of keys without values, limited by their number. It measures a policy's hit ratio.
 protocol CacheSimulator {
     /// Requests a key, and stores it if it was absent.
-    /// - Returns: whether it was there.
+    /// - Returns: whether it was stored before.
     mutating func access(_ key: Int) -> Bool
     /// Keys held.
     var count: Int { get }
 }
 
 extension CacheSimulator {
-    /// The share of a trace that finds its key, counted from `start` on.
+    /// The share of requests that find their key, counted from position `start` of the trace.
     mutating func hitRatio(_ trace: [Int32], from start: Int) -> Double {
         var hits = 0
         for (position, key) in trace.enumerated() where access(Int(key)) && position >= start { hits += 1 }
@@ -16,12 +16,12 @@ extension CacheSimulator {
     }
 }
 
-/// A queue of keys 0..<universe, each in it at most once. Any key can be removed at once.
+/// A queue of keys 0..<universe, each at most once. Any key can be removed in constant time.
 struct KeyQueue {
     private var newer: [Int32]
     private var older: [Int32]
     private var isIn: [Bool]
-    /// The newest key and the oldest; -1 when there is none.
+    /// The newest key; -1 if the queue is empty.
     private(set) var newest = -1
     private(set) var oldest = -1
     private(set) var count = 0

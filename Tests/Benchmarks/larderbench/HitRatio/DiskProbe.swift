@@ -1,15 +1,15 @@
 import LarderEngine
 import LarderPlatform
 
-/// Runs a trace on a larder with a limit of the disk, as an application uses a cache: it reads a key, and stores what is not
-/// there. The only place that knows how to limit the disk.
+/// Runs a trace on a larder with a disk limit, like an application that uses a cache: it reads a key, and stores it if
+/// it is absent. Only this type knows how to limit the disk.
 final class DiskProbe {
     /// The results of a run.
     struct Outcome {
         /// Of the counted requests.
         let hitRatio: Double
         let entries: Int
-        /// The most that all files took, at the looks that were taken.
+        /// The maximum size of all files, as far as it was measured.
         let peakBytes: Int
         let writesPerSecond: Double
     }
@@ -21,7 +21,7 @@ final class DiskProbe {
 
     init(_ directory: String) { self.directory = directory }
 
-    /// - Parameter start: requests before this one only fill the larder.
+    /// - Parameter start: the position of the first counted request; earlier ones only fill the larder.
     func run(_ trace: Trace, diskBytes: Int, memoryBytes: Int, from start: Int) throws -> Outcome {
         var options = StoreOptions.engine(memoryBytes: memoryBytes)
         options.diskBytesMax = diskBytes

@@ -1,4 +1,4 @@
-/// Evicts the key that was stored first.
+/// FIFO: evicts the key that was stored first.
 struct FIFOSimulator: CacheSimulator {
     private let capacity: Int
     private var queue: KeyQueue

@@ -1,6 +1,6 @@
-/// The share of requests that the memory tier answers, compared with policies from the literature with the same
-/// capacity in entries; and the share that a larder with a limit of the disk answers, compared with FIFO and LRU of the
-/// same bytes.
+/// The share of requests served by the memory tier, compared with policies from the literature with the same capacity
+/// in entries; and the share served by a larder with a disk limit, compared with FIFO and LRU with the same number of
+/// bytes.
 final class HitRatioSuite: Suite {
     static let tier = "Larder's memory tier"
     static let sieve = "SIEVE"
@@ -30,7 +30,7 @@ final class HitRatioSuite: Suite {
 
     static var tables: [String] { Trace.Kind.allCases.flatMap { kind in budgets.map { table(kind, $0) } } }
 
-    /// The first half of a trace fills the caches.
+    /// The first half of a trace only fills the caches.
     func runRound(_ round: Int, into results: Results) throws(BenchError) {
         for kind in options.isQuick ? [.zipf10, .scans] : Trace.Kind.allCases {
             Progress.note("  hit ratio, \(kind.title)")
@@ -53,8 +53,8 @@ final class HitRatioSuite: Suite {
         }
     }
 
-    /// The size that is compared counts only keys and values: everything else that a larder writes reduces its hit
-    /// ratio.
+    /// The capacity of the other policies counts only keys and values. All other bytes that a larder writes reduce its
+    /// hit ratio.
     private func measureDisk(_ kind: Trace.Kind, _ trace: Trace, _ results: Results) throws {
         let directory = try tree.makeDirectory("disk")
         defer { TemporaryTree.remove(directory) }

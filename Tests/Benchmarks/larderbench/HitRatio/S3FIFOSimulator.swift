@@ -61,7 +61,7 @@ struct S3FIFOSimulator: CacheSimulator {
             hits[key] -= 1
             main.push(key)
         }
-        // The main queue is empty: the small one has all keys.
+        // The main queue is empty, so all keys are in the small one.
         if small.count > 0 { evictFromSmall() }
     }
 }

@@ -1,6 +1,7 @@
 /// SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, "SIEVE is Simpler than LRU: an Efficient Turn-Key Eviction Algorithm
-/// for Web Caches", NSDI 2024). It has one queue in order of arrival, a bit per key that a hit sets, and a hand. The
-/// hand moves from the oldest to the newest, clears bits, evicts the first key without one, and stays there.
+/// for Web Caches", NSDI 2024). It has one queue in order of arrival, a bit per key that a hit sets, and a hand. To
+/// evict, the hand moves from the oldest key towards the newest, and clears bits. It evicts the first key whose bit is
+/// not set, and stays there.
 struct SieveSimulator: CacheSimulator {
     private let capacity: Int
     private var queue: KeyQueue

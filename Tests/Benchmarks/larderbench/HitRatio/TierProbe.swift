@@ -1,7 +1,7 @@
 import LarderEngine
 
-/// Runs a trace through the engine's own memory tier: a larder with all entries in LevelDB, opened with a small tier,
-/// and read as the daemon reads it. The only place that knows how to reach the tier.
+/// Runs a trace through the engine's memory tier: a larder with all entries in LevelDB, opened with a small tier, and
+/// read like by the daemon. Only this type knows how to access the tier.
 final class TierProbe {
     private let directory: String
 
@@ -20,8 +20,9 @@ final class TierProbe {
         }
     }
 
-    /// Runs a trace on a tier of `memoryBytes` that is empty at first.
-    /// - Returns: the share that the tier answered, counted from `start` on, and the number of its entries at the end.
+    /// Runs a trace on a tier of `memoryBytes`, which is empty at first.
+    /// - Returns: the share of requests served by the tier, counted from position `start`, and the number of its
+    ///   entries at the end.
     func run(_ trace: Trace, memoryBytes: Int, from start: Int) throws -> (hitRatio: Double, count: Int) {
         let engine = try Engine.open(directory, options: StoreOptions.engine(memoryBytes: memoryBytes))
         defer { engine.shutdown() }
@@ -32,7 +33,7 @@ final class TierProbe {
             if try isHit(keys[Int(key)], database) {
                 if position >= start { hits += 1 }
             } else {
-                // The daemon's worker does the same with a cold key: the entry enters the tier.
+                // Like the daemon's worker with a cold key: the entry is added to the tier.
                 guard try database.get(Key(keys[Int(key)])) != nil else { throw BenchError("an entry is not there") }
             }
         }

@@ -1,4 +1,4 @@
-/// Generated requests for keys. The same in every run with the same seed.
+/// A generated sequence of requested keys. It is the same in every run with the same seed.
 struct Trace {
     enum Kind: CaseIterable {
         case zipf08, zipf10, scans
@@ -12,9 +12,9 @@ struct Trace {
         }
     }
 
-    /// Keys that are requested again and again.
+    /// The number of keys that are requested repeatedly.
     static let keyCount = 200_000
-    /// Keys of one scan, each requested once and never again.
+    /// The number of keys of one scan, each of which is requested once.
     private static let scanLength = 10_000
 
     let keys: [Int32]

@@ -1,8 +1,8 @@
-/// Chooses the next key by a ``Load/KeyOrder``. The same keys in every run with the same seed.
+/// Chooses the next key in a ``Load/KeyOrder``. The keys are the same in every run with the same seed.
 struct KeyChooser {
     private enum Way {
         case uniform
-        /// Each key is this far from the previous one, modulo the number of keys.
+        /// Each key differs from the previous one by this number, modulo the number of keys.
         case stepping(by: Int)
         case zipf(ZipfSampler)
     }
@@ -38,8 +38,8 @@ struct KeyChooser {
         }
     }
 
-    /// A step without a common divisor with `count`, so that every key comes once before any comes again. It is about
-    /// the golden section of `count`, so that consecutive keys are far apart.
+    /// A step that is coprime with `count`, so that every key is chosen once before any is repeated. It is about
+    /// `count` times the golden ratio, so that consecutive keys are far apart.
     static func scatteringStep(_ count: Int) -> Int {
         var step = max(1, Int(Double(count) * 0.618_033_988_75))
         while gcd(step, count) != 1 { step += 1 }

@@ -4,7 +4,7 @@
 struct LatencyHistogram {
     private static let linear = 128
     private static let perDoubling = 64
-    /// The greatest latency in nanoseconds; longer ones are cut to this.
+    /// The greatest latency that can be recorded, in nanoseconds; longer ones are recorded as this.
     private static let longest: UInt64 = (1 << 42) - 1
 
     private var counts = [UInt64](repeating: 0, count: Self.bucket(Self.longest) + 1)
@@ -25,9 +25,9 @@ struct LatencyHistogram {
         maximum = max(maximum, other.maximum)
     }
 
-    /// A percentile in nanoseconds: the upper end of its bucket, never above the greatest latency.
+    /// A percentile in nanoseconds: the upper end of its bucket, but at most the greatest measured latency.
     /// - Parameter share: 0...1; 0.99 for p99.
-    /// - Returns: 0 when nothing was added.
+    /// - Returns: 0 if nothing was added.
     func percentile(_ share: Double) -> UInt64 {
         guard count > 0 else { return 0 }
         let wanted = max(1, UInt64((Double(count) * min(max(share, 0), 1)).rounded(.up)))

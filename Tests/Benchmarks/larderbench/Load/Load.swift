@@ -6,7 +6,7 @@ struct Load: Hashable {
         case uniform
         /// 0, 1, 2 …
         case sequential
-        /// Every key once in a scattered order, then again in the same one.
+        /// Every key once in a scattered order, then repeatedly in the same order.
         case scattered
         /// Key k with a probability proportional to 1 / (k + 1)^exponent.
         case zipf(exponent: Double)
@@ -15,7 +15,7 @@ struct Load: Hashable {
     enum Limit: Hashable {
         case seconds(Double)
         case requests(Int)
-        /// Until it is stopped.
+        /// The load runs until it is stopped.
         case none
     }
 
@@ -34,10 +34,10 @@ struct Load: Hashable {
     /// The number of the first key.
     var firstKey = 0
     var order = KeyOrder.uniform
-    /// Words after each SET, such as `PXAT` and a time. For RESP only.
+    /// Words added to each SET, such as `PXAT` and a time. For RESP only.
     var setWords: [String] = []
-    /// Requests per second over all clients, sent at their times whether or not earlier ones are answered. nil sends a
-    /// client's next requests as soon as its last ones are answered.
+    /// Requests per second over all clients, sent at their times even if earlier ones are unanswered. With nil, a
+    /// client sends its next requests as soon as it has the replies to the previous ones.
     var pacePerSecond: Double?
     var limit = Limit.none
     var seed: UInt64 = 1
@@ -79,14 +79,14 @@ struct Load: Hashable {
         return load
     }
 
-    /// The same load for a duration in seconds.
+    /// The same load with a duration in seconds.
     func lasting(_ seconds: Double) -> Load {
         var load = self
         load.limit = .seconds(seconds)
         return load
     }
 
-    /// The title of its table: FETCH is shown next to GET.
+    /// The title of its table. FETCH is shown in the same table as GET.
     var title: String {
         let what = script.map { "\($0.rawValue) by EVALSHA" + ($0.setPercent > 0 ? ", and SET" : "") } ?? verb
         return "\(what) over the socket, \(valueBytes) B, \(clients == 1 ? "1 client" : "\(clients) clients"), "
@@ -108,9 +108,9 @@ struct LoadReport {
     var misses = 0
     /// The text of the first error.
     var firstError: String?
-    /// From the first request to the last reply.
+    /// The time from the first request to the last reply.
     var seconds = 0.0
-    /// Processor seconds of the generator.
+    /// CPU seconds of the generator.
     var processorSeconds = 0.0
     var latency = LatencyHistogram()
 
@@ -126,7 +126,7 @@ struct LoadReport {
         ]
     }
 
-    /// - Throws: if an answer was an error, or a key that must exist was missing.
+    /// - Throws: if a reply was an error, or a key that must exist was missing.
     func check(allowingMisses: Bool = false) throws(BenchError) {
         guard errors == 0 else {
             throw BenchError("\(errors) of \(requests) answers are errors, the first: \(firstError ?? "?")")

@@ -1,11 +1,11 @@
 import CLarderUV
 import LarderPlatform
 
-/// One connection of the load generator: the times of its requests, and its output and input bytes.
+/// One connection of the load generator: the times of its requests, and its output and input buffers.
 ///
-/// Used only by the generator's loop. The generator outlives it.
+/// Used only by the generator's loop. The generator outlives the connection.
 final class LoadConnection {
-    /// The number of unanswered requests at which a paced connection gives up the run.
+    /// The number of unanswered requests at which a paced connection fails.
     private static let unansweredMax = 65_536
     private static let inputBytes = 512 << 10
 
@@ -20,7 +20,7 @@ final class LoadConnection {
     private var outputStart = 0
     private var outputEnd = 0
     private var isWaitingToWrite = false
-    /// The time of each unanswered request in nanoseconds: a ring whose size is a power of two.
+    /// The times of unanswered requests in nanoseconds: a ring buffer whose size is a power of two.
     private var sentAt: UnsafeMutableBufferPointer<UInt64>
     private var oldest = 0
     private(set) var unanswered = 0
@@ -41,7 +41,7 @@ final class LoadConnection {
         poll.initialize(to: uv_poll_t())
         isPollOpen = uv_poll_init(generator.loop, poll, descriptor) == 0
         guard isPollOpen else { throw BenchError("uv_poll_init failed") }
-        // The generator keeps its connections until their handles are closed.
+        // `passUnretained` is safe: the generator keeps its connections until their handles are closed.
         poll.withMemoryRebound(to: uv_handle_t.self, capacity: 1) {
             uv_handle_set_data($0, Unmanaged.passUnretained(self).toOpaque())
         }
@@ -56,7 +56,7 @@ final class LoadConnection {
         close(descriptor)
     }
 
-    /// Takes the connection out of the loop. The loop must turn once more before the connection is released.
+    /// Removes the connection from the loop. Run the loop once more before you release the connection.
     func end() {
         guard isPollOpen else { return }
         poll.withMemoryRebound(to: uv_handle_t.self, capacity: 1) {
@@ -67,7 +67,7 @@ final class LoadConnection {
     // MARK: Sending
 
     /// Sends the next batch of requests.
-    /// - Returns: false when the load has no more.
+    /// - Returns: false if the load has no more requests.
     func sendBatch(at now: UInt64) throws(BenchError) -> Bool {
         let count = generator.takeRequests(at: now)
         for _ in 0..<count { try append(at: now) }
@@ -83,7 +83,7 @@ final class LoadConnection {
 
     private func append(at now: UInt64) throws(BenchError) {
         if outputEnd + generator.requestBytesMax > output.count {
-            // Only paced connections get here: a batch always fits.
+            // Only paced connections get here: without a pace, a batch always fits.
             guard outputStart > 0 else { throw BenchError("the server no longer reads requests") }
             output.baseAddress?.copyMemory(
                 from: output.baseAddress.unsafelyUnwrapped + outputStart, byteCount: outputEnd - outputStart)
@@ -94,7 +94,7 @@ final class LoadConnection {
             }
         }
         guard unanswered < sentAt.count else { throw BenchError("\(unanswered) requests of a client are unanswered") }
-        // There is room: see above.
+        // The request fits into the buffer: this was checked above.
         outputEnd += generator.writeRequest(of: part, to: output.baseAddress.unsafelyUnwrapped + outputEnd)
         sentAt[(oldest + unanswered) & (sentAt.count - 1)] = now
         unanswered += 1
@@ -122,7 +122,7 @@ final class LoadConnection {
         }
     }
 
-    /// Sends bytes before the first request; a few bytes always fit.
+    /// Sends bytes before the first request. They must fit into the socket's buffer.
     func send(_ bytes: [UInt8]) throws(BenchError) {
         guard bytes.withUnsafeBytes({ unistdWrite(descriptor, $0) }) == bytes.count else {
             throw .system("write to the server")

@@ -1,15 +1,15 @@
 import CLarderUV
 import Synchronization
 
-/// Sends a ``Load`` to a server over its Unix socket and measures the answers: many connections on one thread, without
-/// blocking, and cheap enough that the server is the bottleneck.
+/// Sends a ``Load`` to a server over its Unix socket and measures the replies. Many connections share one thread and
+/// never block. This is cheap enough that the server is the bottleneck.
 ///
-/// Latency is the time from sending a batch until an answer to it was read. With a pace, requests are sent when they
-/// are due even if earlier ones are unanswered, so a pause of the server counts for every request in it.
+/// Latency is the time from sending a batch until its reply was read. With a pace, requests are sent when they are due,
+/// even if earlier ones are unanswered. So a pause of the server increases the latency of every request sent during it.
 ///
 /// Used by one thread, for one run.
 final class LoadGenerator {
-    /// The time without answers after which the run fails, in nanoseconds.
+    /// The time without replies after which the run fails, in nanoseconds.
     private static let patience: UInt64 = 60_000_000_000
 
     let load: Load
@@ -30,7 +30,7 @@ final class LoadGenerator {
     private var failure: BenchError?
     /// Requests that may still be sent.
     private var remaining: Int
-    /// When sending began and ends, in nanoseconds.
+    /// The times at which sending starts and stops, in nanoseconds.
     private var begin: UInt64 = 0
     private var end: UInt64 = .max
     private var lastAnswer: UInt64 = 0
@@ -39,10 +39,10 @@ final class LoadGenerator {
     private let timer: UnsafeMutablePointer<uv_timer_t>
     private let stop: StopFlag?
 
-    /// A server that has some of the keys.
+    /// A server that has all or some of the keys.
     struct Part {
         let socket: String
-        /// Their numbers; nil: it has all keys of the load.
+        /// The numbers of the keys; nil for all keys of the load.
         let keys: [Int]?
     }
 
@@ -58,7 +58,7 @@ final class LoadGenerator {
         self.init(load, parts: [Part(socket: socket, keys: nil)], dialect: dialect, stop: stop)
     }
 
-    /// - Parameter parts: the clients are dealt out to them in turn; at least one.
+    /// - Parameter parts: the servers, at least one; the clients are assigned to them in turn.
     init(_ load: Load, parts: [Part], dialect: Dialect, stop: StopFlag? = nil) {
         self.load = load
         self.parts = parts
@@ -130,11 +130,11 @@ final class LoadGenerator {
         }
     }
 
-    /// Every millisecond for a paced load, otherwise only to detect problems.
+    /// Starts a timer: every millisecond for a paced load, otherwise only to detect that the server hangs.
     private func startTimer() {
         uv_timer_init(loop, timer)
         timer.withMemoryRebound(to: uv_handle_t.self, capacity: 1) {
-            // The run outlasts the loop: `endLoop` closes the handle.
+            // `passUnretained` is safe: `endLoop` closes the handle before the generator is released.
             uv_handle_set_data($0, Unmanaged.passUnretained(self).toOpaque())
         }
         let interval: UInt64 = load.pacePerSecond == nil ? 20 : 1
@@ -172,7 +172,7 @@ final class LoadGenerator {
         }
     }
 
-    /// Ends the run if no connection is active and nothing more is to come.
+    /// Ends the run if no connection is active and no more requests are due.
     func connectionRests() {
         if load.pacePerSecond != nil, Clocks.nanoseconds() < end { return }
         if connections.allSatisfy({ $0.unanswered == 0 }) { uv_stop(loop) }
@@ -193,7 +193,7 @@ final class LoadGenerator {
 
     // MARK: For connections
 
-    /// The number of requests that a connection may send now.
+    /// Returns the number of requests that a connection may send now.
     func takeRequests(at now: UInt64) -> Int {
         guard now < end else { return 0 }
         let count = min(remaining, load.pipeline)

@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// A load on its own thread, during another measurement.
+/// A load that runs on its own thread during another measurement.
 ///
-/// Thread-safe. `@unchecked Sendable`: the thread writes `outcome` before it ends; it is read after the thread was
-/// joined.
+/// Thread-safe. `@unchecked Sendable`: the thread writes `outcome` before it exits, and `outcome` is read after the
+/// thread was joined.
 final class LoadTask: @unchecked Sendable {
     private let flag = LoadGenerator.StopFlag()
     private var outcome: Result<LoadReport, BenchError>?
@@ -22,8 +22,8 @@ final class LoadTask: @unchecked Sendable {
         }
     }
 
-    /// Waits for the end of the load.
-    /// - Parameter now: whether to end it now.
+    /// Waits until the load has ended.
+    /// - Parameter now: whether to stop it now.
     func finish(now: Bool) throws(BenchError) -> LoadReport {
         if now { flag.set() }
         thread?.join()

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// redis-benchmark as the load generator, to check this program's own: its arguments and its output.
+/// Runs redis-benchmark, to validate this program's load generator: its arguments and its output.
 struct RedisBenchmark {
     struct Figures {
         let rate: Double

@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Finds the end and the kind of each reply to a GET or a SET in a server's output. Builds nothing: a load generator
-/// must cost less than the server.
+/// Finds the end and the kind of each reply to a GET or a SET in a server's output. Does not decode the reply: a load
+/// generator must cost less than the server.
 struct ReplyScanner {
     enum Kind { case stored, found, missing, error }
 
@@ -11,18 +11,18 @@ struct ReplyScanner {
     }
 
     let dialect: Dialect
-    /// The reply to a GET with a value of the expected size; most replies are equal to it.
+    /// The most frequent reply: to a GET, with a value of the expected size.
     private let usual: [UInt8]
     private let usualByteCount: Int
-    /// How a reply to FETCH begins, and its length up to the two numbers at its end.
+    /// The start of a reply to FETCH, and its length up to the two numbers at its end.
     private let fresh: [UInt8]
     private let freshByteCount: Int
 
-    /// - Parameter valueBytes: the size of values that are read.
+    /// - Parameter valueBytes: the expected size of values.
     init(_ dialect: Dialect, valueBytes: Int) {
         self.dialect = dialect
         fresh = Array("*6\r\n$5\r\nfresh\r\n$\(valueBytes)\r\n".utf8)
-        // The value, no token, and a version of 16 digits.
+        // The reply has the value, a null instead of a token, and a version of 16 digits.
         freshByteCount = fresh.count + valueBytes + "\r\n$-1\r\n$16\r\n0123456789abcdef\r\n".utf8.count
         switch dialect {
         case .resp, .null:
@@ -34,8 +34,8 @@ struct ReplyScanner {
         }
     }
 
-    /// The first reply in `bytes`, or nil when it is incomplete.
-    /// - Throws: when it is not a reply of the protocol, or has a value of an unexpected size.
+    /// Returns the first reply in `bytes`; nil if it is incomplete.
+    /// - Throws: if it is not a reply of the protocol, or has a value of an unexpected size.
     @inline(__always)
     func next(_ bytes: UnsafeRawBufferPointer) throws(BenchError) -> Reply? {
         if !usual.isEmpty, bytes.count >= usualByteCount, startsAsUsual(bytes) {
@@ -62,7 +62,7 @@ struct ReplyScanner {
         case UInt8(ascii: "-"): return Reply(kind: .error, byteCount: line)
         case UInt8(ascii: "$"):
             if bytes[1] == UInt8(ascii: "-") { return Reply(kind: .missing, byteCount: line) }
-            // It is not the usual reply (checked before): either it is incomplete, or its size differs.
+            // The usual reply was checked before, so this one is incomplete, or has another size.
             guard line == usual.count, startsAsUsual(bytes) else { throw Self.unexpected(bytes, line) }
             return nil
         case UInt8(ascii: "*"): return try nextFetched(bytes, line)
@@ -112,7 +112,7 @@ struct ReplyScanner {
         }
     }
 
-    /// The bytes of the first line, including its end; at least 3.
+    /// The length of the first line, including its line end; at least 3.
     private static func lineByteCount(_ bytes: UnsafeRawBufferPointer) throws(BenchError) -> Int? {
         guard let start = bytes.baseAddress, bytes.count > 0,
             let end = memchr(start, 0x0A, min(bytes.count, 4096))

@@ -1,6 +1,6 @@
 extension RunningServer {
-    /// Runs a load, whose replies must all be successful. The figures include the server's later work: first until the
-    /// server is idle, and then, separately, its deferred work (see ``writeOut()``).
+    /// Runs a load, and throws unless all replies are successful. The figures include the server's work until it is
+    /// idle and, as a separate figure, its deferred work (see ``writeOut()``).
     func measure(_ load: Load) throws(BenchError) -> [Metric: Double] {
         let (report, processor) = try processorSeconds { () throws(BenchError) in try LoadGenerator.run(load, self) }
         try report.check()

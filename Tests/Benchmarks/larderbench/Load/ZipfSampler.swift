@@ -6,10 +6,11 @@ import LarderPlatform
 struct ZipfSampler {
     private let count: Double
     private let exponent: Double
-    /// The integral of the hat function at the left end, at the right end, and the width within which the integer below is
-    /// always accepted.
+    /// The integral of the hat function at the left end.
     private let first: Double
+    /// The integral of the hat function at the right end.
     private let last: Double
+    /// An integer that is at most this much above the drawn point is accepted without computing an integral.
     private let squeeze: Double
 
     /// - Parameters:

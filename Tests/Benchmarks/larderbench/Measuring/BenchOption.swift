@@ -1,7 +1,7 @@
 /// An option of the command line: how it is parsed, and its help.
 struct BenchOption: Sendable {
     let name: String
-    /// The name of the value in the help; nil for an option without one.
+    /// The name of the value in the help; nil for an option without a value.
     let value: String?
     /// nil for an internal option.
     let summary: String?

@@ -16,9 +16,9 @@ struct BenchOptions {
     var memcached = "memcached"
     var python = BenchOptions.defaultPython
     var showsHelp = false
-    /// This program, which is also the null server.
+    /// The path of this program, which is also the null server.
     var program = ProgramPaths.own
-    /// The socket to serve as the null server, instead of measuring. The program starts itself so.
+    /// The socket to serve as the null server, instead of measuring. The benchmark starts itself with this option.
     var nullServerSocket: String?
 
     var roundCount: Int { rounds ?? (isQuick ? 3 : 5) }

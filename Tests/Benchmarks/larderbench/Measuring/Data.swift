@@ -8,10 +8,10 @@ enum Keys {
     static func bytes(_ index: Int) -> [UInt8] { Array(text(index).utf8) }
 }
 
-/// Values of one size that snappy compresses by about half, like many real ones. The same in every run.
+/// Values of one size that snappy compresses by about half, like many real ones. They are the same in every run.
 final class Values: Sendable {
     private static let poolCount = 512
-    /// A reply must fit into the buffer for reading.
+    /// The largest size: a reply must fit into the read buffer.
     static let bytesMax = 65_536
 
     let byteCount: Int
@@ -41,8 +41,8 @@ final class Values: Sendable {
     }
 }
 
-/// A small generator with the same numbers in every run. SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom
-/// number generators", 2014.
+/// A small random number generator, with the same numbers in every run. SplitMix64: Steele, Lea, Flood, "Fast
+/// splittable pseudorandom number generators", 2014.
 struct SplitMix: RandomNumberGenerator {
     private var state: UInt64
 

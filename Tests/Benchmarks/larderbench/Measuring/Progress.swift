@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Progress messages. They go to standard error, so that standard output has only the report.
+/// Prints progress messages to standard error, so that standard output contains only the report.
 enum Progress {
     static func note(_ text: String) {
         let line = Array("\(text)\n".utf8)

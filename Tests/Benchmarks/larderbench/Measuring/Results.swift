@@ -49,8 +49,8 @@ final class Results {
         }
     }
 
-    /// Runs one measurement. If it fails, notes that, and the others continue.
-    /// - Throws: when the user interrupts.
+    /// Runs one measurement. If it fails, records that and returns, so that other measurements continue.
+    /// - Throws: if the user interrupts.
     func attempt(_ what: String, _ body: () throws(BenchError) -> Void) throws(BenchError) {
         try Interruption.check()
         do throws(BenchError) {
@@ -61,7 +61,7 @@ final class Results {
         }
     }
 
-    /// Notes a failed measurement. The same failure in a later round is not repeated.
+    /// Records a failed measurement. The same failure in a later round is recorded only once.
     func fail(_ what: String, _ error: any Error) {
         let text = "\(what): \(error)"
         guard !failures.contains(text) else { return }

@@ -13,13 +13,13 @@ enum Stopwatch {
         }
     }
 
-    /// Like ``measure(operations:writeOut:_:)``, for work without deferred work. It waits for nothing, so it can be
-    /// called often.
+    /// Like ``measure(operations:writeOut:_:)``, for work that defers nothing. It does not wait until the process is
+    /// idle, so it can be called often.
     static func measureOnly(operations: Int, _ body: () throws -> Void) rethrows -> [Metric: Double] {
         try take(operations, body) {}
     }
 
-    /// - Parameter rest: counts as CPU time, not as elapsed time.
+    /// - Parameter rest: the deferred work, which counts as CPU time, not as elapsed time.
     private static func take(
         _ operations: Int, _ body: () throws -> Void, rest: () throws -> Void
     ) rethrows -> [Metric: Double] {

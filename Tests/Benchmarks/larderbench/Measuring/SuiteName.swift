@@ -13,7 +13,7 @@ extension BenchOptions {
             }
         }
 
-        /// The most rounds to measure it in.
+        /// The maximum number of rounds for a suite.
         func roundsMax(isQuick: Bool) -> Int {
             switch self {
             case .socket, .crosscheck: .max
@@ -22,7 +22,7 @@ extension BenchOptions {
             }
         }
 
-        /// Their names, as a list in the help.
+        /// The names of suites, as a list for the help.
         static func list(where isIncluded: (SuiteName) -> Bool = { _ in true }) -> String {
             allCases.filter(isIncluded).map(\.rawValue).joined(separator: ", ")
         }

@@ -57,7 +57,7 @@ enum Bench {
         return isWhole && results.failures.isEmpty ? ExitCode.done : ExitCode.incomplete
     }
 
-    /// Checks before the run, which may take an hour, that its results can be written.
+    /// Checks that the results can be written, before a run that may take an hour.
     private static func checkOutputs(_ options: BenchOptions) throws(BenchError) {
         if let path = options.jsonPath { try TextFile.write("", to: path) }
         guard let path = options.pagePath else { return }
@@ -66,7 +66,7 @@ enum Bench {
     }
 
     /// Measures round by round.
-    /// - Returns: false when the user interrupted; the results until then count.
+    /// - Returns: false if the user interrupted; the results until then are valid.
     private static func measure(
         _ suites: [(BenchOptions.SuiteName, any Suite)], _ options: BenchOptions, into results: Results
     ) -> Bool {

@@ -44,7 +44,7 @@ struct JSONReport: Encodable {
                 title: table.title,
                 rows: table.rows.map { row in
                     let named = row.samples.map { metric, samples in
-                        // JSON has no number for an unknown value.
+                        // JSON cannot represent NaN and infinity, which mean an unknown value.
                         let values = samples.values.filter(\.isFinite)
                         return (
                             metric.rawValue,

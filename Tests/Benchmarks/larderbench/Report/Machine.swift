@@ -1,7 +1,8 @@
 import CLarderLevelDB
 import LarderPlatform
 
-/// The machine and the measured versions. Printed with the figures, which mean nothing without it.
+/// The machine and the versions of the measured programs. The report includes them: figures are only comparable on one
+/// machine.
 enum Machine {
     static func facts(_ options: BenchOptions, _ tree: TemporaryTree) -> [(String, String)] {
         [
@@ -74,7 +75,7 @@ enum Machine {
         return numbers.isEmpty ? "unknown" : numbers
     }
 
-    /// The type of the file system of the measured files: in memory, an fsync would cost nothing.
+    /// The type of the file system with the measured files. If it is in memory, an fsync costs nothing.
     private static func fileSystem(_ path: String) -> String {
         var best = (mount: "", type: "unknown")
         for line in (TextFile.read("/proc/self/mounts") ?? "").split(separator: "\n") {

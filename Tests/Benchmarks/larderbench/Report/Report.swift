@@ -4,10 +4,10 @@ struct Report {
     let results: Results
     let targets: [Target]
 
-    /// With minimum and maximum of each figure, and the project's targets.
+    /// The complete report, with minimum and maximum of each figure, and the project's targets.
     var text: String { text(showsSpread: true) + renderTargets() + failures }
 
-    /// For the page of the documentation: medians only.
+    /// The report for the docs page, with medians only.
     var summary: String { text(showsSpread: false) + failures }
 
     private func text(showsSpread: Bool) -> String {
@@ -52,7 +52,7 @@ struct Report {
         return lines.count > 1 ? "\nTargets: ratios of medians, larder / the other\n" + Self.columns(lines) : ""
     }
 
-    /// Columns of equal width; the first left-aligned, the others right-aligned.
+    /// Formats columns of equal width; the first is left-aligned, the others are right-aligned.
     private static func columns(_ lines: [[String]]) -> String {
         let count = lines.first?.count ?? 0
         let widths = (0..<count).map { column in lines.map { $0[column].count }.max() ?? 0 }

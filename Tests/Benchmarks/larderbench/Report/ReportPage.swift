@@ -1,4 +1,4 @@
-/// The page of the documentation with a run: the report is between two marker lines.
+/// The docs page that contains the report of a run between two marker lines.
 enum ReportPage {
     private static let begin = "<!-- run: begin -->\n"
     private static let end = "<!-- run: end -->"

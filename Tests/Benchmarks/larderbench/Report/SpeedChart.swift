@@ -2,7 +2,7 @@
 struct SpeedChart {
     struct Bar: Equatable {
         let server: String
-        /// In microseconds, as the report shows it.
+        /// The CPU time in microseconds, as shown in the report.
         let figure: String
         var microseconds: Double { Double(figure) ?? 0 }
     }
@@ -15,7 +15,7 @@ struct SpeedChart {
     let groups: [Group]
     let machine: String
 
-    /// Titles of the groups, and the tables of the report that they show.
+    /// The titles of the groups, each with the table of the report that it shows.
     private static let tables = [
         ("GET", "GET over the socket, 64 B, 50 clients, pipeline 1"),
         ("GET, pipeline of 16", "GET over the socket, 64 B, 50 clients, pipeline 16"),
@@ -50,7 +50,7 @@ struct SpeedChart {
         machine = "\(field("processor")), \(field("larderd"))\(redis), 50 clients, 64-byte values, Unix socket"
     }
 
-    /// Parses the row of a server that is shown: its name, and the first figure after it.
+    /// Parses the row of one of ``servers``: its name, and the first figure after it; nil for other rows.
     private static func bar(_ line: Substring) -> Bar? {
         for (name, server) in servers where line.hasPrefix("  \(name) ") {
             let figure = line.dropFirst(2 + name.count).drop { $0 == " " }.prefix { $0 != " " }

@@ -1,4 +1,4 @@
-/// The project's targets, line by line, over the rows that the suites measure.
+/// The project's targets, computed from rows of the suites.
 extension Target {
     static func all(_ options: BenchOptions) -> [Target] {
         gets + fetches + tags + sets + scripts + steady + threads + mixed + bystanders + embedded(options) + models

@@ -19,7 +19,7 @@ struct Target {
     let denominator: Figure?
     let limit: Limit
 
-    /// A ratio of `metric` between two rows of a table.
+    /// Creates a target for the ratio of `metric` between two rows of a table.
     init(_ what: String, _ table: String, _ ours: String, _ theirs: String, _ metric: Metric, _ limit: Limit) {
         self.what = what
         numerator = Figure(table: table, subject: ours, metric: metric)
@@ -35,7 +35,7 @@ struct Target {
         self.limit = limit
     }
 
-    /// - Returns: nil when a row was not measured.
+    /// - Returns: nil if a row was not measured.
     func value(_ results: Results) -> Double? {
         guard let top = results.median(numerator.table, numerator.subject, numerator.metric), top.isFinite else {
             return nil
@@ -47,7 +47,7 @@ struct Target {
         return top / bottom
     }
 
-    /// - Returns: nil if there is no limit.
+    /// - Returns: nil if the target has no limit.
     func isMet(_ value: Double) -> Bool? {
         switch limit {
         case .most(let limit): value <= limit

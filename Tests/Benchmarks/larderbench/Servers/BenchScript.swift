@@ -4,7 +4,7 @@ enum BenchScript: String, CaseIterable {
     case compareAndDelete = "compare-and-delete"
     /// Extends a lock.
     case compareAndExpire = "compare-and-expire"
-    /// Counts for a limit, in a window that begins with the first.
+    /// Counts calls for a rate limit, in a window that starts with the first call.
     case countAndExpire = "INCRBY and EXPIRE"
 
     var text: String {
@@ -27,13 +27,13 @@ enum BenchScript: String, CaseIterable {
         }
     }
 
-    /// Whether a call passes the value that is compared.
+    /// Whether a call passes a value to compare with.
     var hasValue: Bool { self != .countAndExpire }
 
     /// The percentage of SETs among the calls: a value must be stored before it can be deleted.
     var setPercent: Int { self == .compareAndDelete ? 50 : 0 }
 
-    /// Counters live in memory for as long as their windows; the first count of each reads the disk.
+    /// The number of keys. Counters stay in memory while their windows last; the first call for each reads the disk.
     var keyCount: Int { self == .countAndExpire ? 1_000 : 100_000 }
 
     /// The number of the first key: counters must not use keys with other values.

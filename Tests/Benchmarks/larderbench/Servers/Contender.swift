@@ -7,7 +7,7 @@ struct Contender {
     let name: String
     let program: Program
     let settings: [String]
-    /// Words after each SET that fills it, such as tags.
+    /// Words added to each SET that fills the server, such as tags.
     var fillWords: [String] = []
 
     var dialect: Dialect {
@@ -32,7 +32,7 @@ struct Contender {
     static let larderCold = larderd("everysecond", "no memory tier", ["--memory", "0"])
     static let larderThreads = larderd("everysecond", "4 threads", ["--threads", "4"])
 
-    /// Each entry has two tags, and another tag was purged.
+    /// larderd with two tags per entry, after a purge of another tag.
     static var larderTags: Contender {
         var contender = larderd("everysecond", "entries with tags")
         contender.fillWords = ["TAGS", "2", "article:17", "page"]
@@ -49,7 +49,7 @@ struct Contender {
 
     static let redisOff = redis("no persistence", ["--appendonly", "no"])
     static let redisEverySecond = redis("AOF everysec", ["--appendonly", "yes", "--appendfsync", "everysec"])
-    /// A node of a cluster that also listens on a port of 127.0.0.1.
+    /// A node of a cluster, which also listens on a port of 127.0.0.1.
     static func clusterNode(port: Int) -> Contender {
         redis(
             "cluster node",
@@ -66,14 +66,14 @@ struct Contender {
         case .larderd:
             return [options.larderd, "--dir", directory, "--socket", socket, "--log-level", "warning"] + settings
         case .redis:
-            // No TCP port and no snapshots. The append-only file is never rewritten, because the CPU time of a rewrite
-            // would depend on when it happens to start.
+            // No TCP port and no snapshots. The append-only file is never rewritten: the time of a rewrite would be
+            // random, and would change the CPU time.
             return [
                 options.redisServer, "--port", "0", "--unixsocket", socket, "--dir", directory, "--save", "",
                 "--daemonize", "no", "--loglevel", "warning", "--auto-aof-rewrite-percentage", "0",
             ] + settings
         case .memcached:
-            // memcached refuses to run as root without this.
+            // memcached refuses to run as root without `-u`.
             return [options.memcached, "-s", socket, "-a", "0600", "-U", "0"] + settings
                 + (getuid() == 0 ? ["-u", "root"] : [])
         case .null: return [options.program, "--null-server", socket]

@@ -4,12 +4,12 @@ enum Dialect {
     case resp
     /// memcached's text protocol.
     case memcached
-    /// The null server's: RESP after a greeting with the length of each request and the answer.
+    /// The null server's protocol: RESP after a greeting with the length of each request and of the reply.
     case null
 }
 
-/// The bytes of one kind of request, with the places of key and value. Requests of one kind have the same length: keys
-/// have 16 bytes, values one size.
+/// The bytes of one kind of request, with the offsets of key and value. All requests of one kind have the same length:
+/// keys have 16 bytes, and values have one size.
 struct RequestTemplate {
     let bytes: [UInt8]
     /// The offset of the key's last digit.
@@ -26,14 +26,14 @@ struct RequestTemplate {
 
     static let fetch = RequestTemplate("*2\r\n$5\r\nFETCH\r\n$16\r\n", "\r\n")
 
-    /// A call of a script that the server has.
+    /// A call of a script that is already loaded in the server.
     static func script(_ script: BenchScript, valueBytes: Int) -> RequestTemplate {
         let head = "*\(script.hasValue ? 5 : 4)\r\n$7\r\nEVALSHA\r\n$40\r\n\(script.digest)\r\n$1\r\n1\r\n$16\r\n"
         guard script.hasValue else { return RequestTemplate(head, "\r\n") }
         return RequestTemplate(head, "\r\n$\(valueBytes)\r\n", valueBytes: valueBytes, "\r\n")
     }
 
-    /// - Parameter words: added after the value, for RESP only.
+    /// - Parameter words: added after the value; for RESP only.
     static func set(_ dialect: Dialect, valueBytes: Int, words: [String] = []) -> RequestTemplate {
         switch dialect {
         case .resp, .null:

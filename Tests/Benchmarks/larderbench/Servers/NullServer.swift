@@ -1,9 +1,9 @@
 import CLarderUV
 
 /// The lower bound for every server: libuv, one loop, and no parsing. Each connection first sends the length of its
-/// requests and the answer; after that the server counts bytes and sends fixed answers.
+/// requests and of the reply. After that, the server counts bytes and sends constant replies.
 ///
-/// A process of its own: `larderbench --null-server SOCKET`. Single-threaded.
+/// Runs as a separate process: `larderbench --null-server SOCKET`. Single-threaded.
 final class NullServer {
     static let greetingBytes = 24
     private static let inputBytes = 65_536
@@ -13,7 +13,7 @@ final class NullServer {
     fileprivate let input = UnsafeMutableRawBufferPointer.allocate(byteCount: inputBytes, alignment: 16)
     private var replies: [Int: Replies] = [:]
 
-    /// The same answer many times, at least 64 KiB. Lives as long as the server.
+    /// The same reply many times, at least 64 KiB. It is allocated until the server is released.
     final class Replies {
         let byteCount: Int
         /// A multiple of `byteCount`.
@@ -31,7 +31,7 @@ final class NullServer {
         }
     }
 
-    /// A client's first message: the length of each request, and that of its value; nil for the answer `+OK`.
+    /// A client's first message: the length of each request, and that of its value; with nil, the reply is `+OK`.
     static func greeting(requestBytes: Int, valueBytes: Int?) -> [UInt8] {
         func field(_ number: Int) -> String {
             let digits = String(number)
@@ -40,7 +40,7 @@ final class NullServer {
         return Array("NULL \(field(requestBytes)) \(valueBytes.map(field) ?? "------OK") \n".utf8)
     }
 
-    /// Serves until a signal ends the process.
+    /// Serves until a signal terminates the process.
     /// - Returns: an exit code if it cannot serve.
     static func serve(_ path: String) -> Int32 {
         guard let server = NullServer(path) else { return 1 }
@@ -159,7 +159,7 @@ private final class NullPeer {
         var rest = count * replies.byteCount
         pipe.withMemoryRebound(to: uv_stream_t.self, capacity: 1) { stream in
             while rest > 0 {
-                // All answers are equal, so any offset with the right remainder will do.
+                // All replies are equal, so start at any offset with the right remainder.
                 let start = (replies.byteCount - rest % replies.byteCount) % replies.byteCount
                 let part = min(rest, replies.totalByteCount - start)
                 var buffer = uv_buf_init(replies.bytes + start, UInt32(part))
@@ -174,7 +174,8 @@ private final class NullPeer {
         }
     }
 
-    /// Lets libuv write the remaining bytes when the socket accepts more. The bytes live as long as the server.
+    /// Lets libuv write the remaining bytes when the socket accepts more. The bytes are valid until the server is
+    /// released.
     private func queue(
         _ stream: UnsafeMutablePointer<uv_stream_t>, _ replies: NullServer.Replies, from start: Int, _ count: Int
     ) {

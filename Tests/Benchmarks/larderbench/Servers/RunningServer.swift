@@ -1,17 +1,17 @@
 import LarderPlatform
 import LarderRESP
 
-/// A running server of a ``Contender`` on a socket of its own. Deinitialization stops it.
+/// A running server of a ``Contender`` on its own socket. Deinitialization stops it.
 final class RunningServer {
     let contender: Contender
     let socket: String
     let directory: String
     private let process: ChildProcess
     private let started: Double
-    /// Milliseconds from its start to its first PONG.
+    /// The milliseconds from its start to its first PONG.
     let startMilliseconds: Double
 
-    /// Starts a server on a data directory and waits until it answers.
+    /// Starts a server on a data directory and waits until it replies.
     init(_ contender: Contender, _ options: BenchOptions, directory: String, patience: Double = 120) throws(BenchError)
     {
         self.contender = contender
@@ -44,20 +44,20 @@ final class RunningServer {
     deinit { stop() }
 
     /// Reads an entry.
-    /// - Returns: milliseconds from the server's start until the value arrived.
+    /// - Returns: the milliseconds from the server's start until the value was received.
     func readAfterStart() throws(BenchError) -> Double {
         let answer = try SocketClient(path: socket).ask(["GET", Keys.text(1)])
         guard case .bulk = answer else { throw BenchError("GET of a stored key was answered with \(answer)") }
         return (Clocks.monotonic() - started) * 1000
     }
 
-    /// Ends the server as an operator would; the files stay.
+    /// Terminates the server as an operator would; the files are kept.
     func stop() { process.stop() }
 
-    /// Ends the server without warning; the files stay.
+    /// Kills the server; the files are kept.
     func crash() { process.crash() }
 
-    /// Ends the server and removes its files.
+    /// Terminates the server and removes its files.
     func stopAndRemove() {
         stop()
         TemporaryTree.remove(directory)
@@ -65,11 +65,11 @@ final class RunningServer {
         unlink(socket)
     }
 
-    /// Processor seconds of all the server's threads.
+    /// CPU seconds of all the server's threads.
     var processorSeconds: Double? { Clocks.processor(of: process.pid) }
 
     /// Waits until the server is idle.
-    /// - Parameter quiet: the seconds that it must be idle.
+    /// - Parameter quiet: the number of seconds for which it must be idle.
     func settle(quiet: Double = 0.3) { Clocks.settle(quiet: quiet) { processorSeconds } }
 
     var residentMiB: Double? { process.residentMiB }
@@ -84,7 +84,7 @@ final class RunningServer {
 
     fileprivate var isGone: BenchError { BenchError("the server is gone: \(process.lastLines)") }
 
-    /// Whether it defers work although it is idle.
+    /// Whether the server defers work even if it is idle.
     var putsOff: Bool { contender.program == .larderd }
 
     /// Makes the server do its deferred work. larderd writes entries from journal and memory to LevelDB when there are
@@ -100,7 +100,7 @@ final class RunningServer {
 
     func entryCount() throws(BenchError) -> Int { try SocketClient(path: socket).entryCount() }
 
-    /// Checks that the server has `count` entries: GETs that miss would measure something else.
+    /// Checks that the server has `count` entries. If some were missing, their GETs would be misses.
     func checkCount(_ count: Int) throws(BenchError) {
         guard contender.dialect == .resp else { return }
         try SocketClient(path: socket).checkCount(count)
@@ -111,7 +111,7 @@ extension [RunningServer] {
     /// Returns the CPU seconds of all servers in `body` and until they are idle again, which includes the later work of
     /// the load.
     func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
-        // They became idle after the previous work; a short check is enough.
+        // The servers became idle after their previous work, so a short check is enough.
         Clocks.settle(quiet: 0.1) { try? processorSeconds() }
         let before = try processorSeconds()
         let result = try body()

@@ -24,7 +24,7 @@ final class SocketClient {
         return try reply()
     }
 
-    /// Checks that the server has `count` entries: GETs that miss would measure something else.
+    /// Checks that the server has `count` entries. If some were missing, their GETs would be misses.
     func checkCount(_ count: Int) throws(BenchError) {
         let found = try entryCount()
         guard found == count else { throw BenchError("DBSIZE is \(found) after \(count) keys were stored") }
@@ -36,7 +36,7 @@ final class SocketClient {
         return Int(count)
     }
 
-    /// A number from a section of INFO.
+    /// Returns a number from a section of INFO.
     func infoNumber(_ section: String, _ field: String) throws(BenchError) -> Int {
         guard case .bulk(let bytes) = try ask(["INFO", section]) else { throw BenchError("unexpected answer to INFO") }
         for line in String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline) {

@@ -1,8 +1,8 @@
 import LarderRESP
 
-/// The waiting time of ordinary clients while another one sends a very long command.
+/// The latency of ordinary clients while another one sends a very long command.
 final class BystanderSuite: Suite {
-    /// The other client's commands, in this order.
+    /// The commands of the other client, in this order.
     enum Command: CaseIterable {
         case set, get, mset, exists, del
 
@@ -58,8 +58,8 @@ final class BystanderSuite: Suite {
         self.tree = tree
     }
 
-    /// The bystanders begin this many seconds before the command, and continue for a while after its reply, when a
-    /// server does its deferred work.
+    /// The ordinary clients start this many seconds before the command. They continue for a while after its reply, when
+    /// a server may do deferred work.
     private static let lead = 0.5
     private var seconds: Double { options.isQuick ? 3 : 10 }
 
@@ -81,7 +81,7 @@ final class BystanderSuite: Suite {
     private func measure(_ command: Command, _ client: SocketClient, _ server: RunningServer) throws(BenchError)
         -> [Metric: Double]
     {
-        // Before the clock starts: building it takes as long as answering it.
+        // Build the request before the time is measured: that takes as long as its execution.
         let request = command.request
         var load = Load.get(clients: 4)
         load.setPercent = 50

@@ -1,4 +1,4 @@
-/// The same loads from redis-benchmark and from this program's load generator, to validate the latter.
+/// Runs the same loads with redis-benchmark and with this program's load generator, to validate the latter.
 final class CrossCheckSuite: Suite {
     private let options: BenchOptions
     private let tree: TemporaryTree
@@ -29,7 +29,7 @@ final class CrossCheckSuite: Suite {
     private func measure(_ load: Load, _ server: RunningServer, into results: Results) throws(BenchError) {
         let ours = try server.measure(load.lasting(options.secondsPerRun))
         results.add(Self.table(load), "\(server.contender.name), larderbench", ours)
-        // About as many requests as take the same time.
+        // The number of requests that takes about the same time.
         let requests = Int(max((ours[.rate] ?? 0) * options.secondsPerRun, 5000))
         let (report, processor) = try server.processorSeconds { () throws(BenchError) in
             let report = try RedisBenchmark.run(options, load, socket: server.socket, requests: requests)

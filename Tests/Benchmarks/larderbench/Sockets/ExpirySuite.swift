@@ -1,12 +1,12 @@
-/// A million entries that all expire at the same time: how long readers of other entries wait meanwhile, and how long
-/// it takes until the expired ones are removed.
+/// A million entries that all expire at the same time: the latency of reads of other entries during that time, and the
+/// time until the expired entries are removed.
 final class ExpirySuite: Suite {
     static let table = "1,000,000 entries of 100 B expire at once; GET of others, 20 clients, 5000 a second"
     private static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
     private static let count = 1_000_000
     /// Seconds from the first SET to the expiry.
     private static let lead = 25.0
-    /// The readers begin a second before that instant and end this many seconds after it.
+    /// Reads start one second before the expiry, and stop this many seconds after it.
     private static let readSeconds = 15.0
     private static let patience = 150.0
 
@@ -70,7 +70,7 @@ final class ExpirySuite: Suite {
                 return figures
             }
         }
-        // Entries may have been removed in another way: only the number of entries counts.
+        // Check the number of entries, because entries may have been removed in another way than by expiry.
         guard try server.entryCount() == Load.keyCount else {
             throw BenchError("expired entries are still there after \(Int(Self.patience)) s")
         }

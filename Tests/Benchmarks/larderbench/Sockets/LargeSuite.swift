@@ -1,4 +1,5 @@
-/// Far more entries than the memory tier holds: all of them stored once, then read evenly and with a skew.
+/// Far more entries than fit in the memory tier: all are stored once, then read evenly, then with a skewed
+/// distribution.
 final class LargeSuite: Suite {
     private static let larder = Contender.larder(memory: "128M")
     private static let contenders: [Contender] = [larder, .redisEverySecond]

@@ -1,4 +1,4 @@
-/// The waiting time of readers while another client writes at full speed, through LevelDB's compactions.
+/// The latency of readers while another client writes at full speed, which causes compactions of LevelDB.
 final class MixedSuite: Suite {
     static let table = "GET, 20 clients, 5000 a second, while another client writes 1 KiB values (pipeline 16)"
     private static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond, .redisOff]
@@ -24,11 +24,11 @@ final class MixedSuite: Suite {
     }
 
     private func measure(_ server: RunningServer) throws(BenchError) -> [Metric: Double] {
-        // Keys of their own, so that the readers' values keep their size.
+        // The writer uses other keys, so that the readers' values keep their size.
         var writes = Load.set(1024, clients: 1, pipeline: 16, keys: 200_000, order: .scattered)
         writes.firstKey = 1_000_000
         let writer = LoadTask(writes, server)
-        // A head start for the writer, so that the readers meet it at work.
+        // Start the writer first, so that it is busy during all reads.
         Clocks.sleep(0.5)
         var reads = Load.get(clients: 20).lasting(options.isQuick ? 2 : 10)
         reads.pacePerSecond = 5000

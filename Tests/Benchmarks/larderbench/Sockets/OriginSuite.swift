@@ -1,5 +1,5 @@
-/// A larderd in front of a redis-server or a cluster, compared with direct requests: the CPU time of both, and how long
-/// clients wait.
+/// A larderd in front of a redis-server or a cluster, compared with direct requests: the CPU time of all servers, and
+/// the latency of clients.
 final class OriginSuite: Suite {
     static let firstReads = "every key once"
     static let known = "entries that it knows"
@@ -52,7 +52,7 @@ final class OriginSuite: Suite {
         }
     }
 
-    /// A client of the cluster itself knows where each key is, as real cluster clients do.
+    /// Sends each request directly to the node that has the key, as real cluster clients do.
     private func measure(_ cluster: RunningCluster, _ pipeline: Int, into results: Results) throws(BenchError) {
         let table = Self.clusterTable(pipeline: pipeline)
         var reads = Load.get(pipeline: pipeline).lasting(options.secondsPerRun)
@@ -74,7 +74,7 @@ final class OriginSuite: Suite {
         }
     }
 
-    /// Writes in the outbox are delivered before the servers are idle, so their cost is part of the figure.
+    /// Writes in the outbox are delivered before the servers are idle, so the figure includes the cost of the delivery.
     private func measureWrites(_ origin: RunningServer, _ pipeline: Int, into results: Results) throws(BenchError) {
         let table = Self.writeTable(pipeline: pipeline)
         let writes = Load.set(pipeline: pipeline).lasting(options.secondsPerRun)
@@ -118,9 +118,9 @@ final class OriginSuite: Suite {
         try measure([server], [other]) { () throws(BenchError) in try LoadGenerator.run(load, server) }
     }
 
-    /// Returns the figures of a load, with the CPU time of the other servers in addition to that of the one that gets
-    /// the requests.
-    /// - Parameter servers: none if the load goes to the other servers directly.
+    /// Returns the figures of a load. They include the CPU time of the other servers, in addition to that of the
+    /// servers that get the requests.
+    /// - Parameter servers: empty if the load goes to the other servers directly.
     private func measure(
         _ servers: [RunningServer], _ others: [RunningServer], _ load: () throws(BenchError) -> LoadReport
     ) throws(BenchError) -> [Metric: Double] {

@@ -1,14 +1,14 @@
 import LarderOriginClients
 import LarderRESP
 
-/// Three redis-servers that are a cluster on 127.0.0.1, without replicas and persistence. Deinitialization stops it.
+/// Three redis-servers that form a cluster on 127.0.0.1, without replicas and persistence. Deinitialization stops it.
 final class RunningCluster {
     static let nodeCount = 3
 
     let nodes: [RunningServer]
-    /// Where it is, as `ORIGIN` takes it.
+    /// The address of the cluster, as an argument for `ORIGIN`.
     let url: String
-    /// Each node's keys of those from 0 to ``Load/keyCount``.
+    /// The keys of each node, out of the keys from 0 to ``Load/keyCount``.
     let parts: [LoadGenerator.Part]
 
     init(_ options: BenchOptions, _ tree: TemporaryTree) throws(BenchError) {
@@ -28,13 +28,13 @@ final class RunningCluster {
 
     private static func node(ofSlot slot: Int) -> Int { slot * nodeCount / HashSlot.count }
 
-    /// Tries some ports: others may have them.
+    /// Tries several ports, because other processes may use some of them.
     private static func start(
         _ options: BenchOptions, _ directory: String
     ) throws(BenchError) -> (RunningServer, port: Int) {
         var triesLeft = 20
         while true {
-            // The nodes themselves speak to each other 10,000 above it.
+            // The nodes use the port that is 10,000 above it to communicate with each other.
             let port = Int.random(in: 10_000..<22_000)
             do throws(BenchError) {
                 return (try RunningServer(.clusterNode(port: port), options, directory: directory), port)

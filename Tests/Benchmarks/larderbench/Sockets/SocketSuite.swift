@@ -1,7 +1,7 @@
 /// SET and GET over a Unix-domain socket: Larder, redis-server, memcached and a null server.
 ///
-/// All servers of a round run at the same time with files of their own. They are measured one after the other, load by
-/// load, so that disturbances of the machine affect them equally.
+/// All servers of a round run at the same time, each with its own files. For each load, they are measured one after the
+/// other, so that disturbances of the machine affect them equally.
 final class SocketSuite: Suite {
     /// FETCH of fresh entries, for comparison with GET.
     static let fetchRow = Contender.larderEverySecond.name + ", FETCH"
@@ -16,7 +16,8 @@ final class SocketSuite: Suite {
         self.tree = tree
     }
 
-    /// Reading waits for no disk, so GET is measured without the variants that differ only in that.
+    /// GET does not wait for the disk, so it is not measured for variants that differ only in how they write to the
+    /// disk.
     private var readers: [Contender] {
         let all: [Contender] = [.larderEverySecond, .larderTags, .larderThreads, .redisOff, .memcached, .null]
         return options.isQuick ? all : all + [.larderDefault, .larderCold, .redisEverySecond]
@@ -37,7 +38,7 @@ final class SocketSuite: Suite {
         return all
     }
 
-    /// GET before SET, while the tables are as filling left them.
+    /// GET is measured before SET, while the tables are as they were after filling.
     private func loads(valueBytes: Int) -> [(Load, [Contender])] {
         var result: [(Load, [Contender])] = []
         for clients in options.isQuick ? [50] : [50, 1] {
@@ -52,7 +53,7 @@ final class SocketSuite: Suite {
                 result.append((.set(valueBytes, clients: clients, pipeline: pipeline), writers))
             }
         }
-        // Last, because some of them delete what GET reads.
+        // Run these loads last, because some of them delete entries that GET reads.
         let locking: [Contender] = [.larderEverySecond, .redisEverySecond]
         for pipeline in [1, 16] where valueBytes == 64 {
             for script in [BenchScript.countAndExpire, .compareAndExpire, .compareAndDelete] {
@@ -77,7 +78,7 @@ final class SocketSuite: Suite {
                 try server.fill(count: Load.keyCount, valueBytes: valueBytes)
                 try server.checkCount(Load.keyCount)
                 if !contender.fillWords.isEmpty {
-                    // Reads look for a purge of their entries' tags.
+                    // Purge a tag, so that each read has to check whether its entry's tags were purged.
                     _ = try SocketClient(path: server.socket).ask(["PURGE", "TAG", "article:18"])
                 }
                 if contender.dialect == .resp {
@@ -100,7 +101,7 @@ final class SocketSuite: Suite {
             for contender in contenders.rotated(by: round) {
                 guard let server = running[contender.name] else { continue }
                 try results.attempt("\(contender.name), \(load.title)") { () throws(BenchError) in
-                    // SET for longer in full runs, so that deferred work happens in it.
+                    // In full runs, measure SET for longer, so that the run includes deferred work.
                     var load = load.lasting(options.secondsPerRun * (load.setPercent > 0 && !options.isQuick ? 2 : 1))
                     load.seed = UInt64(round + 1)
                     let row = load.readsWithFetch ? Self.fetchRow : contender.name
@@ -112,7 +113,7 @@ final class SocketSuite: Suite {
 }
 
 extension Array {
-    /// A different order in every round, so that no server always runs after a certain other.
+    /// A different order in every round, so that no server is always measured after the same other one.
     func rotated(by round: Int) -> [Element] {
         guard !isEmpty else { return [] }
         let shift = round % count

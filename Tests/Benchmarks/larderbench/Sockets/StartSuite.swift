@@ -1,5 +1,5 @@
-/// The time from the start of a server with a million entries to its first PONG and to the first value: after a stop,
-/// and after a kill just after the last writes.
+/// The time from the start of a server with a million entries to its first PONG and to the first value: after a normal
+/// stop, and after a kill just after the last writes.
 final class StartSuite: Suite {
     enum Ending: String, CaseIterable {
         case crash = "after kill -9"
@@ -29,7 +29,7 @@ final class StartSuite: Suite {
                 let first = try RunningServer(contender, options, directory: directory)
                 try LoadGenerator.run(.fill(Self.count, valueBytes: 100), first).check()
                 first.crash()
-                // Each start ends in the way whose cost the next one measures.
+                // Each start is measured after the previous server has ended in this way.
                 for ending in [Ending.crash, .stop] {
                     let server = try RunningServer(contender, options, directory: directory)
                     let firstRead = try server.readAfterStart()

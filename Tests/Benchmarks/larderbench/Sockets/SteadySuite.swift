@@ -1,4 +1,4 @@
-/// SET over a period in which all deferred work is done repeatedly: the full cost of continuous writing.
+/// SET for so long that all deferred work is done repeatedly: the full cost of continuous writing.
 final class SteadySuite: Suite {
     static let contenders: [Contender] = [.larderEverySecond, .redisEverySecond]
     static let pipelines = [1, 16, 64]

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The reason why something could not be measured. Reported with the results, never swallowed.
+/// The reason why something could not be measured. It is part of the report.
 struct BenchError: Error, CustomStringConvertible {
     let description: String
 
@@ -9,7 +9,7 @@ struct BenchError: Error, CustomStringConvertible {
     /// Includes the text of `errno`.
     static func system(_ what: String) -> BenchError { BenchError("\(what): \(SystemErrorText.of(errno))") }
 
-    /// Converts a system error of the layer below into one with the benchmark's text.
+    /// Converts a system error of `body` into an error of the benchmark.
     static func mapping<Result>(_ body: () throws(FileError) -> Result) throws(BenchError) -> Result {
         do throws(FileError) { return try body() } catch { throw BenchError("cannot \(error)") }
     }

@@ -9,8 +9,8 @@ final class ChildProcess {
     /// Starts a program.
     /// - Parameter words: its path, or a name to find in PATH, and its arguments.
     ///
-    /// If the system supports it, the program ends with this process, however that ends: `setpriv`, part of every
-    /// Debian, requests that from the kernel and becomes the program.
+    /// If the system supports it, the program is killed when this process terminates in any way: `setpriv`, part of
+    /// every Debian, requests that from the kernel and then executes the program.
     init(_ words: [String], outputPath: String) throws(BenchError) {
         self.outputPath = outputPath
         let words = Self.canEndWithParent ? [Self.setpriv, "--pdeathsig", "KILL"] + words : words
@@ -53,7 +53,7 @@ final class ChildProcess {
         return end
     }
 
-    /// Asks the process to end, and kills it if it does not within `seconds`.
+    /// Asks the process to terminate, and kills it if it has not terminated within `seconds`.
     func stop(within seconds: Double = 20) {
         guard !hasEnded else { return }
         kill(pid, SIGTERM)
@@ -64,7 +64,7 @@ final class ChildProcess {
         }
     }
 
-    /// Ends the process without warning, as a crash would.
+    /// Kills the process, as a crash would.
     func crash() {
         guard !hasEnded else { return }
         kill(pid, SIGKILL)
@@ -74,7 +74,7 @@ final class ChildProcess {
     /// Its output.
     var output: String { TextFile.read(outputPath) ?? "" }
 
-    /// Its last lines of output, for messages.
+    /// The last lines of its output, for messages.
     var lastLines: String { lastLines(output) }
 
     func lastLines(_ text: String) -> String { text.split(separator: "\n").suffix(3).joined(separator: " | ") }

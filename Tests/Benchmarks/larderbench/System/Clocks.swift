@@ -19,22 +19,23 @@ enum Clocks {
         UInt64(MonotonicClock.nanoseconds())
     }
 
-    /// Processor seconds of the calling thread, user and system.
+    /// CPU seconds of the calling thread, user and system.
     static func ownThread() -> Double {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return seconds(time)
     }
 
-    /// Processor seconds of all threads of this process, including ended ones, user and system.
+    /// CPU seconds of all threads of this process, including terminated ones, user and system.
     static func ownProcessor() -> Double {
         var usage = rusage()
         getrusage(ownUsage, &usage)
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }
 
-    /// Returns the CPU seconds of all threads of another process, including ended ones, user and system, by the
-    /// scheduler's count in nanoseconds, not in ticks; nil if the process has ended or the system does not report them.
+    /// Returns the CPU seconds of all threads of another process, including terminated ones, user and system. They are
+    /// measured by the scheduler in nanoseconds, not in ticks. Nil if the process has terminated or the system does not
+    /// report them.
     static func processor(of process: pid_t) -> Double? {
         #if os(Linux)
             var clock = clockid_t()
@@ -53,13 +54,14 @@ enum Clocks {
         nanosleep(&time, nil)
     }
 
-    /// Waits until a process is idle: it used less than a fiftieth of a CPU for `quiet` seconds. The later work of an
-    /// operation (mostly compactions) then counts with it, and does not disturb the next measurement.
+    /// Waits until a process is idle: it used less than a fiftieth of a CPU for `quiet` seconds. The work that an
+    /// operation causes later (mostly compactions) is then measured with the operation, and does not disturb the next
+    /// measurement.
     ///
     /// - Parameters:
-    ///   - quiet: longer than the intervals at which servers look for background work (a tenth and a quarter of a
+    ///   - quiet: must be longer than the intervals at which servers start background work (a tenth and a quarter of a
     ///     second).
-    ///   - limit: gives up after this many seconds.
+    ///   - limit: the maximum time to wait, in seconds.
     ///   - processor: returns the CPU seconds of the process.
     static func settle(quiet: Double = 0.3, most limit: Double = 120, _ processor: () -> Double?) {
         let step = 0.05

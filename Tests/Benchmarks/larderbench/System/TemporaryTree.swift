@@ -5,7 +5,8 @@ final class TemporaryTree {
     var path: String { directory.path }
     private let directory: TemporaryDirectory
 
-    /// Makes a directory with a short name below `parent`: a socket's path is limited to about a hundred bytes.
+    /// Creates a directory with a short name below `parent`, because a socket's path is limited to about a hundred
+    /// bytes.
     init(in parent: String) throws(BenchError) {
         directory = try BenchError.mapping { () throws(FileError) in
             try TemporaryDirectory(in: parent, prefix: "larderbench")

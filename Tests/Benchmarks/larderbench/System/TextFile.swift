@@ -30,7 +30,7 @@ enum TextFile {
     }
 }
 
-/// `read` and `write` of the C library, for types that have functions of these names.
+/// `read` and `write` of the C library, for types that have methods of these names.
 func unistdRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
     read(descriptor, buffer.baseAddress, buffer.count)
 }
