@@ -149,7 +149,7 @@ private struct Model {
     private var tags: [String: String] = [:]
     /// By key: the other possible values.
     private(set) var doubtful: [String: Set<String?>] = [:]
-    /// The versions of the library of functions that may be there.
+    /// The versions of the function library that may be stored.
     private var versions: Set<Int> = []
 
     private static func library(_ version: Int) -> String {
@@ -181,7 +181,7 @@ private struct Model {
         let concerned = tags.filter { $0.value == tag }.map(\.key)
         if (try? client.call("PURGE TAG \(tag)")) == "+OK\r\n" {
             for key in concerned { values[key] = nil }
-            // A failed command may have stored a key with the tag after all.
+            // A failed command may still have stored a key with the tag, which this purge has removed.
             for key in doubtful.keys { doubtful[key]?.insert(nil) }
         } else {
             for key in concerned { doubtful[key, default: []].formUnion([nil, values[key]]) }

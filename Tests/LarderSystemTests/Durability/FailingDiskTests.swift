@@ -2,13 +2,13 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of a full or failing disk, as the daemon's clients see it: writes get errors, reads continue, and writes are
-/// accepted again when the fault ends. Acknowledged writes are there after a SIGKILL.
+/// Tests of a full or failing disk, as the daemon's clients see it: writes return errors, reads continue, and writes
+/// are accepted again when the fault ends. Acknowledged writes survive SIGKILL.
 @Suite struct FailingDiskTests {
     /// The acknowledged entries.
     private final class Book {
         var values: [String: String] = [:]
-        /// Keys whose write got an error, which may be there or not.
+        /// Keys whose write returned an error, and which may or may not be stored.
         var open: Set<String> = []
 
         func set(_ client: SocketClient, _ key: String, _ value: String) throws -> String {
@@ -34,12 +34,12 @@ import Testing
         #expect(end == .exited(0), "prlimit is a part of util-linux: \(errors)")
     }
 
-    /// Text that does not compress, so that the files grow by its full length.
+    /// Text that does not compress, so that the files grow by its whole length.
     private func text(_ count: Int, _ generator: inout SeededGenerator) -> String {
         String(decoding: generator.bytes(count: count).map { 0x21 + $0 % 90 }, as: UTF8.self)
     }
 
-    /// Monitoring that was made for Redis reads this field.
+    /// Monitoring tools for Redis read this field.
     @Test(.enabled(if: FaultLibrary.isAvailable)) func infoReportsFailingWrites() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place)
@@ -60,7 +60,8 @@ import Testing
         #expect(try status() == "aof_last_write_status:ok")
     }
 
-    /// It used to try a thousand times, with every database locked, and then blame merges of tables.
+    /// Regression test: a backup tried a thousand times while every database was locked, and then reported merges of
+    /// tables as the reason.
     @Test(.enabled(if: FaultLibrary.isAvailable)) func aBackupReportsAFailingStatAtOnce() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place)
@@ -71,7 +72,7 @@ import Testing
         faults.arm(.failing(.stat, EIO, path: "MANIFEST"))
         let reply = try client.call("BACKUP \(place.path)/backup")
         #expect(reply.contains("stat") && reply.contains("Input/output error"), "\(reply)")
-        // A few files are opened, in one round.
+        // Only a few files were opened: the backup did not retry.
         #expect(faults.hits() < 10)
         faults.disarm()
         #expect(try !client.call("BACKUP \(place.path)/backup").hasPrefix("-"))
@@ -118,8 +119,8 @@ import Testing
         #expect(!again.process.errors.contains("damaged"))
     }
 
-    /// The limit is met in the middle of a file, by a pipeline: some replies are OK, then come errors. A sanitizer does not
-    /// start with it.
+    /// The limit is reached in the middle of a file, by a pipeline: some replies are OK, the following ones are errors.
+    /// A program with a sanitizer does not start under such a limit.
     @Test(.enabled(if: !TestSetting.sanitized.isSet)) func aLimitFromTheStart() throws {
         var generator = SeededGenerator(seed: testSeed())
         let place = try TemporaryDirectory(inMemory: true)
@@ -151,7 +152,7 @@ import Testing
         try book.check(try again.connect())
     }
 
-    /// Out of space for real, on a file system of two megabytes. Without a limit nothing is evicted.
+    /// Fills a real file system of two megabytes. Without a disk limit, nothing is evicted.
     @Test(.enabled(if: SmallDisk.isPossible, "mounting a small file system needs root")) func aFullDisk() throws {
         var generator = SeededGenerator(seed: testSeed())
         let disk = try SmallDisk(bytes: 2_000_000)
@@ -168,7 +169,7 @@ import Testing
         // A smaller value may still fit.
         _ = try book.set(client, "small", "v")
         try book.check(client)
-        // A purge needs room for a moment, and gets it.
+        // A purge needs some space temporarily, and there is enough.
         #expect(try client.call("SELECT other") == "+OK\r\n")
         #expect(try client.call("GET x") == "$-1\r\n")
         #expect(try client.call("SELECT 0") == "+OK\r\n")
@@ -184,7 +185,8 @@ import Testing
         try book.check(try SocketClient(disk.path + "/socket"))
     }
 
-    /// More connections than the process may have descriptors: those beyond are refused, nothing is taken for damage.
+    /// If clients open more connections than the process may have descriptors, the additional connections are refused,
+    /// and nothing is reported as damage.
     @Test func outOfDescriptors() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place, wrapper: ["prlimit", "--nofile=60:60"])

@@ -20,7 +20,7 @@ import Testing
         return daemon
     }
 
-    /// The daemon's report may come a moment after the effect that the test sees.
+    /// Waits for a condition: the daemon may report a fault a moment after the effect that the test has seen.
     private func wait(until isTrue: () -> Bool) { while !isTrue() { sched_yield() } }
 
     @Test func callsFailOnceLaterOrPermanently() throws {

@@ -2,9 +2,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The daemon serves a larder that the daemon of 0.1.0 left at a SIGKILL.
+/// Tests that the daemon serves a larder of version 0.1.0 whose daemon was killed with SIGKILL.
 @Suite struct GoldenLarderTests {
-    /// The purges, functions and origins of that version are in the files TAGS, FUNCTIONS and ORIGINS.
+    /// Version 0.1.0 stored purges, functions and origins in the files TAGS, FUNCTIONS and ORIGINS.
     @Test func theFactsOf010AreMigrated() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = place.path + "/larder"

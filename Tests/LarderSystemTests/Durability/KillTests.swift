@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of SIGKILL under load, repeated on the same larder: acknowledged writes are there, and no batch is there in
+/// Tests of SIGKILL under load, repeated on the same larder: acknowledged writes are stored, and no batch is stored in
 /// part.
 @Suite struct KillTests {
     /// `LARDER_KILL_ROUNDS`, 20 if it is not set.
@@ -15,10 +15,10 @@ import Testing
     ])
     func acknowledgedWritesSurviveKills(_ options: [String]) throws {
         var generator = SeededGenerator(seed: testSeed("kill \(options)"))
-        // On the disk, not in memory: fsync shall take its time.
+        // Use the disk, not memory, so that fsync takes time.
         let place = try TemporaryDirectory()
         let load = Load(clients: 4)
-        // All rounds for the default, half as many for the others.
+        // Run all rounds with the default options, and half as many with each of the others.
         let rounds = options.isEmpty ? Self.rounds : (Self.rounds + 1) / 2
         for round in 0..<rounds {
             let daemon = try DaemonProcess(options, in: place)
@@ -37,26 +37,26 @@ import Testing
     }
 }
 
-/// Clients that write numbers, each with its own keys, and know which writes were acknowledged.
+/// Clients that write numbers, each to its own keys, and record which writes were acknowledged.
 ///
 /// - Writer c sets `c<c>:<n % keys>` to n, in pipelines.
-/// - The batch writer sets `b0` … `b9` to n, all by one MSET, and every third time removes them all by one DEL.
-/// - The transaction writer sets `x0` … `x9` of database 0 and `x0` of `other` to n, all by one EXEC.
-/// - The script writer sets `s0` … `s5` to n, all by one script: with declared keys, with others, or taking its time.
-/// - The reader reads the first writer's keys: the values that it got must be there after the kill too.
+/// - The batch writer sets `b0` … `b9` to n with one MSET, and every third time removes them with one DEL.
+/// - The transaction writer sets `x0` … `x9` of database 0 and `x0` of `other` to n with one EXEC.
+/// - The script writer sets `s0` … `s5` to n with one script: with declared keys, with undeclared keys, or slowly.
+/// - The reader reads the first writer's keys: the values that it read must still be stored after the kill.
 ///
 /// Thread-safe. `@unchecked Sendable`: all state is guarded by the lock.
 private final class Load: @unchecked Sendable {
     private static let keysPerClient = 100
     private static let batchKeys = (0..<10).map { "b\($0)" }
     private static let scriptKeys = (0..<6).map { "s\($0)" }
-    /// Sets its keys, and those that follow the first argument, to the first argument.
+    /// Sets the declared keys, and the keys in the arguments after the first, to the first argument.
     private static let script = """
         for _, key in ipairs(KEYS) do redis.call('set', key, ARGV[1]) end
         for index = 2, #ARGV do redis.call('set', ARGV[index], ARGV[1]) end
         return redis.status_reply('OK')
         """
-    /// The same, with so much work in between that the script continues without locks.
+    /// The same script, with so much work that it continues without locks.
     private static let slowScript = "local x = 0 for i = 1, 500000 do x = x + i end " + script
     private static let transactionKeys = (0..<10).map { "x\($0)" }
 
@@ -65,14 +65,14 @@ private final class Load: @unchecked Sendable {
     private let changed = Condition()
     private var total = 0
     private var running = 0
-    /// By key: the highest number that was acknowledged or read, and the highest that was sent.
+    /// For each key, the highest number that was acknowledged or read, and the highest number that was sent.
     private var floor: [String: Int] = [:]
     private var sent: [String: Int] = [:]
     private var next: [Int]
     private var nextBatch = 1
-    /// The last acknowledged batch, and the last sent one.
+    /// The number of the last acknowledged batch, and of the last batch sent.
     private var batchFloor = 0
-    /// The last acknowledged transaction, and the next one.
+    /// The number of the last acknowledged transaction, and of the next one.
     private var transactionFloor = 0
     private var nextTransaction = 1
     private var scriptFloor = 0
@@ -95,7 +95,7 @@ private final class Load: @unchecked Sendable {
         lock.withLock { running = connections.count }
         return connections.enumerated().map { index, connection in
             WorkThread(name: "load-\(index)") { [self] in
-                // Ends by the error that the daemon's death is.
+                // Ends with an error when the daemon is killed.
                 try? work(index, connection.client, window)
                 lock.withLock {
                     running -= 1
@@ -105,7 +105,7 @@ private final class Load: @unchecked Sendable {
         }
     }
 
-    /// Moves a client to the only thread that uses it, which makes `@unchecked Sendable` safe.
+    /// Moves a client to the only thread that uses it, so that `@unchecked Sendable` is safe.
     private final class Handed: @unchecked Sendable {
         let client: SocketClient
         init(_ client: SocketClient) { self.client = client }
@@ -221,7 +221,8 @@ private final class Load: @unchecked Sendable {
         return lines.count == 2 ? Int(lines[1]) : nil
     }
 
-    /// Compares the daemon's data after a kill with the data that it may and must have.
+    /// Compares the daemon's data after a kill with the recorded writes: acknowledged ones must be stored, and nothing
+    /// else may be.
     func verify(_ client: SocketClient, _ when: String) throws {
         for (key, highest) in lock.withLock({ sent }) {
             let value = Self.number(try client.call(["GET", key])) ?? 0
@@ -238,7 +239,7 @@ private final class Load: @unchecked Sendable {
         let possible = (least...max(least, last)).map { $0 == 0 || $0 % 3 == 0 ? nil : $0 }
         #expect(possible.contains(batch[0]), "\(when): batch \(least) was acknowledged, found \(batch)")
         lock.withLock { batchFloor = last }
-        // An unacknowledged batch may be there or not; the removal makes the state known.
+        // An unacknowledged batch may or may not be stored. Remove it, so that the state is known.
         _ = try client.call(["DEL"] + Self.batchKeys)
         lock.withLock {
             nextBatch += 3 - nextBatch % 3

@@ -2,14 +2,14 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// A manifest names no table whose own name a power cut may take away.
+/// Tests that a manifest refers only to tables whose names are durable: a power failure could remove other names.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct ManifestOrderTests {
-    /// The names of tables that no sync of their directory has made durable yet.
+    /// The names of tables that are not durable yet, because their directory was not synced.
     private struct Names {
         private var directories: [UInt64: String] = [:]
         private var files: [UInt64: String] = [:]
         private var unsynced: [String: [String: Int]] = [:]
-        /// How many writes to manifests there were, and before how many tables were made since the last one.
+        /// The number of writes to manifests, and the number of them that followed the creation of a table.
         private(set) var edits = 0
         private(set) var editsBehindTables = 0
         private(set) var violations: [String] = []

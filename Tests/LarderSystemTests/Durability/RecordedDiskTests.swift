@@ -3,11 +3,12 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of the files that each model of an accident may leave, for small programs whose right outcomes are known.
+/// Tests of the files that may be left after each kind of accident, for small programs whose correct outcomes are
+/// known.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct RecordedDiskTests {
     private typealias Outcome = [String: String]
 
-    /// Runs a program in Python in an empty directory, and looks what may be left at its end.
+    /// Runs a Python program in an empty directory, and returns all outcomes that an accident at its end may have.
     private func outcomes(
         _ accident: RecordedDisk.Accident, _ lines: [String], arm: (FaultControl) -> Void = { _ in }
     ) throws -> Set<Outcome> {
@@ -48,7 +49,7 @@ import Testing
             })
     }
 
-    /// A new file that is renamed over an old one, and was not synced before.
+    /// A new file is renamed over an old one without having been synced.
     private let replacing = [
         "sync(write('a', 'old'))", "syncdir('')", "write('b', 'N')", "os.rename(here + 'b', here + 'a')",
     ]
@@ -72,7 +73,7 @@ import Testing
         #expect(try outcomes(.strictPowerCut, lines) == inOrder.union([["y": ""]]))
     }
 
-    /// Data that could not be synced and was truncated is gone, whatever part of it was on the disk.
+    /// Data that was truncated after a failed sync does not reappear, even if a part of it had reached the disk.
     @Test(arguments: [RecordedDisk.Accident.kill, .orderedPowerCut, .strictPowerCut])
     func dataTruncatedAfterAFailedSyncIsGone(_ accident: RecordedDisk.Accident) throws {
         for name in ["a", "b", "c", "d"] {
@@ -82,12 +83,12 @@ import Testing
                 "syncdir('')",
             ]
             let found = try outcomes(accident, lines) { $0.arm(.failing(.sync, EIO, path: "", from: 1, count: 1)) }
-            // It is unknown whether the first byte is on the disk.
+            // Whether the first byte is on the disk is unknown.
             #expect(found.isSubset(of: [[name: "t"], [name: "\0"]]) && !found.isEmpty, "\(found)")
         }
     }
 
-    /// An fsync makes a file's name durable by one model, and not by the other.
+    /// In one model, an fsync of a file makes its name durable; in the other model it does not.
     @Test func aSyncedFileMayLackItsName() throws {
         let lines = ["os.mkdir(here + 'd')", "sync(write('d/f', 'text'))"]
         #expect(try outcomes(.orderedPowerCut, lines) == [["d/f": "text"]])
@@ -103,7 +104,7 @@ import Testing
         ]
         let (a, b, c) = ("a", "b", "c")
         let whole = try outcomes(accident, lines).filter { outcome in
-            // A write that was cut in the middle of a page is among them too.
+            // Skip outcomes in which a write was cut in the middle of a page.
             Set(outcome["f", default: ""].prefix(4096)).count == 1
                 && Set(outcome["f", default: ""].suffix(4096)).count == 1
         }
@@ -111,8 +112,8 @@ import Testing
         #expect(pages == [a + a, b + a, a + c, b + c])
     }
 
-    /// After a failed fsync the system treats data as written that may not be on the disk, and the next fsync does not
-    /// report it.
+    /// After a failed fsync, the system treats the data as written although it may not be on the disk, and the next
+    /// fsync does not report that.
     @Test func aFailedSyncIsNotRepairedByTheNextOne() throws {
         let lines = ["file = write('f', 'x')", "syncdir('')", "sync(os.dup(file))", "sync(file)"]
         let failing = try outcomes(.strictPowerCut, lines) { $0.arm(.failing(.sync, 5, count: 1)) }

@@ -3,8 +3,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests that the recorder, on which all simulated accidents depend, sees every change of a program's files, or reports
-/// that it does not.
+/// Tests that the recorder sees every change of a program's files, or reports that it does not. All simulated accidents
+/// depend on it.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct RecorderTests {
     private static func differences(_ faults: FaultControl) throws -> [String] {
         let trace = FileTrace(faults.trace)
@@ -92,7 +92,7 @@ import Testing
         withExtendedLifetime(place) {}
     }
 
-    /// Every function that changes files and is imported by the daemon or by LevelDB is handled by the recorder.
+    /// The recorder handles every function that changes files and is imported by the daemon or LevelDB.
     @Test func nothingThatChangesFilesEscapesTheRecorder() throws {
         let library = try FaultLibrary.path()
         let daemon = try DaemonProcess.program()
@@ -124,7 +124,7 @@ import Testing
         ]
         let used = imported.intersection(changing)
         #expect(used.isSuperset(of: ["fallocate", "rename", "fsync"]) || used.count > 10, "\(used)")
-        // Only for standard descriptors, not for files of a larder.
+        // These functions are used only for standard descriptors, not for files of a larder.
         let escaping = used.subtracting(recorded).subtracting(["dup2", "dup3", "freopen", "freopen64"])
         #expect(escaping.isEmpty)
     }

@@ -3,7 +3,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// A salvage that is killed, or refused by the system, at any of its calls on files loses nothing: the next try has all.
+/// If a salvage is killed, or gets an error from the system, at any of its file calls, no data is lost: the next
+/// attempt finds all of it.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) final class SalvageFaultTests {
     private let place: TemporaryDirectory
     private let faults: FaultControl
@@ -32,7 +33,8 @@ import Testing
         try copy(larder, to: kept)
     }
 
-    /// LevelDB refuses such a manifest; a salvage knows which bit it was, so that nothing is lost.
+    /// Flips a bit of a manifest. LevelDB refuses the manifest; a salvage can determine which bit was flipped, so that
+    /// nothing is lost.
     private func flipBit(inTheManifestOf epoch: String) throws {
         let name = try #require(try FileSystem.list(epoch).last { $0.hasPrefix("MANIFEST-") })
         var bytes = try #require(try FileSystem.read(epoch + "/" + name))
@@ -63,7 +65,7 @@ import Testing
         try copy(kept, to: larder)
     }
 
-    /// How many calls that change something a salvage makes below `path`.
+    /// Counts the calls of a salvage that change something below `path`.
     private func count(_ path: String) throws -> UInt64 {
         try restore()
         faults.count(.changing, path: path)
@@ -91,13 +93,13 @@ import Testing
         }
     }
 
-    /// Returns the points to try: all of them with LARDER_SALVAGE_POINTS.
+    /// Returns the points to try; with LARDER_SALVAGE_POINTS, all of them.
     private func points(_ total: UInt64) -> [UInt64] {
         let all = TestSetting.salvagePoints.isSet
         return Array(stride(from: 1, through: total, by: all ? 1 : Int(max(1, total / 12))))
     }
 
-    /// Starts a daemon that a rule kills, before it serves or during a request.
+    /// Starts a daemon that a rule kills before it is ready or during a request.
     private func dieWhileSalvaging() throws {
         let killed: DaemonProcess
         do {

@@ -1,8 +1,8 @@
 import LarderTestSupport
 import Testing
 
-/// Tests of reads that return less than requested, as POSIX allows. Code that takes this for the end of a file loses
-/// the data after it.
+/// Tests of reads that return less than requested, as POSIX allows. Code that treats a short read as the end of the
+/// file loses the following data.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct ShortReadTests {
     private let place: TemporaryDirectory
     private let faults: FaultControl
@@ -20,7 +20,7 @@ import Testing
         "\(round)-\(number)-" + String(repeating: "a", count: 2000)
     }
 
-    /// LevelDB's log has the values, because the process was killed, and the journal has them no more.
+    /// Because the process was killed, the values are in LevelDB's log, and no longer in the journal.
     @Test func aStartWithShortReadsLosesNothing() throws {
         let count = 50
         for round in 0..<3 {
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    /// One read of CURRENT, whose short result would look like damage.
+    /// CURRENT is read with one call. A short result of that call would look like damage.
     @Test func currentIsReadCompletely() throws {
         var number: UInt64 = 0
         var hits: UInt64 = 1
@@ -70,8 +70,8 @@ import Testing
         #expect(number > 5)
     }
 
-    /// LevelDB maps the first thousand tables into memory, and reads the others. ThreadSanitizer does not support that
-    /// many locks.
+    /// LevelDB maps the first thousand tables into memory, and reads the others with system calls. ThreadSanitizer does
+    /// not support that many locks.
     @Test(.enabled(if: !TestSetting.sanitized.isSet)) func tablesAreReadCompletely() throws {
         let count = 1050
         let first = try daemon()

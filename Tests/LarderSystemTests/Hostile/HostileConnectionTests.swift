@@ -3,7 +3,7 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// Clients that do not read, that are too many, or that vanish in the middle of something.
+/// Tests of clients that do not read, that are too many, or that disconnect at any moment.
 @Suite(.serialized) struct HostileConnectionTests {
     private static let loops = [1, 2]
 
@@ -30,10 +30,10 @@ import Testing
             #expect(line.contains(" info client ") && line.contains("(--reply-timeout)"), "\(line)")
         }
         try probe.waitForRounds(100)
-        // 8 MiB of replies for each client, one more reply, and the requests that it sent.
+        // For each client: 8 MiB of replies, one more reply, and the requests that it sent.
         Hostility.expectPeak(of: daemon, atMost: before + count * (24 << 20), "\(count) clients that never read")
         for client in hostile {
-            // Replies that were already sent arrive; then the connection ends.
+            // Replies that were already sent arrive. Then the server closes the connection.
             let bytes = try client.receiveToEnd()
             #expect(bytes.count < 100_000_000)
         }
@@ -41,7 +41,7 @@ import Testing
         try probe.stop("clients that never read, \(threads) loops")
     }
 
-    /// The maximum number of connections. Each is served, and uses little memory while it is idle.
+    /// Opens the maximum number of connections. Each is served, and uses little memory while it is idle.
     @Test(arguments: loops) func manyConnections(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
         let probe = try ProbeClient(daemon)
@@ -76,7 +76,8 @@ import Testing
         try probe.stop("\(count) connections, \(threads) loops")
     }
 
-    /// A connection above the limit gets an error, which is logged; when others have closed it is served.
+    /// A connection above the limit gets an error, which is logged. After others have closed, a new connection is
+    /// served.
     @Test(arguments: loops) func tooManyConnections(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-clients", "20"])
         let clients = try (0..<20).map { _ in
@@ -100,7 +101,8 @@ import Testing
         }
     }
 
-    /// Their lines are kept once for all of them, and none is lost when they read at last. Each used to have a copy.
+    /// The lines of MONITOR are stored once for all monitors, and none is lost if the monitors read late. Regression
+    /// test: each monitor had its own copy.
     @Test(arguments: loops) func monitorsThatDoNotReadShareTheirLines(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
@@ -118,12 +120,12 @@ import Testing
             return client
         }
         for index in 0..<lines { #expect(try writer.call("SET k:\(index) \(value)") == "+OK\r\n") }
-        // 6 MB of lines for each loop, and the stored values; for each monitor, the data on its way. Copies would take
-        // 180 MB.
+        // For each loop, 6 MB of lines; the stored values; and for each monitor, data that is being sent. Copies for
+        // each monitor would take 180 MB.
         Hostility.expectPeak(
             of: daemon, atMost: before + (1 + threads) * (20 << 20) + monitors * (1 << 20), "\(monitors) monitors")
         for client in clients {
-            // The reply to a monitor's own command comes after the lines that were shown before it.
+            // The reply to a monitor's own command follows the lines that were produced before it.
             try client.send(["PING"])
             for index in 0..<lines {
                 let line = String(decoding: try client.receive(), as: UTF8.self)
@@ -135,7 +137,7 @@ import Testing
         }
     }
 
-    /// A monitor that reads gets every line, even if others are disconnected.
+    /// A monitor that reads gets every line, even if other monitors are disconnected.
     @Test(arguments: loops) func monitorsBeyondTheLimitAreDisconnected(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-subscriber-output", "1m"])
         let (writer, reader) = (try daemon.connect(), try daemon.connect())
@@ -175,7 +177,7 @@ import Testing
                 if index % 2 == 0 { _ = try client.receive(4) }
                 return client
             }
-            // Messages are on their way to them when they go.
+            // The subscribers disconnect while messages are being sent to them.
             for _ in 0..<20 { try publisher.send(["PUBLISH", "news", payload]) }
             subscribers.removeAll()
             for _ in 0..<20 { #expect(try publisher.receive().first == UInt8(ascii: ":"), "round \(round)") }
@@ -192,7 +194,7 @@ import Testing
         try probe.stop("subscribers that vanish, \(threads) loops")
     }
 
-    /// A subscriber that does not read is disconnected with a reason; the others get everything.
+    /// A subscriber that does not read is disconnected, with the reason in the log. The others get all messages.
     @Test(arguments: loops) func subscribersThatNeverRead(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-subscriber-output", "1M"])
         let probe = try ProbeClient(daemon)
@@ -218,8 +220,8 @@ import Testing
         try probe.stop("subscribers that never read, \(threads) loops")
     }
 
-    /// Commands that a client queued before it closed or was killed are not executed; the keys that it watched are
-    /// released.
+    /// Commands that a client queued before it disconnected or was killed are not executed, and the keys that it
+    /// watched are released.
     @Test(arguments: loops) func killedDuringMULTI(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
@@ -237,7 +239,7 @@ import Testing
                 #expect(try killer.call("CLIENT KILL ID \(id)") == ":1\r\n")
                 #expect(try victim.receiveToEnd() == [])
             default:
-                // In the middle of the request that would have run it.
+                // Disconnect in the middle of sending EXEC.
                 try victim.send(Array("*1\r\n$4\r\nEX".utf8))
                 victim.close()
             }
@@ -246,7 +248,7 @@ import Testing
         try probe.waitForRounds(10)
         #expect(try killer.call("EXISTS queued counted") == ":0\r\n")
         while try HostileQuestions.connected(daemon) > 3 { nap() }
-        // A client whose process is killed, which closes without notice either.
+        // Kill the process of a client, which closes its connection without notice too.
         let child = try ChildProcess(
             "redis-cli", ["-s", daemon.socketPath], input: Array("MULTI\nSET queued 1\nDEBUG SLEEP 0\n".utf8))
         while try HostileQuestions.connected(daemon) < 4, child.output.isEmpty { nap() }
@@ -254,7 +256,7 @@ import Testing
         while try HostileQuestions.connected(daemon) > 3 { nap() }
         #expect(try killer.call("EXISTS queued") == ":0\r\n")
         try probe.stop("killed during MULTI, \(threads) loops")
-        // The daemon itself is killed: none of the queued commands has an effect.
+        // Kill the daemon itself: none of the queued commands has an effect.
         let victim = try daemon.connect()
         #expect(try victim.call("MULTI") == "+OK\r\n")
         #expect(try victim.call("SET queued 1") == "+QUEUED\r\n")

@@ -3,12 +3,12 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// Tests of requests that are slow, incomplete, or as large as allowed. Meanwhile other clients are served, and the
-/// daemon's memory stays within the limits of docs/Protocol.md.
+/// Tests of requests that are slow, incomplete, or as large as allowed. While they are handled, other clients are
+/// served, and the daemon's memory stays within the limits of docs/Protocol.md.
 @Suite(.serialized) struct HostileRequestTests {
     private static let loops = [1, 2]
 
-    /// Bytes in drops, from many clients, each cut at another place.
+    /// Many clients send a few bytes at a time, each with different interruptions.
     @Test(arguments: loops) func slowSenders(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
@@ -26,7 +26,7 @@ import Testing
         try probe.stop("slow senders, \(threads) loops")
     }
 
-    /// Incomplete requests use only as much memory as was sent of them, whatever length they announce.
+    /// Incomplete requests use only as much memory as was sent, regardless of the length that they announce.
     @Test(arguments: loops) func halfRequests(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
@@ -48,14 +48,14 @@ import Testing
         try probe.waitForRounds(500)
         Hostility.expectPeak(of: daemon, atMost: before + (64 << 20), "\(clients.count) half requests")
         #expect(try anotherClientSees(daemon, "EXISTS k") == ":0\r\n")
-        // The clients disconnect, one after the other, in the middle of a request.
+        // The clients disconnect one after the other, each in the middle of a request.
         clients = []
         try probe.waitForRounds(500)
         while try connected(daemon) > 2 { nap() }
         try probe.stop("half requests, \(threads) loops")
     }
 
-    /// Invalid requests are refused at once, and the connection ends.
+    /// Invalid requests are refused at once, and the connection is closed.
     @Test(arguments: [
         ("*1048577\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
         ("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870913\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
@@ -70,7 +70,7 @@ import Testing
         #expect(try anotherClientSees(daemon, "PING") == "+PONG\r\n")
     }
 
-    /// A value of the maximum length arrives complete, is returned complete, and its memory is released.
+    /// A value of the maximum length is stored and returned completely, and its memory is released.
     @Test(arguments: loops) func aHugeValue(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
         let probe = try ProbeClient(daemon)
@@ -83,13 +83,13 @@ import Testing
         try value.send(to: client) { try probe.waitForRounds(10) }
         #expect(try client.receive() == Array("+OK\r\n".utf8))
         try probe.waitForRounds(10)
-        // The request and the entry; then the entry, and the batch and the table that a checkpoint makes of it:
-        // docs/Protocol.md says three times.
+        // First the request and the entry; then the entry, and the batch and the table into which a checkpoint writes
+        // it. docs/Protocol.md says three times the length.
         Hostility.expectPeak(of: daemon, atMost: before + 7 * value.count / 2 + (64 << 20), "SET of a huge value")
         daemon.forgetPeak()
         #expect(value.isReply(try client.call(["GET", "huge"])))
         try probe.waitForRounds(10)
-        // In addition, if the checkpoint is still running: the data that is read, and the reply.
+        // If the checkpoint is still running, the data that is read and the reply are added.
         Hostility.expectPeak(of: daemon, atMost: before + 5 * value.count + (64 << 20), "GET of a huge value")
         #expect(try client.call("STRLEN huge") == ":\(value.count)\r\n")
         #expect(try client.call("DEL huge") == ":1\r\n")
@@ -98,8 +98,8 @@ import Testing
         #expect(end == .exited(0) && !log.contains(" error "), "\(log)")
     }
 
-    /// Four clients at once request the longest value with a few bytes each, and then a change of it: the memory for
-    /// this is limited to one such value.
+    /// Four clients request changes that build the longest value, with a few bytes each. The memory for building is
+    /// limited to one such value.
     @Test func hugeValuesFromTinyRequests() throws {
         let daemon = try DaemonProcess(["--durability", "os", "--memory", "64M"])
         let probe = try ProbeClient(daemon)
@@ -123,7 +123,7 @@ import Testing
         try probe.stop("huge values from tiny requests")
     }
 
-    /// Commands of as many words as are allowed.
+    /// Tests commands with the maximum number of words.
     @Test(arguments: loops) func aMillionArguments(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
         let probe = try ProbeClient(daemon)
@@ -146,12 +146,12 @@ import Testing
         #expect(try client.receive() == Array(":\(keys.count)\r\n".utf8))
         #expect(try client.call("DBSIZE") == ":1\r\n")
         try probe.waitForRounds(10)
-        // A request of some 30 bytes for a word, and some hundred bytes for its result.
+        // For each word, some 30 bytes of the request, and some hundred bytes for its result.
         Hostility.expectPeak(of: daemon, atMost: before + 600 * count + (160 << 20), "a command of \(count) words")
         try probe.stop("\(count) words, \(threads) loops")
     }
 
-    /// All of a pipeline is sent before the first of its replies is read.
+    /// The whole pipeline is sent before the first reply is read.
     @Test(arguments: loops) func aPipelineOfAMillion(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
         let probe = try ProbeClient(daemon)
@@ -166,7 +166,7 @@ import Testing
         let servedBefore = probe.served
         for _ in 0..<(Hostility.pipelined / (2 * chunk)) { try client.send(requests) }
         client.endSending()
-        // Others are served while these wait to be read.
+        // Other clients are served while these replies wait to be read.
         try probe.waitForRounds(100)
         let get = Array("$100\r\n\(value)\r\n".utf8)
         for number in 1...(Hostility.pipelined / 2) {
@@ -178,14 +178,14 @@ import Testing
         }
         #expect(try client.receiveToEnd() == [])
         #expect(probe.served > servedBefore + 100)
-        // 64 MiB of requests, which may be copied once to grow, and 8 MiB of replies.
+        // 64 MiB of requests, whose buffer may be copied once to grow, and 8 MiB of replies.
         Hostility.expectPeak(of: daemon, atMost: before + (192 << 20), "a pipeline of \(Hostility.pipelined)")
         try probe.stop("a pipeline of \(Hostility.pipelined), \(threads) loops")
     }
 
     // MARK: Helpers
 
-    /// Sends a command of many words without making them one by one in memory first.
+    /// Sends a command with many words, without building the whole command in memory first.
     private func sendWords(
         _ client: SocketClient, _ first: [String], _ keys: [String], _ words: (String) -> [String]
     ) throws {
@@ -213,13 +213,13 @@ import Testing
         try daemon.connect().call(command)
     }
 
-    /// Returns the number of the daemon's connections, including the one that asks.
+    /// Returns the number of the daemon's connections, including the connection of this request.
     private func connected(_ daemon: DaemonProcess) throws -> Int { try HostileQuestions.connected(daemon) }
 }
 
 /// Queries of a daemon about its clients.
 enum HostileQuestions {
-    /// Returns the number of connections, including the one that asks.
+    /// Returns the number of connections, including the connection of this request.
     static func connected(_ daemon: DaemonProcess) throws -> Int {
         let info = try daemon.connect().call("INFO clients")
         let line = info.split(separator: "\r\n").first { $0.hasPrefix("connected_clients:") }

@@ -2,20 +2,20 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// How much the hostile clients do: a part of it in the ordinary tests, all of it under `make hostile`.
+/// The amount of work of the hostile clients: reduced in ordinary tests, full with `make hostile`.
 enum Hostility {
     static let isFull = TestSetting.hostile.isSet
 
     static let valueBytes = isFull ? 512 << 20 : 64 << 20
-    /// The memory that building four values of `length` at once may take; see docs/Protocol.md.
+    /// The most memory for building four values of `length` bytes at the same time; see docs/Protocol.md.
     static func builtValues(_ length: Int) -> Int { 17 * length / 2 + (64 << 20) }
     static let arguments = isFull ? 1_000_000 : 100_000
     static let pipelined = isFull ? 1_000_000 : 100_000
     static let subscribers = isFull ? 2_000 : 200
 
-    /// Ten thousand, the daemon's own limit, less one for the probe and one for queries; fewer in the ordinary tests,
-    /// or if the system does not let this process open that many descriptors in addition to its others. The daemon is a
-    /// separate process, with as many descriptors.
+    /// The number of connections: the daemon's own limit of 10,000, less one for the probe and one for queries. It is
+    /// lower in ordinary tests, or if the system does not allow this process that many additional descriptors. The
+    /// daemon is a separate process, with its own descriptors.
     static var connections: Int {
         let allowed = ResourceLimit.openFiles.read().map { Int(clamping: $0.rlim_cur) } ?? 256
         return isFull ? min(9_998, max(50, allowed - 1_000)) : min(1_000, max(50, allowed / 2 - 1_000))
@@ -33,8 +33,8 @@ enum Hostility {
     }
 }
 
-/// A well-behaved client that runs together with the others: it writes a number and reads it back, again and again, and
-/// notices if it is not served or gets something else.
+/// A well-behaved client that runs concurrently with the others. It repeatedly writes a number and reads it back, and
+/// records an error if it is not served or reads another value.
 ///
 /// Thread-safe. `@unchecked Sendable`: the state is guarded by the lock, and only the thread uses the connection.
 final class ProbeClient: @unchecked Sendable {
@@ -87,7 +87,7 @@ final class ProbeClient: @unchecked Sendable {
     /// How often it was served.
     var served: Int { lock.withLock { rounds } }
 
-    /// Waits until it was served `count` times more. Throws when it is not.
+    /// Waits until the client was served `count` more times. Throws if it was not.
     func waitForRounds(_ count: Int) throws {
         try lock.withLock { () throws(ChildProcess.Failure) in
             let goal = rounds + count
@@ -100,7 +100,8 @@ final class ProbeClient: @unchecked Sendable {
         }
     }
 
-    /// Ends it. Throws when it was not served well. Prints how long it waited at most, which depends on the machine.
+    /// Stops the client, and prints its longest wait, which depends on the machine. Throws if it was not served
+    /// correctly.
     func stop(_ what: String) throws {
         lock.withLock { isStopping = true }
         thread?.join()
@@ -111,7 +112,7 @@ final class ProbeClient: @unchecked Sendable {
     }
 }
 
-/// A value too large to be made or compared byte by byte in the tests: a block, again and again.
+/// A value that is too large to be built or compared byte by byte in the tests: one block, repeated.
 struct PatternedValue {
     let block: [UInt8]
     let count: Int
@@ -122,7 +123,7 @@ struct PatternedValue {
         self.count = count
     }
 
-    /// Sends it as a bulk string, block by block; `between` runs after every 256th.
+    /// Sends the value as a bulk string, block by block. `between` runs after every 256th block.
     func send(to client: SocketClient, between: () throws -> Void) throws {
         try client.send(Array("$\(count)\r\n".utf8))
         var left = count
@@ -136,7 +137,7 @@ struct PatternedValue {
         try client.send([0x0D, 0x0A])
     }
 
-    /// Whether `reply` is it, as a bulk string.
+    /// Whether `reply` is this value as a bulk string.
     func isReply(_ reply: [UInt8]) -> Bool {
         let head = Array("$\(count)\r\n".utf8)
         guard reply.count == head.count + count + 2, Array(reply[..<head.count]) == head else { return false }

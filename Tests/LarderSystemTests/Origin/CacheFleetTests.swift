@@ -4,9 +4,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The same checker as for larders, for the library: programs with caches of their own in front of one cluster.
+/// The checker of ``FleetTests``, for the library: programs with their own caches in front of one cluster.
 ///
-/// Each is a process of its own: in this one other tests have the threads on which tasks run.
+/// Each test runs in its own process, because in this one, other tests use the threads of tasks.
 @Suite(
     .enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"), .serialized)
 struct CacheFleetTests {
@@ -30,7 +30,7 @@ struct CacheFleetTests {
             let kinds = (0..<2).map { _ in CacheTier.Kind.random(&random) }
             plan.writesBehind = kinds[0].hasOutbox
             let address = try OriginAddress(origin.url)
-            // Caches of one program may share an origin object.
+            // The caches of one program may share an origin object.
             let isShared = random.oneIn(3)
             let shared = RedisCacheOrigin(address)
             let tiers = try kinds.map { try CacheTier($0, origin: isShared ? shared : RedisCacheOrigin(address)) }
@@ -48,8 +48,7 @@ struct CacheFleetTests {
         return RedisCacheOrigin(try OriginAddress(url), limits: limits)
     }
 
-    /// A change that is not reported is found only by the heartbeat: without it the read is stale, and the checker
-    /// reports it.
+    /// A missed invalidation is found only by the heartbeat: without it the read is stale, and the checker reports it.
     @Test(arguments: [false, true])
     func heartbeatsDetectASilentOrigin(hasHeartbeat: Bool) async {
         await #expect(processExitsWith: .success) { [hasHeartbeat = hasHeartbeat as Bool] in
@@ -65,7 +64,7 @@ struct CacheFleetTests {
         }
     }
 
-    /// However many readers want a missing key, and however long the origin takes: each cache requests it once.
+    /// Each cache requests a missing key once, regardless of the number of readers and of the origin's speed.
     @Test func oneLoadForEachCache() async {
         await #expect(processExitsWith: .success) {
             let origin = try await onThread { try FleetOrigin(hasReplicas: false) }
@@ -75,7 +74,7 @@ struct CacheFleetTests {
             defer { for tier in tiers { tier.stop() } }
             let warm = try origin.cluster.key(on: 1, prefix: "warm")
             for tier in tiers {
-                // Not trusted at first: each reader makes its own request.
+                // At first the origin is not trusted, and each reader makes its own request: wait until that ends.
                 var asked = -1
                 while try origin.gets() != asked {
                     #expect(try await tier.cache.value(String.self, forKey: warm) == nil)

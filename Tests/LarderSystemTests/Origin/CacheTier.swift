@@ -3,15 +3,15 @@ import LarderOrigins
 import LarderPlatform
 import LarderTestSupport
 
-/// A program with its own larder as a tier: the library's cache in front of the origin, in the test's process, behind a
-/// socket, so that the checker can use it like a larderd.
+/// A tier for a program with its own larder: the library's cache in front of the origin. It runs in the test's process
+/// behind a socket, so that the checker can use it like a larderd.
 final class CacheTier: FleetTier, Sendable {
     /// How it is made.
     struct Kind: Sendable, CustomStringConvertible {
         var writing = OriginCache.Writing.through
-        /// An outbox acknowledges writes and delivers them later.
+        /// Whether an outbox acknowledges writes, and delivers them later.
         var hasOutbox = false
-        /// Entries go all the time, as if they were evicted.
+        /// Whether entries are removed all the time, as if they were evicted.
         var evicts = false
         var keepsModels = true
 
@@ -31,7 +31,7 @@ final class CacheTier: FleetTier, Sendable {
     private let server: FakeServer
     private let box: Box?
 
-    /// - Parameter callLimit: the most that a call may take, in milliseconds.
+    /// - Parameter callLimit: the longest duration of a call, in milliseconds.
     init(_ kind: Kind, origin: RedisCacheOrigin, callLimit: Int = 2000) throws {
         var options = CacheOptions()
         options.decodedModels = kind.keepsModels
@@ -106,7 +106,7 @@ final class CacheTier: FleetTier, Sendable {
         cache.close()
     }
 
-    /// A larder on a disk whose outbox delivers writes to an origin.
+    /// A larder on disk, with an outbox that delivers writes to an origin.
     private final class Box: Sendable {
         private let directory: TemporaryDirectory
         private let origin: RedisCacheOrigin
@@ -136,7 +136,7 @@ final class CacheTier: FleetTier, Sendable {
             let former = outbox.value
             await former.close()
             await former.cache.close()
-            // The process holds the larder until the last one has let go.
+            // The larder stays open in this process until its last reference is released.
             guard let again = try? Self.open(directory.path, origin) else { return }
             outbox.value = again
             for key in saved.value { await again.untilDelivered(key) }

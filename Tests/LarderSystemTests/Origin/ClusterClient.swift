@@ -1,7 +1,8 @@
 import LarderPlatform
 import LarderTestSupport
 
-/// Asks the nodes of a cluster themselves, past proxies and larders: the truth of the checker.
+/// Sends commands directly to the nodes of a cluster, bypassing proxies and larders. The checker uses it to get the
+/// true values.
 ///
 /// Single owner: one thread at a time.
 final class ClusterClient {
@@ -10,7 +11,7 @@ final class ClusterClient {
     private let cluster: RedisCluster
     private var connections: [Int: SocketClient] = [:]
     private var owners: [Int: Int] = [:]
-    /// In milliseconds: how long one node may take.
+    /// How long to wait for one node, in milliseconds.
     private let limit: Int
 
     init(_ cluster: RedisCluster, limit: Int = 300) {
@@ -18,10 +19,11 @@ final class ClusterClient {
         self.limit = limit
     }
 
-    /// Sends a command to the node of a key, and goes where it is sent, until there is an answer or the time is over.
+    /// Sends a command to the node of a key, and follows redirections, until there is a reply or the time limit has
+    /// passed.
     /// - Parameters:
-    ///   - waitsFor: replicas that must have what was written; how many have it is the second result.
-    ///   - until: in milliseconds of the monotonic clock.
+    ///   - waitsFor: the number of replicas that must have the write. The second result is the number that have it.
+    ///   - until: the time limit, in milliseconds of the monotonic clock.
     func call(_ key: String, _ words: [String], waitsFor replicas: Int = 0, until: Int64) throws -> (
         reply: [UInt8], replicas: Int
     ) {
@@ -61,7 +63,7 @@ final class ClusterClient {
         return try client.call(words)
     }
 
-    /// How many replicas have all that this connection wrote.
+    /// Returns the number of replicas that have all writes of this connection.
     private func wait(_ node: Int, _ replicas: Int) -> Int {
         guard let client = connections[node],
             let reply = try? client.call(["WAIT", "\(replicas)", "\(limit / 2)"])
@@ -80,7 +82,7 @@ final class ClusterClient {
         return client
     }
 
-    /// Nodes announce their own port, or that of a proxy.
+    /// Finds a node by the port that it announces, its own or a proxy's.
     private func node(at address: String) -> Int? {
         guard let port = address.split(separator: ":").last.flatMap({ Int($0) }) else { return nil }
         return cluster.node(announcing: port)

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests that the proxy for tests of origins has the requested effects on connections, and no others.
+/// Tests that the proxy for origin tests has the requested effects on connections, and no others.
 @Suite struct FaultProxyTests {
     /// Two servers behind a proxy, which echo every line.
     private final class Echo {
@@ -20,14 +20,14 @@ import Testing
             for descriptor in listeners { close(descriptor) }
         }
 
-        /// A client, and the server's end of its connection.
+        /// Connects a client, and returns it with the server's end of its connection.
         func connect(_ server: Int = 0) throws -> (client: SocketClient, server: SocketClient) {
             let client = try SocketClient(port: proxy.ports[server])
             return (client, SocketClient(descriptor: accept(listeners[server], nil, nil)))
         }
     }
 
-    /// Waits until what was sent has reached the proxy: a later byte of another connection has passed.
+    /// Waits until the proxy has received everything sent so far: a byte sent later on another connection has passed.
     private static func settle(_ echo: Echo) throws {
         for _ in 0..<3 {
             let other = try echo.connect(1)
@@ -50,7 +50,7 @@ import Testing
         try client.send(Self.line)
         #expect(try server.receive() == Self.line)
         let large = encodeRequest([[UInt8](repeating: 7, count: 10_000_000)])
-        // More than the sockets hold: a sender waits for its receiver.
+        // Send more than the socket buffers hold, so that the sender waits for its receiver.
         let sending = WorkThread(name: "test-send") { [descriptor = server.descriptor] in
             try? SocketClient(descriptor: dup(descriptor)).send(large)
         }
@@ -80,7 +80,7 @@ import Testing
         try client.send(Self.line)
         try Self.settle(echo)
         echo.proxy.set(.none, on: 0)
-        // Nothing is delivered after a gap; the other direction continues.
+        // No byte is delivered after a lost one. The other direction continues.
         try client.send(Self.line)
         try server.send(Self.line)
         #expect(try client.receive() == Self.line)
@@ -140,7 +140,7 @@ import Testing
     @Test func connectionsOvertakeEachOther() throws {
         let echo = try Echo()
         let (first, second) = (try echo.connect(), try echo.connect())
-        // The second connection has the delay, which is longer than any test waits.
+        // The second connection has the delay, which is longer than any test.
         echo.proxy.set(.reorder(byUpTo: 3_600_000), on: 0)
         try second.server.send(Self.line)
         try first.server.send(Self.line)
@@ -155,7 +155,7 @@ import Testing
         let start = MonotonicClock.milliseconds()
         for number in 0..<50 {
             try client.send(Array(":\(number)\r\n".utf8))
-            // So that the proxy reads them one by one.
+            // Wait, so that the proxy reads them one by one.
             try Self.settle(echo)
         }
         for number in 0..<50 { #expect(try server.receive() == Array(":\(number)\r\n".utf8)) }
@@ -174,7 +174,7 @@ import Testing
         #expect(moved == "-MOVED \(ClusterSlot.of(key)) 127.0.0.1:\(proxy.ports[1])\r\n")
         let second = try SocketClient(port: proxy.ports[1])
         #expect(try second.call("SET \(key) v") == "+OK\r\n")
-        // Faults affect traffic between clients and nodes: replicas continue, and no failover happens.
+        // Faults affect only the traffic between clients and nodes: replication continues, and no failover happens.
         for node in cluster.nodes { proxy.set(.blackHole(), on: node) }
         #expect(try cluster.call(1, "SET \(key) w") == "+OK\r\n")
         let replica = try #require(try cluster.replicas(of: 1).first)

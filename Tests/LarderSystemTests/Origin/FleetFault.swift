@@ -1,19 +1,19 @@
 import LarderPlatform
 import LarderTestSupport
 
-/// The faults that a round applies to the origin and its connections, one after the other; each to the primary of a
-/// key.
+/// The faults that a round applies to the origin and its connections, one after the other. Each concerns the primary of
+/// a key.
 enum FleetFault: Sendable, CustomStringConvertible {
     case proxy(FaultProxy.Fault, key: String, milliseconds: Int)
-    /// A fault on the way to the primary of a key, while something else happens.
+    /// A network fault between clients and the primary of a key, during another fault.
     indirect case during(FaultProxy.Fault, key: String, FleetFault)
     case cut(key: String, byReset: Bool)
     case halfClose(key: String, FaultProxy.Direction)
-    /// SIGSTOP of the primary of a key, and SIGCONT after a time, or after another has taken over.
+    /// SIGSTOP of the primary of a key. SIGCONT follows after a time, or after a failover to another node.
     case freeze(key: String, milliseconds: Int, untilFailover: Bool)
-    /// SIGKILL of the primary of a key, and a start after a time, or after another has taken over.
+    /// SIGKILL of the primary of a key. A restart follows after a time, or after a failover to another node.
     case kill(key: String, milliseconds: Int, untilFailover: Bool)
-    /// The slot of a key goes to another primary.
+    /// The slot of a key is moved to another primary.
     case move(key: String, shift: Int)
     case restartAll
 
@@ -75,8 +75,8 @@ enum FleetFault: Sendable, CustomStringConvertible {
         directions.map { "\($0)" }.sorted().joined(separator: " and ")
     }
 
-    /// Does it, and undoes it.
-    /// - Returns: when the origin itself may have been wrong.
+    /// Applies the fault, and reverts it.
+    /// - Returns: the times in which the origin itself may have returned wrong values.
     func happen(_ cluster: RedisCluster, _ proxy: FaultProxy) throws -> [FleetHistory.Doubt] {
         switch self {
         case .proxy(let fault, let key, let time):
@@ -123,8 +123,8 @@ enum FleetFault: Sendable, CustomStringConvertible {
         try end(node)
         try cluster.waitUntilReady()
         guard hadReplicas else { return [] }
-        // There may have been a failover, intended or not. The origin may have lost writes that no replica had; and
-        // after its return the old primary may have answered with old data until it learned of the new one.
+        // There may have been a failover, intended or not. The origin may have lost writes that no replica had. After
+        // its return, the old primary may have replied with old data until it learned of the new primary.
         let ready = MonotonicClock.milliseconds()
         return [
             .init(from: from, to: ready, isAboutReads: false), .init(from: back, to: ready, isAboutReads: true),

@@ -4,21 +4,22 @@ import LarderTestSupport
 /// The history of a round: every write with the time of its acknowledgement, and every read with its result. All times
 /// are milliseconds of one monotonic clock.
 ///
-/// Each key is written by one writer, in ascending versions from 1 on; 0 is the absent key.
+/// Each key is written by one writer, with ascending versions from 1. Version 0 is a missing key.
 struct FleetHistory: Sendable {
     struct Write: Sendable {
         var key: String
         var version: Int
         var sent: Int64
-        /// When the acknowledgement was there; nil where there was none: it may or may not have happened.
+        /// The time of the acknowledgement. Nil if there was none: the write may or may not have happened.
         var acknowledged: Int64?
-        /// When the call was over, with or without it.
+        /// The time when the call ended, with or without an acknowledgement.
         var answered: Int64?
-        /// Whether the acknowledged write survives everything that the round does to the origin.
+        /// Whether the acknowledged write survives all faults of the round at the origin.
         var isDurable = true
         /// Acknowledged by a tier.
         var isByTier = false
-        /// Acknowledged before the origin has it: reads need not see it, but at the end it is there.
+        /// Whether the write is acknowledged before the origin has it. Reads need not see it, but it must be at the
+        /// origin in the end.
         var isBehind = false
     }
 
@@ -29,7 +30,7 @@ struct FleetHistory: Sendable {
         var sent: Int64
         var answered: Int64
         var answer: Answer
-        /// The number of keys that were requested at once.
+        /// The number of keys that were requested together.
         var keys = 1
     }
 
@@ -40,8 +41,8 @@ struct FleetHistory: Sendable {
         case foreign(String)
     }
 
-    /// Times in which the origin itself may be wrong: an old primary that does not know yet, or writes that a failover
-    /// lost.
+    /// A time in which the origin itself may return wrong values: an old primary may not know of its replacement yet,
+    /// or a failover may have lost writes.
     struct Doubt: Sendable {
         var from: Int64
         var to: Int64
@@ -52,16 +53,16 @@ struct FleetHistory: Sendable {
     var writes: [Write] = []
     var reads: [Read] = []
     var doubts: [Doubt] = []
-    /// The contents of the origin at the end, when all servers worked again.
+    /// The contents of the origin at the end, when all servers worked again, as a version for each key.
     var final: [String: Int] = [:]
     /// The longest time that a thread had to wait to be scheduled.
     var machineDelay: Int64 = 0
-    /// The wrong answers that a tier still gave at the end, when the time limit was over.
+    /// The wrong replies that a tier still returned at the end, after the time limit.
     var late: [String] = []
 }
 
 extension Guarded<FleetHistory> {
-    /// Notes how busy the machine is: by how much a short sleep is longer than it should be, at most.
+    /// Records how busy the machine is: the most by which a short sleep takes longer than requested.
     func noteDelays(until isOver: Guarded<Bool>) {
         while !isOver.value {
             let start = MonotonicClock.milliseconds()
@@ -91,16 +92,17 @@ struct FleetFinding: CustomStringConvertible, Sendable {
 
 /// Judges histories.
 struct FleetJudge {
-    /// In milliseconds: no read may be older than this after an acknowledged write.
+    /// The staleness bound: how old a read may be after an acknowledged write, in milliseconds.
     var bound: Int64
-    /// In milliseconds: the longest call, on a machine where no thread waits to be scheduled.
+    /// The longest duration of a call on a machine where no thread waits to be scheduled, in milliseconds.
     var limit: Int64
 
     struct Verdict: Sendable {
         var findings: [FleetFinding] = []
         var reads = 0
         var refused = 0
-        /// The longest time that a read was behind a durable write, in milliseconds.
+        /// The longest time in milliseconds between the acknowledgement of a durable write and a read of an older
+        /// version.
         var worstStaleness: Int64 = 0
         var longestCall: Int64 = 0
     }
@@ -153,7 +155,7 @@ struct FleetJudge {
         if version > 0, !writes.contains(where: { $0.version == version && $0.sent <= read.answered }) {
             verdict.findings.append(.init(kind: .future, text: "\(Self.text(read)) got version \(version)"))
         }
-        // The first durable write after the one that was read: since its acknowledgement the read is stale.
+        // Find the first durable write after the version that was read: the read is stale since its acknowledgement.
         guard
             let newer = writes.first(where: {
                 $0.version > version && $0.isDurable && !$0.isBehind && $0.acknowledged != nil
@@ -174,7 +176,7 @@ struct FleetJudge {
         }
     }
 
-    /// Versions on one connection go up only, as long as the origin forgets none.
+    /// Checks that versions on one connection only increase, as long as the origin loses no write.
     private func judgeOrder(_ history: FleetHistory, _ verdict: inout Verdict) {
         struct Place: Hashable {
             var tier: Int

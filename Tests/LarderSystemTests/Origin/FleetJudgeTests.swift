@@ -1,6 +1,6 @@
 import Testing
 
-/// Tests of the violations that the judge of histories reports, to the millisecond.
+/// Tests of the violations that ``FleetJudge`` reports for a history, to the millisecond.
 @Suite struct FleetJudgeTests {
     private static let judge = FleetJudge(bound: 750, limit: 2000)
 

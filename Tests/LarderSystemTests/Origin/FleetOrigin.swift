@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// A cluster behind a proxy, for all rounds of a checker.
+/// A cluster behind a proxy, shared by all rounds of a checker.
 final class FleetOrigin: Sendable {
     let cluster: RedisCluster
     let proxy: FaultProxy
@@ -28,11 +28,11 @@ final class FleetOrigin: Sendable {
 
     // MARK: Rounds
 
-    /// `LARDER_FLEET_ROUNDS`, or 2 if it is not set: the number of rounds of each kind.
+    /// The number of rounds of each kind: `LARDER_FLEET_ROUNDS`, or 2 if it is not set.
     static var rounds: Int { TestSetting.fleetRounds.number() ?? 2 }
 
-    /// Returns the findings of the checker for a tier that knows a key, gets nothing from the origin from then on, and
-    /// is asked for the key when more time than the bound has passed since the key was written again.
+    /// Returns the findings of the checker for a tier that has cached a key, and then gets nothing from the origin any
+    /// more. The key is written again, and read from the tier after more time than the bound.
     func silence(_ tier: any FleetTier) throws -> [FleetFinding.Kind] {
         let client = try tier.connect()
         var history = FleetHistory()
@@ -42,7 +42,7 @@ final class FleetOrigin: Sendable {
             history.writes.append(
                 .init(key: "k", version: version, sent: sent, acknowledged: MonotonicClock.milliseconds()))
             guard version == 1 else { break }
-            // Until the tier trusts the origin's entry, the origin is asked.
+            // Wait until the tier trusts its entry: before that, it sends a request to the origin for each read.
             var asked = -1
             while try gets() != asked {
                 asked = try gets()
@@ -62,10 +62,10 @@ final class FleetOrigin: Sendable {
         return FleetJudge.standard.judge(history).findings.map(\.kind)
     }
 
-    /// One round, which is printed, and whose findings are issues.
+    /// Runs and prints one round, and records its findings as issues.
     /// - Parameters:
-    ///   - seed: with `LARDER_FLEET_ROUNDS=1` it is the same round again.
-    ///   - kind: of the tiers, for people.
+    ///   - seed: with `LARDER_FLEET_ROUNDS=1`, repeats the same round.
+    ///   - kind: a description of the tiers for the output.
     func round(_ seed: UInt64, _ tiers: [any FleetTier], _ plan: FleetRound.Plan, _ kind: String) throws {
         let history = try FleetRound("\(seed)", cluster, proxy, tiers, plan).run()
         let verdict = FleetJudge.standard.judge(history)
@@ -83,7 +83,7 @@ final class FleetOrigin: Sendable {
 }
 
 extension FleetJudge {
-    /// The default heartbeat and its limit, plus the limit of a call in both directions. With sanitizers, each step
-    /// takes many times as long.
+    /// The bound is the default heartbeat plus its limit. The limit is a call's own limit, plus time for both
+    /// directions. With sanitizers, each step takes many times as long.
     static let standard = FleetJudge(bound: 750, limit: 2000 + (TestSetting.sanitized.isSet ? 1000 : 100))
 }

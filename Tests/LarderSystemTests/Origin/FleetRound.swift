@@ -1,28 +1,28 @@
 import LarderPlatform
 import LarderTestSupport
 
-/// One round of the checker: writers and readers at work while faults happen; then all is healed, and everything must come
-/// back.
+/// One round of the checker: writers and readers run while faults happen. Then all faults are reverted, and every tier
+/// must recover.
 ///
-/// Keys `k…` are written at the origin, past the tiers; keys `t…` through the first tier. All are read through all tiers.
-/// Keys `u…` are written once, through the first tier.
+/// Keys `k…` are written directly at the origin, and keys `t…` through the first tier. All keys are read through all
+/// tiers. Keys `u…` are written once, through the first tier.
 final class FleetRound: Sendable {
     struct Plan: Sendable {
         var faults: [FleetFault] = []
         var keys = 48
-        /// Many, because a reader that waits for a dead node reads nothing else meanwhile.
+        /// There are several, because a reader that waits for a dead node reads nothing else in that time.
         var readersPerTier = 6
-        /// Whether the origin has replicas; also determines how many servers must have a write that counts as durable.
+        /// Whether the origin has replicas. If so, a write counts as durable only when a replica has it.
         var hasReplicas = false
         var writesThroughTier = true
-        /// The first tier acknowledges its writes before the origin has them.
+        /// Whether the first tier acknowledges its writes before the origin has them.
         var writesBehind = false
-        /// Milliseconds before the first fault, and between faults.
+        /// The pause before the first fault and between faults, in milliseconds.
         var rest = 150
-        /// Milliseconds until a healed tier must be right again.
+        /// How long a tier may return wrong values after all faults were reverted, in milliseconds.
         var patience: Int64 = 30_000
 
-        /// A few faults of some of the keys that the round of that name has.
+        /// Returns a plan with a few faults, which affect some keys of the round with that name.
         static func random(_ name: String, hasReplicas: Bool, _ random: inout SeededGenerator) -> Plan {
             var plan = Plan(hasReplicas: hasReplicas)
             let keys = (0..<plan.keys).map { "k\($0):\(name)" }
@@ -38,7 +38,7 @@ final class FleetRound: Sendable {
     private let history = Guarded(FleetHistory())
     private let isOver = Guarded(false)
     private let connections = Guarded(0)
-    /// Names keys, so that each round has its own.
+    /// A part of the keys' names, so that each round has its own keys.
     private let name: String
 
     init(_ name: String, _ cluster: RedisCluster, _ proxy: FaultProxy, _ tiers: [any FleetTier], _ plan: Plan) {
@@ -49,7 +49,8 @@ final class FleetRound: Sendable {
     private var tierKeys: [String] { plan.writesThroughTier ? (0..<plan.keys / 3).map { "t\($0):\(name)" } : [] }
     private var keys: [String] { originKeys + tierKeys }
 
-    /// Writes happen only to keys that are not there or older: a delayed duplicate never takes a key back.
+    /// Writes a key only if it is missing or has an older version, so that a delayed duplicate cannot undo a later
+    /// write.
     private static let guardedSet = """
         local old = redis.call('GET', KEYS[1])
         if old and tonumber(string.match(old, '/(%d+)/')) >= tonumber(ARGV[2]) then return 0 end
@@ -99,7 +100,7 @@ final class FleetRound: Sendable {
             let version = versions[key, default: 0] + 1
             versions[key] = version
             var write = FleetHistory.Write(key: key, version: version, sent: MonotonicClock.milliseconds())
-            // Known before its answer: a reader may have it sooner.
+            // Record the write before its reply arrives, because a reader may see it sooner.
             let place = history.with { history in
                 history.writes.append(write)
                 return history.writes.count - 1
@@ -112,7 +113,8 @@ final class FleetRound: Sendable {
                 write.isDurable = !plan.hasReplicas || result.replicas > 0
                 history.with { [write] in $0.writes[place] = write }
             }
-            // Seldom enough that most keys are in the tiers when a fault begins: only these can become stale.
+            // Write so seldom that the tiers have cached most keys when a fault begins: only cached keys can become
+            // stale.
             WorkThread.sleep(nanoseconds: 12_000_000)
         }
     }
@@ -124,7 +126,7 @@ final class FleetRound: Sendable {
         var number = 0
         while !isOver.value {
             if client == nil { client = try? tiers[0].connect() }
-            // Every other write is the only one of its key: a later one does not hide its loss.
+            // Write every other key only once, so that no later write hides a lost one.
             number += 1
             let key = number % 2 == 0 ? "u\(number):\(name)" : tierKeys[random.below(tierKeys.count)]
             let version = versions[key, default: 0] + 1
@@ -140,7 +142,7 @@ final class FleetRound: Sendable {
             write.answered = MonotonicClock.milliseconds()
             if reply == Array("+OK\r\n".utf8) {
                 write.acknowledged = write.answered
-                // Nobody waits for replicas: a failover may lose it.
+                // This write does not wait for replicas, so a failover may lose it.
                 write.isDurable = !plan.hasReplicas
             }
             if reply == nil { client = nil }
@@ -164,7 +166,7 @@ final class FleetRound: Sendable {
                     return number
                 }
             }
-            // Some keys much oftener than others; and now and then several at once.
+            // Read some keys much more often than others, and sometimes several keys at once.
             let asked = (0..<(random.oneIn(6) ? 3 : 1)).map { _ in
                 keys[min(random.below(keys.count), random.below(keys.count))]
             }
@@ -183,7 +185,7 @@ final class FleetRound: Sendable {
         history.with { [reads] in $0.reads += reads }
     }
 
-    /// The replies for each key; where the whole is refused, each is.
+    /// Splits a reply into the replies for each key. If the whole command was refused, each part is that error.
     private static func parts(_ reply: [UInt8]?, _ count: Int) -> [[UInt8]?] {
         guard count > 1, let reply, reply.first == UInt8(ascii: "*") else {
             return .init(repeating: reply, count: count)

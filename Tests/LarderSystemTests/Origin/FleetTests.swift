@@ -2,9 +2,9 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Two larders in front of one cluster, whose way there and whose nodes are broken again and again: an outside checker knows
-/// what was written when, and finds every read that is staler than the bound, goes back, or takes longer than it may, and
-/// every acknowledged write that is lost.
+/// Tests of two larders in front of one cluster whose connections and nodes fail repeatedly. An independent checker
+/// knows all writes and their times. It finds every read that is staler than the bound, returns an older version than
+/// before, or takes too long, and every acknowledged write that is lost.
 @Suite(
     .enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"), .serialized)
 struct FleetTests {
@@ -32,8 +32,7 @@ struct FleetTests {
     /// Options for larders that trust entries for a minute without a heartbeat.
     private static let patient = ["--origin-heartbeat", "100", "--origin-heartbeat-limit", "60000"]
 
-    /// A change that is not reported is found only by the heartbeat: without it the read is stale, and the checker
-    /// reports it.
+    /// A missed invalidation is found only by the heartbeat: without it the read is stale, and the checker reports it.
     @Test(arguments: [false, true])
     func heartbeatsDetectASilentOrigin(hasHeartbeat: Bool) throws {
         let origin = try FleetOrigin(hasReplicas: false)
@@ -42,13 +41,13 @@ struct FleetTests {
         #expect(try origin.silence(tier) == (hasHeartbeat ? [] : [.stale]))
     }
 
-    /// However many clients want a missing key, and however long the origin takes: each machine requests it once.
+    /// Each machine requests a missing key once, regardless of the number of clients and of the origin's speed.
     @Test func oneLoadForEachMachine() throws {
         let origin = try FleetOrigin(hasReplicas: false)
-        // If a connection is given up, the request may be repeated on the next one.
+        // If a connection is abandoned, the request may be repeated on the next one.
         let tiers = try (0..<2).map { _ in try LarderTier(origin: origin.url, options: Self.patient) }
         defer { for tier in tiers { tier.stop() } }
-        // A server is trusted from its first heartbeat on; until then each client's request is sent.
+        // A server is trusted from its first heartbeat on. Before that, each client's request is forwarded.
         let warm = try origin.cluster.key(on: 1, prefix: "warm")
         for tier in tiers {
             let client = try tier.connect()
@@ -65,7 +64,7 @@ struct FleetTests {
         origin.proxy.set(.freeze([.toClient]), on: 1)
         let clients = try tiers.flatMap { tier in try (0..<20).map { _ in try tier.connect() } }
         for client in clients { try client.send(["GET", key]) }
-        // Requested by both machines; any other request would have been sent by now.
+        // Wait until both machines have sent a request: any further request would have been sent by now.
         while try origin.gets() < before + 2 { nap() }
         for tier in tiers { #expect(try tier.connect().call("PING") == "+PONG\r\n") }
         origin.proxy.set(.none)
@@ -81,7 +80,8 @@ struct FleetTests {
         let tiers = try (0..<2).map { _ in try StandInTier(origin.cluster, mistake) }
         defer { for tier in tiers { tier.stop() } }
         var plan = FleetRound.Plan()
-        // Longer than the bound, or nothing could be staler; and a tier that does not come back is waited for.
+        // Run longer than the bound, because no read could be stale otherwise. A tier that recovers needs patience at
+        // the end.
         plan.faults =
             faults + [
                 .proxy(.none, key: "k0", milliseconds: mistake == .sleeps ? 5000 : 1500)

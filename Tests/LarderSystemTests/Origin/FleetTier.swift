@@ -4,7 +4,7 @@ import LarderTestSupport
 /// A cache through which the checker reads: a larderd in front of the origin, or a stand-in.
 protocol FleetTier: Sendable {
     func connect() throws -> SocketClient
-    /// Brings to the origin what was acknowledged before it was there. Returns when all is there.
+    /// Delivers all acknowledged writes that the origin does not have yet, and waits until it has them.
     func deliver()
     func stop()
 }
@@ -32,21 +32,22 @@ final class LarderTier: FleetTier, @unchecked Sendable {
     func log() -> String { daemon.process.errors }
 }
 
-/// A tier in the test's process that asks the origin for everything, or makes a mistake that the checker must find.
+/// A tier in the test's process that forwards all requests to the origin, or makes a mistake that the checker must
+/// find.
 final class StandInTier: FleetTier, Sendable {
     enum Mistake: String, CaseIterable, Sendable {
         case none
         /// Keeps everything that it has read forever.
         case keeps
-        /// Sometimes answers with the first value that it read.
+        /// Sometimes replies with the first value that it has read.
         case wavers
         /// Acknowledges writes and forgets one in ten.
         case forgets
         /// Sometimes takes its time.
         case sleeps
-        /// Sometimes answers with the value of another key.
+        /// Sometimes replies with the value of another key.
         case mistakes
-        /// Closes connections without an answer after some reads, forever.
+        /// After some reads, closes each connection without a reply, and does not recover.
         case dies
     }
 
@@ -77,7 +78,7 @@ final class StandInTier: FleetTier, Sendable {
     func stop() { server.stop() }
 }
 
-/// The origin of a stand-in, with its mistakes.
+/// The origin of a stand-in tier, which makes the stand-in's mistakes.
 ///
 /// Thread-safe. `@unchecked Sendable`: only the thread of its connection uses a client.
 private final class MistakenOrigin: @unchecked Sendable {

@@ -2,11 +2,11 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of a larder in its own network namespace, in front of a redis-server on this machine: the virtual cable
-/// between them is unplugged and plugged in again, of which no process is notified.
+/// Tests of a larder in its own network namespace, in front of a redis-server on this machine. The virtual cable
+/// between them is unplugged and plugged in again, and no process is notified of it.
 @Suite(.enabled(if: NetworkLink.isPossible, "network namespaces need root and ip"))
 struct NetworkLinkTests {
-    /// The servers at the two ends of the cable.
+    /// The servers at both ends of the cable.
     private final class Ends: Sendable {
         let daemon: GuardedDaemon
         let link: NetworkLink
@@ -41,7 +41,7 @@ struct NetworkLinkTests {
         let history = Guarded(FleetHistory())
         let isOver = Guarded(false)
         let keys = (0..<40).map { "k\($0)" }
-        /// Written when the cable goes and at no other time: all of them are known then.
+        /// Keys that are written only when the cable is unplugged, so that all of them are cached at that time.
         let steadyKeys = (0..<5).map { "s\($0)" }
 
         init(_ ends: Ends) { self.ends = ends }
@@ -63,7 +63,7 @@ struct NetworkLinkTests {
             for key in steadyKeys { try write(key, version, client) }
         }
 
-        /// At the origin itself, by its socket in the file system.
+        /// Writes at the origin itself, through its socket in the file system.
         func writeAtOrigin() {
             guard let client = try? ends.redis.connect() else { return }
             var version = 0
@@ -71,13 +71,14 @@ struct NetworkLinkTests {
                 version += 1
                 for key in keys {
                     guard (try? write(key, version, client)) != nil else { return }
-                    // Seldom enough that most keys are known when the cable goes: only these can become stale.
+                    // Write so seldom that most keys are cached when the cable is unplugged: only cached keys can
+                    // become stale.
                     WorkThread.sleep(nanoseconds: 30_000_000)
                 }
             }
         }
 
-        /// Each key once: a write whose caller has given up may still be on its way.
+        /// Writes each key only once, because a write may still arrive after its caller has given up.
         func writeThroughLarder() {
             guard let client = try? ends.connect() else { return }
             var number = 0
@@ -157,7 +158,7 @@ struct NetworkLinkTests {
             WorkThread.sleep(nanoseconds: UInt64(300 + random.below(500)) * 1_000_000)
             try traffic.ends.link.set(isUp: false)
             try traffic.writeSteadyKeys(round + 2)
-            // The first one is longer than a call may take; the shortest ones end before they are noticed.
+            // The first interruption is longer than a call may take; the shortest ones end before they are detected.
             WorkThread.sleep(nanoseconds: UInt64(round == 0 ? 3000 : 50 + random.below(2000)) * 1_000_000)
             try traffic.ends.link.set(isUp: true)
         }
@@ -171,7 +172,7 @@ struct NetworkLinkTests {
                 + "\(verdict.worstStaleness) ms, the longest call \(verdict.longestCall) ms")
         #expect(verdict.findings.isEmpty, "\(verdict.findings.prefix(5))")
         #expect(verdict.reads > verdict.refused)
-        // The cable was unplugged for longer than entries are trusted, so the test had an effect.
+        // The cable was unplugged for longer than entries are trusted, so reads were stale and then refused.
         #expect(verdict.worstStaleness > 0 && verdict.refused > 0)
     }
 }

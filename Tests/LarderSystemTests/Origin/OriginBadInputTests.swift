@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Origins that are none, or not as they should be: the daemon has an answer for each.
+/// Tests of origins that do not exist or misbehave: the daemon returns an error for each.
 @Suite(.timeLimit(.minutes(10))) struct OriginBadInputTests {
     /// Returns the reply to GET with the given origin.
     private func answer(_ url: String, _ options: [String] = ["--origin-limit", "1000"]) throws -> String {
@@ -64,7 +64,7 @@ import Testing
         #expect(try client.call("GET \(other)") == bulkReply("v"))
     }
 
-    /// No part of 512 MiB is kept, not even for a moment.
+    /// A value of 512 MiB is not stored, not even in part or for a moment.
     @Test func aValueOfHalfAGigabyte() throws {
         let redis = try RedisProcess(["--client-output-buffer-limit", "normal", "0", "0", "0"])
         #expect(try redis.connect().call("SETRANGE a \((512 << 20) - 1) x") == ":\(512 << 20)\r\n")
@@ -83,7 +83,7 @@ import Testing
         #expect(try client.origin("lost") == 0)
     }
 
-    /// The daemon's clock against the origin's, and the same the other way round.
+    /// The daemon's clock is ahead of the origin's by a day, or behind it.
     @Test(.enabled(if: FaultLibrary.isAvailable), arguments: [1, -1], ["THROUGH", "BEHIND"])
     func theClocksDifferByADay(sign: Int64, writing: String) throws {
         let day: Int64 = 86_400_000_000_000

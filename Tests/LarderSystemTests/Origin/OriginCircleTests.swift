@@ -1,9 +1,9 @@
 import LarderTestSupport
 import Testing
 
-/// Larders that have each other as origins, although none of them could know when that was set.
+/// Tests of larders that have each other as origins, although none of them could know that when its origin was set.
 @Suite struct OriginCircleTests {
-    /// The places of some larders, whose daemons may or may not run.
+    /// The directories of several larders, whose daemons may or may not run.
     private struct Ring {
         let places: [TemporaryDirectory]
 
@@ -17,7 +17,7 @@ import Testing
 
         func next(_ index: Int) -> String { "unix://\(places[(index + 1) % places.count].path)/socket" }
 
-        /// Sets the origin of each daemon while the next one does not run, and starts all.
+        /// Sets the origin of each daemon while the next daemon does not run, then starts all of them.
         /// - Parameter options: the text after the URL, with a space before each word.
         func close(_ options: String = "") throws -> [DaemonProcess] {
             for index in places.indices {
@@ -65,13 +65,13 @@ import Testing
         }
     }
 
-    /// A refusal in a cycle is not passed on: it would circulate forever.
+    /// The suspension of an origin in a cycle is not reported to the next larder: such reports would circulate forever.
     @Test func invalidationsDoNotCirculateInACycle() throws {
         let clients = try Ring(3).close(" BCAST").map { ($0, try $0.connect()) }
         for (_, client) in clients { try Self.awaitCycle(client) }
         for (_, client) in clients { try Self.expectCycle(client) }
         for (_, client) in clients { #expect(try client.call("ORIGIN").contains("\r\ninvalidated\r\n:0\r\n")) }
-        // Once the cycle has ended, each larder passes on the changes that it learns of.
+        // After the cycle has ended, each larder forwards the changes that it is notified of.
         let origin = clients[0].1
         #expect(try origin.call("ORIGIN NONE") == "+OK\r\n")
         for value in ["v", "w"] {
@@ -83,7 +83,8 @@ import Testing
         }
     }
 
-    /// Such an origin is not checked while there is no doubt that it works.
+    /// An origin with lifetimes is only checked if it may have failed, so it must be checked again after the cycle has
+    /// ended.
     @Test func anOriginWithLifetimesIsUpAgain() throws {
         let clients = try Ring(2).close(" LIFETIMES").map { ($0, try $0.connect()) }
         for (_, client) in clients { try Self.expectCycle(client) }
@@ -91,7 +92,7 @@ import Testing
         try clients[1].1.eventually("ORIGIN") { $0.contains("\r\nup\r\n") }
     }
 
-    /// Writes that wait there can never be delivered, and stay in their database.
+    /// Writes queued in a cycle can never be delivered, and stay in their database.
     @Test func pendingWritesOfACycleAreKept() throws {
         let clients = try Ring(2).close(" BEHIND").map { ($0, try $0.connect()) }
         for (_, client) in clients { try Self.awaitCycle(client) }
@@ -111,7 +112,7 @@ import Testing
         let clients = try (0..<2).map { try ring.start($0) }.map { ($0, try $0.connect()) }
         for (index, client) in clients.enumerated() { try client.1.send(["ORIGIN", ring.next(index)]) }
         let replies = try clients.map { String(decoding: try $0.1.receive(), as: UTF8.self) }
-        // The one that was set later may know it at once.
+        // The larder whose origin was set later may detect the cycle at once.
         if let refusal = replies.first(where: { $0 != "+OK\r\n" }) {
             #expect(refusal.contains("a cycle: "))
             #expect(replies.contains("+OK\r\n"))
@@ -120,7 +121,7 @@ import Testing
         }
     }
 
-    /// The same larder may be met twice with different databases.
+    /// The same larder may occur twice in a chain, with different databases.
     @Test func anotherDatabaseOfTheSameLarderIsNotACycle() throws {
         let ring = try Ring(2)
         let (one, two) = (try ring.start(0), try ring.start(1))
@@ -133,12 +134,13 @@ import Testing
         #expect(try front.call("GET a") == bulkReply("v"))
     }
 
-    /// A listener to one database's changes does not get those of another: here this would be itself, forever.
+    /// A listener to one database's changes does not get the changes of another database. Here it would notify itself,
+    /// forever.
     @Test(arguments: ["", " BCAST"]) func aDatabaseOfTheSameLarderCanBeTheOrigin(options: String) throws {
         let ring = try Ring(2)
         let (one, two) = (try ring.start(0), try ring.start(1))
         let (front, behind) = (try one.connect(), try two.connect())
-        // In itself, and in two that have each other's databases.
+        // Set a database of the same larder as the origin, and databases of two larders as the origins of each other.
         for (client, database, url) in [
             (front, "shop", "\(ring.next(1))?db=0"), (front, "x", "\(ring.next(0))?db=y"),
             (behind, "z", "\(ring.next(1))?db=w"),
@@ -159,12 +161,12 @@ import Testing
         let lost = try clients.map { try $0.origin("lost") }
         _ = try bystander.call("HELLO 3")
         #expect(try bystander.call("CLIENT TRACKING ON") == "+OK\r\n")
-        // Everything in these may be another one now.
+        // Report that all entries of these databases may have changed.
         for client in clients { #expect(try client.call("POLICY middle") == "+OK\r\n") }
         for round in 0..<100 { #expect(try bystander.call("ECHO \(round)") == bulkReply("\(round)")) }
         #expect(try clients.map { try $0.origin("lost") } == lost)
         #expect(try shop.origin("invalidated") <= 200)
-        // Everything in the origin may be another one now.
+        // Report that all entries of the origin may have changed.
         #expect(try store.call("POLICY middle") == "+OK\r\n")
         try shop.eventually(origin: "lost") { $0 > lost[0] }
         for round in 0..<100 { #expect(try shop.call("ECHO \(round)") == bulkReply("\(round)")) }

@@ -12,7 +12,7 @@ import Testing
         #expect(try client.call("GET a") == bulkReply("one"))
         #expect(try behind.call("SET a two") == "+OK\r\n")
         try client.eventually("GET a", bulkReply("two"))
-        // The daemon's own write must not make it deaf to those of others.
+        // After the daemon's own write, it must still be notified of writes by others.
         #expect(try client.call("SET a three") == "+OK\r\n")
         #expect(try client.call("GET a") == bulkReply("three"))
         #expect(try behind.call("SET a four") == "+OK\r\n")

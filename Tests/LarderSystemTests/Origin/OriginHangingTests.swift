@@ -1,12 +1,13 @@
 import LarderTestSupport
 import Testing
 
-/// Tests of an origin that accepts connections and never answers, and of the commands that request its own origins.
+/// Tests of an origin that accepts connections but never replies, and of the commands that request its own origins.
 @Suite struct OriginHangingTests {
-    /// Commands of another database that run on threads which may block.
+    /// Commands for another database that run on threads that may block.
     private static let others = ["DBSIZE", "KEYS *", "SCAN 0", "CHANGES SINCE 0", "POLICY", "INFO", "ORIGIN"]
 
-    /// One connection for each of these lines, and its replies, which have not come yet.
+    /// Sends each of these lines on its own connection, and returns the connections. Their replies have not arrived
+    /// yet.
     private static func ask(_ lines: [String], _ daemon: DaemonProcess) throws -> [SocketClient] {
         try lines.map { line in
             let client = try daemon.connect()
@@ -18,7 +19,7 @@ import Testing
 
     @Test func aHangingOriginDelaysNeitherOthersNorTheStop() throws {
         let redis = try RedisProcess()
-        // Longer than a test waits for any reply: a command that waits for the origin fails.
+        // This is longer than a test waits for any reply, so a command that waits for the origin fails the test.
         let daemon = try DaemonProcess(["--origin-limit", "60000"])
         let client = try daemon.connect()
         #expect(try client.call("SET k v") == "+OK\r\n")
@@ -33,7 +34,7 @@ import Testing
         let asking = try Self.ask(same + different + changes, daemon)
         for line in Self.others { #expect(!(try client.call(line)).hasPrefix("-"), "\(line)") }
         #expect(try client.call("GET k") == bulkReply("v"))
-        // Requests above the limit are answered as if there were no further origin.
+        // Requests above the limit get a reply as if the chain ended here.
         let ends = try daemon.connect()
         #expect(try ends.call("SELECT hanging") == "+OK\r\n")
         #expect(try ends.call("ORIGIN PATH one-more").hasPrefix("*1\r\n"))
@@ -47,7 +48,7 @@ import Testing
         #expect(try String(decoding: asking[0].receiveToEnd(), as: UTF8.self) == "")
     }
 
-    /// A change that was in progress when the daemon stopped was not made.
+    /// A change that was in progress when the daemon stopped has no effect.
     @Test func aChangeUnderWayIsNotMadeAtAStop() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let redis = try RedisProcess()
@@ -64,7 +65,7 @@ import Testing
         #expect(try again.connect().call("ORIGIN").hasPrefix("*2\r\n$3\r\nurl\r\n$0\r\n"))
     }
 
-    /// A change whose client has disconnected delays no other, and is not made.
+    /// A change whose client has disconnected delays no other change, and has no effect.
     @Test func originsOfDisconnectedClientsAreNotSet() throws {
         let redis = try RedisProcess()
         redis.freeze()

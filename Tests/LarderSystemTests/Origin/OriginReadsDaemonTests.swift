@@ -4,7 +4,7 @@ import Testing
 
 /// Tests of the ways in which the daemon learns of changes, and of reads from replicas, with real servers.
 @Suite(.timeLimit(.minutes(10))) struct OriginReadsDaemonTests {
-    /// No heartbeat is missed, however busy the machine is.
+    /// Limits with which no heartbeat is missed, however busy the machine is.
     private static let patient = ["--origin-heartbeat-limit", "20000", "--origin-limit", "20000"]
 
     // MARK: Broadcast
@@ -22,7 +22,7 @@ import Testing
         #expect(try client.call("GET other:1") == bulkReply("b"))
         #expect(try client.call("GET other:1") == bulkReply("b"))
         #expect(try client.origin("asked") == asked + 2, "nobody would say when it changes")
-        // Changes by others, of keys that were never read, and after the client's own write.
+        // Other clients change keys that were never read, and a key that this client has written.
         _ = try behind.call("SET user:1 c")
         try client.eventually("GET user:1", bulkReply("c"))
         let heard = try client.origin("invalidated")
@@ -59,7 +59,7 @@ import Testing
 
     // MARK: Replicas
 
-    /// The primary is frozen, and no replica takes over.
+    /// The primary is frozen, and no replica takes over, so a replica's value is returned as stale.
     @Test(.enabled(if: RedisCluster.isAvailable)) func aFrozenPrimarysReplicaIsStaleAtBest() throws {
         let cluster = try RedisCluster(replicas: 3)
         let key = try cluster.key(on: 0)
@@ -67,7 +67,7 @@ import Testing
         #expect(try direct.call("SET \(key) old") == "+OK\r\n")
         #expect(try direct.call("WAIT 1 0") == ":1\r\n")
         for node in cluster.nodes { _ = try cluster.call(node, "CONFIG SET cluster-node-timeout 60000") }
-        // The servers that are asked for the map name the replica.
+        // Wait until the servers that return the slot map include the replica in it.
         let replica = try #require(try cluster.replicas(of: 0).first)
         for node in [1, 2] {
             let other = try cluster.servers[node].connect()
@@ -83,7 +83,7 @@ import Testing
         #expect(try client.call("ORIGIN \(cluster.url) STALE REPLICAS 30") == "+OK\r\n")
         #expect(try exact.call("ORIGIN \(cluster.url) REPLICAS 30") == "+OK\r\n")
         for client in [client, exact] { try client.eventually("FETCH \(key)") { $0.contains("stale") } }
-        // Also while requests to the server pause, so that it is not asked at all.
+        // This also holds during the back-off, in which no request is sent to the primary.
         for _ in 0..<40 {
             let reply = try client.call("FETCH \(key)")
             #expect(reply.contains("$5\r\nstale\r\n$3\r\nold\r\n"), "\(reply)")
@@ -122,7 +122,7 @@ import Testing
         // An own write is seen at once.
         #expect(try client.call("SET a own") == "+OK\r\n")
         #expect(try client.call("GET a") == bulkReply("own"))
-        // A trusted entry is served without the server.
+        // An entry that is trusted is served without a request to the server.
         redis.freeze()
         #expect(try client.call("GET c").hasPrefix("-ORIGIN "))
         #expect(try client.call("GET a") == bulkReply("own"))
@@ -154,7 +154,7 @@ import Testing
         let (asked, lost) = (try client.origin("asked"), try client.origin("lost"))
         let (source, target) = (try cluster.primary(ofSlot: slot), (try cluster.primary(ofSlot: slot) + 1) % 3)
         try cluster.moveSlot(slot, to: target)
-        // The old owner reports it, and so does the new one.
+        // Both the old owner of the slot and the new one cause an invalidation.
         try client.eventually("MGET \(others.joined(separator: " "))") { _ in try client.origin("lost") >= lost + 2 }
         #expect(try client.origin("asked") == asked, "of \(others.count) keys in other slots")
         #expect(try client.call("GET k0") == bulkReply("one"))

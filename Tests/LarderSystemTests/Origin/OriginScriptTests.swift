@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// Tests of scripts and of values that are not strings, in a database whose origin is a Redis.
+/// Tests of scripts and of values that are not strings, in a database whose origin is a redis-server.
 @Suite(.timeLimit(.minutes(10))) struct OriginScriptTests {
     private let redis: RedisProcess
     private let daemon: DaemonProcess
@@ -68,7 +68,7 @@ import Testing
         #expect(try client.call("GET n") == bulkReply("7"))
     }
 
-    /// Regression test: without the wait some of these reads returned the previous value.
+    /// Regression test: without waiting for invalidations, some of these reads returned the previous value.
     @Test func undeclaredChangesOfAScriptAreReadByItsConnection() throws {
         for round in 1...500 {
             #expect(try client.call("GET u") == (round == 1 ? "$-1\r\n" : bulkReply("\(round - 1)")))

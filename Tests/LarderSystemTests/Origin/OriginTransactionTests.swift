@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// MULTI and EXEC in a database with an origin, which has real transactions.
+/// Tests of MULTI and EXEC in a database with an origin. The origin executes them as its own transaction.
 @Suite(.timeLimit(.minutes(10))) struct OriginTransactionTests {
     private func transaction(_ client: SocketClient, _ lines: String...) throws -> String {
         _ = try client.call("MULTI")
@@ -23,7 +23,7 @@ import Testing
         #expect(try client.call("GET a") == bulkReply("one"))
         #expect(try behind.call("SET a two") == "+OK\r\n")
         try client.eventually("GET a", bulkReply("two"))
-        // As in Redis, a failing command does not undo the others.
+        // As in Redis, a failing command does not undo the other commands.
         let reply = try transaction(client, "SET a three", "SET b v TAGS 1 t")
         #expect(reply == "*2\r\n+OK\r\n-ERR syntax error\r\n")
         #expect(try behind.call("GET a") == bulkReply("three"))
@@ -38,7 +38,7 @@ import Testing
         #expect(try behind.call("GET a") == bulkReply("onex"))
     }
 
-    /// The commands after a refused MULTI would be executed one by one.
+    /// If the origin refuses MULTI, the commands after it must not be executed one by one.
     @Test func aRefusedMULTIExecutesNothing() throws {
         let redis = try RedisProcess(["--user", "default", "on", "nopass", "~*", "&*", "+@all", "-multi"])
         let daemon = try DaemonProcess()
@@ -64,11 +64,11 @@ import Testing
             if stage != .emptied { return }
             let reply = try transaction(client, "SET {\(name)}b v", "STRLEN {\(name)}b")
             #expect(reply == done, "by ASK")
-            // For several keys that are not at the new server yet, a cluster replies TRYAGAIN.
+            // If several keys are not at the new server yet, a cluster replies TRYAGAIN.
             let refused = try transaction(client, "SET {\(name)}d v", "SET {\(name)}e v")
             #expect(refused.hasPrefix("-ORIGIN ") && !refused.contains("not answer within"), "\(refused)")
         }
-        // Its old owner replies with the new one.
+        // The slot's old owner redirects to the new one.
         #expect(try transaction(client, "SET {\(name)}c v", "INCR {\(name)}l") == done)
         #expect(try cluster.call(1, "EXISTS {\(name)}a {\(name)}b {\(name)}c {\(name)}d") == ":3\r\n")
         #expect(try client.origin("redirections") > 0)

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of writes that the daemon acknowledges and delivers later, to a cluster whose slots move and whose servers
+/// Tests of writes that the daemon acknowledges and delivers later: to a cluster whose slots move and whose servers
 /// fail, and to another larder.
 @Suite(.timeLimit(.minutes(10))) struct OutboxClusterTests {
     private static let options = [
@@ -30,7 +30,8 @@ import Testing
                 try write("v\(round)")
                 #expect(try client.call("DEL \(keys[round % 20])") == ":1\r\n")
                 #expect(try client.call("SET \(keys[round % 20]) again\(round)") == "+OK\r\n")
-                // No delivery waits for the end of the move: one key is delivered by ASK, another as usual.
+                // Deliveries do not wait for the end of the move: keys that were moved are delivered with ASK, the
+                // others as usual.
                 try client.eventually(origin: "outbox") { $0 == 0 }
                 #expect(stage != .emptied || round % 3 == 0)
             }
@@ -45,7 +46,7 @@ import Testing
         #expect(try client.origin("superseded") == 0)
     }
 
-    /// Writes wait for a primary that was killed, and come to the replica that takes its place; others do not wait.
+    /// Writes wait for a killed primary, and are delivered to the replica that replaces it. Other writes do not wait.
     @Test(.enabled(if: RedisCluster.isAvailable)) func deliveriesSurviveAFailover() throws {
         let cluster = try RedisCluster(replicas: 3)
         let daemon = try DaemonProcess(Self.options)
@@ -99,7 +100,8 @@ import Testing
         back = try DaemonProcess(in: place)
         try check(Array(keys.dropFirst(2))) { bulkReply("two\($0)") }
         try check(["k0", "k1"]) { _ in "$-1\r\n" }
-        // The server hangs during attempts, whose outcome is unknown, and comes back: the script compares.
+        // The server hangs during delivery attempts, so their outcome is unknown. After it continues, the delivery
+        // script compares the values.
         for key in keys { #expect(try client.call("SET \(key) three\(key)") == "+OK\r\n") }
         back.process.send(signal: SIGSTOP)
         for key in keys { #expect(try client.call("SET \(key) four\(key)") == "+OK\r\n") }

@@ -1,14 +1,14 @@
 import LarderTestSupport
 import Testing
 
-/// Tests of writes that the daemon acknowledges and delivers to a Redis later, while both are killed.
+/// Tests of writes that the daemon acknowledges and delivers to a redis-server later, while both are killed repeatedly.
 @Suite(.timeLimit(.minutes(30))) struct OutboxDaemonTests {
     private static let options = [
         "--origin-limit", "300", "--origin-heartbeat", "50", "--origin-heartbeat-limit", "100",
     ]
     private static let keyCount = 40
 
-    /// `LARDER_ROUNDS=200 LARDER_SEED=… swift test --filter OutboxDaemonTests` for a long night.
+    /// For a long run overnight: `LARDER_ROUNDS=200 LARDER_SEED=… swift test --filter OutboxDaemonTests`.
     @Test func noAcknowledgedWriteIsLost() throws {
         let rounds = TestSetting.rounds.number() ?? 3
         let base = testSeed()
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    /// One history: random writes of one client, and the kills of the daemon and of the server meanwhile.
+    /// One round: random writes of one client, during which the daemon and the server are killed.
     private final class OutboxRound {
         struct Difference: Error, CustomStringConvertible { let description: String }
 
@@ -107,7 +107,7 @@ import Testing
             trail.append("DEL \(key)")
         }
 
-        /// A client whose write was acknowledged reads it, unless the origin must be asked and does not answer.
+        /// A client can read its acknowledged write, unless the read needs an origin that does not reply.
         private func readBack() throws {
             let key = key
             let reply = try client.call("GET \(key)")

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of the cluster that tests of origins use: it works with each installed server.
+/// Tests of the cluster that origin tests use, with each installed server.
 @Suite(.enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"))
 struct RedisClusterTests {
     @Test(arguments: RedisProcess.programs) func keysAreSpreadAndRedirected(program: String) throws {

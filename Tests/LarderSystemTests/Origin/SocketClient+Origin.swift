@@ -3,7 +3,8 @@ import LarderTestSupport
 import Testing
 
 extension SocketClient {
-    /// Repeats a command until its reply is as expected, for at most a minute. The checker verifies the promised bound.
+    /// Repeats a command until its reply is as expected, for at most a minute. The specified bound is verified by
+    /// ``FleetTests``.
     /// - Returns: the last reply.
     @discardableResult
     func eventually(
@@ -27,7 +28,7 @@ extension SocketClient {
         try eventually(line, sourceLocation: sourceLocation) { $0 == expected }
     }
 
-    /// A number that ORIGIN shows of the selected database.
+    /// A number in the reply of ORIGIN for the selected database.
     func origin(_ field: String) throws -> Int { try Self.field(field, try call("ORIGIN")) }
 
     /// Waits until ORIGIN shows it so.

@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The files that make larderd a service, as `make install-files` puts them into place.
+/// Tests of the service files of larderd, as `make install-files` installs them.
 @Suite struct ServiceFilesTests {
     private let place: TemporaryDirectory
     private var system: String { place.path + "/usr/lib/systemd/system" }
@@ -36,7 +36,7 @@ import Testing
             "/usr/share/doc/larder/larder.larderd.plist",
             "/usr/share/doc/larder/larderd.service.d/origins.conf", "/etc/larder/larderd.conf",
         ] { #expect(FileSystem.exists(place.path + path), "\(path)") }
-        // A file that an administrator has edited stays.
+        // A file that an administrator has edited is kept.
         try Files.write(place.path + "/etc/larder/larderd.conf", Array("memory = 5M\n".utf8))
         #expect(try install().end == .exited(0))
         #expect(try text(place.path + "/etc/larder/larderd.conf") == "memory = 5M\n")
@@ -49,7 +49,7 @@ import Testing
                 .contains("\nExecStart=/opt/larder/bin/larderd --config=-%E/larder/larderd.conf "))
     }
 
-    /// The words of the units are options of larderd.
+    /// The command lines in the units contain valid options of larderd.
     @Test func theCommandLinesOfTheUnitsAreRight() throws {
         let file = place.path + "/larderd.conf"
         for path in [system + "/larderd.service", user + "/larderd.service"] {
@@ -76,7 +76,7 @@ import Testing
         #expect(try #require(Double(level)) <= 2.0)
     }
 
-    /// systemd understands each line. The program of the units is the one that was built.
+    /// systemd accepts each line of the units, with the programs of this build.
     @Test(.enabled(if: hasSystemd), arguments: [false, true]) func systemdUnderstandsTheUnits(_ isForUsers: Bool) throws
     {
         let directory = isForUsers ? user : system
@@ -109,7 +109,7 @@ import Testing
         #expect(list?["Label"] as? String == "larder.larderd")
         let words = try #require(list?["ProgramArguments"] as? [String])
         #expect(words.first == "/usr/bin/larderd")
-        // Its options exist, whether there is a configuration file or not.
+        // The options are valid whether the configuration file exists or not.
         let options = words.dropFirst().map { $0.replacing("/etc/larder", with: place.path + "/missing") }
         let (end, _, errors) = try DaemonProcess.run(options + ["--check-config"])
         #expect(end == .exited(0), "\(errors)")

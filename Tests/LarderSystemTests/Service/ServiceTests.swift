@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// larderd under a service manager, whose part `ServiceStandIn` plays.
+/// Tests of larderd under a service manager, which `ServiceStandIn` simulates.
 @Suite struct ServiceTests {
     private let place: TemporaryDirectory
 
@@ -43,14 +43,14 @@ import Testing
         }
     }
 
-    /// Half of the interval that the manager names; the stand-in names a short one.
+    /// A watchdog message is sent twice in each interval that the manager sets. Here, the interval is short.
     @Test func theWatchdogIsFed() throws {
         let manager = try ServiceStandIn(in: place)
         let faults = try FaultControl(in: place)
         let daemon = try manager.start(
             ["--threads", "3"], variables: ["WATCHDOG_USEC=90000", "WATCHDOG_PID=$$"], faults: faults)
         for _ in 0..<3 { _ = try manager.told("WATCHDOG=1") }
-        // While it ends too, however long that takes.
+        // Messages are also sent during the shutdown, however long it takes.
         #expect(try SocketClient(manager.socketPath).call("SET k v") == "+OK\r\n")
         faults.arm(FaultControl.Rule(.sync, .pause))
         daemon.process.send(signal: SIGTERM)
@@ -64,12 +64,12 @@ import Testing
         #expect(try daemon.process.waitForExit() == .exited(0))
     }
 
-    /// A stopped process sends no watchdog messages; nor does one for which they are not meant.
+    /// A process sends no watchdog messages if they are disabled, or meant for another process.
     @Test(arguments: ["WATCHDOG_PID=1", "WATCHDOG_USEC=0", "WATCHDOG_USEC=soon", "WATCHDOG_USEC=-5"])
     func anotherWatchdogIsNotFed(_ variable: String) throws {
         let manager = try ServiceStandIn(in: place)
         let daemon = try manager.start(variables: ["WATCHDOG_USEC=2000", variable])
-        // The turns that would feed it also count the commands.
+        // Wait until the loop's tick has counted commands: the same tick would send a watchdog message.
         let client = try SocketClient(manager.socketPath)
         while try client.call("INFO stats").contains("instantaneous_ops_per_sec:0\r\n") { nap() }
         daemon.process.send(signal: SIGTERM)
@@ -103,7 +103,7 @@ import Testing
         let daemon = try DaemonProcess(in: place, wrapper: ServiceStandIn.environment(variables))
         let client = try daemon.connect()
         for index in 0..<200 { #expect(try client.call("SET k\(index) v") == "+OK\r\n") }
-        // Important states are reported once there is room again.
+        // Important states are reported as soon as the queue has space again.
         _ = try manager.told("READY=1")
         #expect(try daemon.stop() == .exited(0))
     }
@@ -117,7 +117,7 @@ import Testing
         let client = try SocketClient(manager.socketPath)
         #expect(try client.call("INFO server").contains("\r\nunixsocket:\(manager.socketPath)\r\n"))
         #expect(!FileSystem.exists(daemon.socketPath), "the one of --socket is not made")
-        // Another process finds the daemon through the larder's LOCK.
+        // Another process finds the daemon's socket in the larder's LOCK.
         let (end, output, _) = try DaemonProcess.run(["--purge", "--dir", daemon.larder])
         #expect(end == .exited(0) && output.contains("nothing to purge") || output.contains("purged"))
         #expect(try daemon.stop() == .exited(0))
@@ -131,7 +131,7 @@ import Testing
         #expect(try next.stop() == .exited(0))
     }
 
-    /// What the environment claims about descriptor 3, and what the descriptor really is.
+    /// Wrong claims of the environment about descriptor 3, and wrong kinds of descriptors.
     enum Lie: String, CaseIterable {
         case nothing, file, pipe, datagrams, connection, network, twoSockets, noNumber, negative, huge
 
@@ -182,7 +182,7 @@ import Testing
         #expect(!FileSystem.exists(place.path + "/larder/0"))
     }
 
-    /// The variables of an ancestor are not for this process.
+    /// Variables for an ancestor process are not for this process.
     @Test(arguments: [
         ["LISTEN_FDS=1", "LISTEN_PID=1"], ["LISTEN_FDS=1"], ["LISTEN_PID=$$"], ["LISTEN_FDS=0", "LISTEN_PID=$$"],
     ])
@@ -192,7 +192,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// No connection is refused, every acknowledged write is there, and clients that connect in between wait.
+    /// No connection is refused, every acknowledged write is stored, and clients that connect during a restart wait.
     @Test func aRestartUnderLoadRefusesNoClientAndLosesNothing() throws {
         let manager = try ServiceStandIn(in: place)
         let path = manager.socketPath
@@ -203,7 +203,7 @@ import Testing
             WorkThread(name: "writer-\(writer)") {
                 var next = 0
                 while !isOver.value {
-                    // A new connection for some writes: a daemon that ends closes the old one.
+                    // Open a new connection after some writes: a daemon that stops closes the old one.
                     guard let client = try? SocketClient(path) else { return refused.add("writer \(writer)") }
                     for _ in 0..<20 {
                         let key = "w\(writer)-\(next)"
@@ -219,7 +219,7 @@ import Testing
             let before = acknowledged.all.count
             while acknowledged.all.count < before + 500 { sched_yield() }
             #expect(try daemon.stop() == .exited(0))
-            // It is not there, and can be connected to.
+            // While the daemon is not running, clients can connect.
             let waiting = try SocketClient(path)
             try waiting.send(encodeRequest("SET between-\(round) v"))
             if round == 4 {

@@ -32,8 +32,8 @@ package enum TestSetting: String, CaseIterable, Sendable {
 
     package var isSet: Bool { text != nil }
 
-    /// Returns a number, decimal or `0x…`; nil if the variable is not set. An invalid number ends the program, because
-    /// a night of tests with the wrong seed is worthless.
+    /// Returns a number, decimal or `0x…`; nil if the variable is not set. An invalid number terminates the program,
+    /// because a long test run with the wrong seed would be worthless.
     package func number<Number: FixedWidthInteger>(_ type: Number.Type = Int.self) -> Number? {
         guard let text else { return nil }
         let number = text.hasPrefix("0x") ? Number(text.dropFirst(2), radix: 16) : Number(text)

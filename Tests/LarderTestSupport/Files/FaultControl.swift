@@ -85,7 +85,7 @@ package final class FaultControl: @unchecked Sendable {
         package var except = ""
         /// The first call to hit, counted from 1 among the matching calls since the rule was armed.
         package var first: UInt64 = 1
-        /// The number of matching calls to hit from there on.
+        /// The number of matching calls to hit, starting with ``first``.
         package var count: UInt64 = .max
         /// Hits only one in this many calls, at random by ``seed``; 0 for all.
         package var oneIn: UInt64 = 0
@@ -113,7 +113,7 @@ package final class FaultControl: @unchecked Sendable {
             return rule
         }
 
-        /// SIGKILL at the n-th call, before it is made or after.
+        /// Kills the process with SIGKILL at the n-th call, before or after the call is made.
         package static func killing(_ calls: FileCalls, at number: UInt64, after: Bool = false) -> Rule {
             var rule = Rule(calls, after ? .killAfter : .killBefore)
             (rule.first, rule.count) = (number, 1)
@@ -275,7 +275,7 @@ package final class FaultControl: @unchecked Sendable {
 
     // MARK: The trace
 
-    /// The length of the trace in bytes: all calls so far are in it.
+    /// The length of the trace in bytes, which includes all calls so far.
     package var traceLength: Int { Int(lf_load(&control.pointee.trace_length)) }
 
     /// Whether the trace is complete: it had enough space, and no unrecordable call was made.

@@ -20,7 +20,7 @@ package enum FaultLibrary {
 
     private static func compile() throws -> String {
         let sources = ["preload.c", "include/faults.h"].map { directory + "/" + $0 }
-        // Named after a digest of its sources, so that an outdated one is never used, and renamed when it is complete,
+        // Named after a digest of its sources, so that an outdated build is never used. Renamed when it is complete,
         // because several processes may build it at once.
         let digest = try sources.reduce(UInt64(14_695_981_039_346_656_037)) { digest, path in
             try Files.read(path).reduce(digest) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }

@@ -2,10 +2,10 @@ import CLarderFaultLibrary
 
 /// A program's changes to the files below a directory, as recorded by the preloaded library (``FaultControl``).
 package struct FileTrace {
-    /// A recorded event. Files are numbers (inodes, which ``create(file:name:)`` may reuse); names are relative to the
-    /// directory, which itself is the empty name.
+    /// A recorded event. Files are identified by numbers (inodes, which ``create(file:name:)`` may reuse). Names are
+    /// relative to the directory, whose own name is empty.
     package enum Event: Equatable, Sendable {
-        /// A process started. The number is that of the directory, 0 if it does not exist yet.
+        /// A process started. `root` is the directory's number, or 0 if the directory does not exist yet.
         case attach(root: UInt64)
         case create(file: UInt64, name: String)
         /// `data` is a range of the trace's bytes.
@@ -28,7 +28,8 @@ package struct FileTrace {
     }
 
     package struct Record: Sendable {
-        /// The position of the record in the trace, and its end. It is included once the trace is `end` bytes long.
+        /// The position of the record in the trace, and the position of its end. The trace includes the record once it
+        /// is `end` bytes long.
         package let position: Int
         package let end: Int
         /// The wall clock as the program saw it, in milliseconds.
@@ -45,7 +46,7 @@ package struct FileTrace {
 
     package let bytes: UnsafeRawBufferPointer
 
-    /// The caller keeps the bytes valid while this and its records are used.
+    /// The caller must keep the bytes valid while this object and its records are used.
     package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
     /// All records from the record at `start`.

@@ -2,7 +2,7 @@ import LarderPlatform
 
 @_exported import class LarderPlatform.TemporaryDirectory
 
-/// Manipulates files, mostly behind the back of the code under test.
+/// Manipulates files, mostly without the knowledge of the code under test.
 package enum Files {
     /// Creates a file, or replaces its contents.
     package static func write(_ path: String, _ bytes: [UInt8]) throws {
@@ -52,7 +52,7 @@ package enum Files {
         }
     }
 
-    /// The sizes of all files in a directory and below, by path.
+    /// The sizes of all files in a directory and its subdirectories, by path.
     package static func sizes(below path: String) throws -> [String: Int] {
         var sizes: [String: Int] = [:]
         for name in try FileSystem.list(path) {
@@ -66,7 +66,8 @@ package enum Files {
         return sizes
     }
 
-    /// The complete state of a directory: for every name below it the mode, the modification time and the bytes.
+    /// The complete state of a directory: for each file or directory in it, the mode, the modification time and the
+    /// bytes.
     package static func digest(_ path: String) throws -> [String: String] {
         var status = stat()
         guard lstat(path, &status) == 0 else { throw FileError(operation: "stat", path: path, number: errno) }

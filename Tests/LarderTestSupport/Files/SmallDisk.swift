@@ -3,7 +3,7 @@ import LarderPlatform
 #if canImport(Glibc)
     import Glibc
 
-    /// A small file system in memory, if this machine allows one: it requires root.
+    /// A small file system in memory, if this machine allows mounting one, which requires root.
     public final class SmallDisk {
         public let path: String
         private let directory: TemporaryDirectory

@@ -67,7 +67,7 @@ package final class ChildProcess: @unchecked Sendable {
         let file = outputPath.map { open($0, O_WRONLY | O_NOCTTY | O_CLOEXEC) }
         defer { if let file { close(file) } }
         if let file { start.descriptors[1] = file }
-        // Connections and pipes of other tests must not be kept open by a program started here.
+        // A program started here must not keep connections and pipes of other tests open.
         start.closesBelow = Self.descriptorsMax
         do { pid = try start.start() } catch { throw Failure(description: "cannot \(error)") }
         feed.closeReadEnd()
@@ -233,7 +233,7 @@ private final class Pipe: @unchecked Sendable {
     }
 
     func writeAll(_ bytes: [UInt8]) {
-        // A program that does not read its input must not kill the tests.
+        // If a program does not read its input, SIGPIPE must not kill the tests.
         signal(SIGPIPE, SIG_IGN)
         var done = 0
         while done < bytes.count {

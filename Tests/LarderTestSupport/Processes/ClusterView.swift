@@ -32,7 +32,7 @@ package struct ClusterView: Sendable {
     /// The node that sent the reply.
     package var own: Node? { nodes.first { $0.flags.contains("myself") } }
 
-    /// The owners of the slots, in a form that is equal for all nodes that agree.
+    /// The owners of the slots. Nodes that agree have equal values.
     package var owners: [String: [ClosedRange<Int>]] {
         Dictionary(nodes.filter { !$0.slots.isEmpty }.map { ($0.id, $0.slots) }) { $0 + $1 }
     }
@@ -49,7 +49,7 @@ package struct ClusterView: Sendable {
 package enum ClusterSlot {
     package static let count = 16_384
 
-    /// The slot of a key: of the text in its first braces, if that is not empty.
+    /// The slot of a key, computed from the text in its first braces if there is any, otherwise from the whole key.
     package static func of(_ key: String) -> Int {
         var bytes = Array(key.utf8)[...]
         if let open = bytes.firstIndex(of: UInt8(ascii: "{")),

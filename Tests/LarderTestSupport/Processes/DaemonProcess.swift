@@ -24,9 +24,9 @@ package final class DaemonProcess {
         self.directory = directory
         larder = directory.path + "/larder"
         socketPath = directory.path + "/socket"
-        // `env` starts it, so that nothing else, such as a program in `wrapper`, loads the library.
+        // Let `env` set the variables, so that only the daemon loads the library, and not a program in `wrapper`.
         let preload = try faults.map { ["env"] + (try $0.environment()) } ?? []
-        // The default depends on the file system on which the test happens to run.
+        // Set a limit, because the default depends on the file system on which the test runs.
         let disk = options.contains("--max-disk") ? [] : ["--max-disk", "none"]
         let command =
             wrapper + preload + [try Self.program()] + ["--dir", larder, "--socket", socketPath]

@@ -9,8 +9,7 @@ extension RedisCluster {
     /// Sends SIGSTOP: the node accepts requests and does not reply.
     package func freeze(_ node: Int) { servers[node].freeze() }
 
-    /// Sends SIGCONT. A node that has been replaced briefly believes that it is still in charge: see
-    /// ``waitUntilReady()``.
+    /// Sends SIGCONT. For a moment, a node that was replaced still acts as the primary: see ``waitUntilReady()``.
     package func thaw(_ node: Int) { servers[node].thaw() }
 
     /// Restarts a killed node, at its port and with its files. It announces the same port as before.
@@ -49,7 +48,7 @@ extension RedisCluster {
         }
     }
 
-    /// Waits until another node than `old` serves a slot, and all running nodes agree on it.
+    /// Waits until a node other than `old` serves a slot, and all running nodes agree on that.
     /// - Returns: the new node.
     @discardableResult
     package func waitForFailover(ofSlot slot: Int, from old: Int) throws -> Int {
@@ -84,11 +83,11 @@ extension RedisCluster {
 
     /// Stages of a slot's move at which a test may act.
     package enum MoveStage: Sendable {
-        /// Both ends know of the move, and all keys are still at the old node.
+        /// Both nodes know of the move, and all keys are still at the old node.
         case begun
-        /// Half of the keys are at the new node: the others get ASK, several at once TRYAGAIN.
+        /// Half of the keys are at the new node: requests for these get ASK, requests for keys of both halves TRYAGAIN.
         case halfway
-        /// All keys are at the new node, and the old one still owns the slot.
+        /// All keys are at the new node, but the old one still owns the slot.
         case emptied
     }
 
@@ -105,7 +104,7 @@ extension RedisCluster {
         try pause(.halfway)
         try migrate(slot, from: source, to: target, count: .max)
         try pause(.emptied)
-        // The new owner first: otherwise the old one would redirect to a node that does not know of the move.
+        // Notify the new owner first: otherwise the old one would redirect to a node that does not know of the move.
         for node in [target, source] { try ok(node, ["CLUSTER", "SETSLOT", "\(slot)", "NODE", ids[target]]) }
         for node in upNodes where node != target && node != source {
             guard try view(node).own?.isPrimary == true else { continue }
@@ -131,8 +130,8 @@ extension RedisCluster {
 
     // MARK: Addresses
 
-    /// Makes nodes announce other ports than those they listen on, such as the ports of proxies, to which MOVED and the
-    /// slot map then lead clients. Waits until all nodes do so.
+    /// Makes nodes announce other ports than their own, such as the ports of proxies. MOVED and the slot map then lead
+    /// clients to these ports. Waits until all nodes announce them.
     package func announce(ports: [Int]) throws {
         for (node, port) in zip(nodes, ports) {
             try ok(node, ["CONFIG", "SET", "cluster-announce-port", "\(port)"])

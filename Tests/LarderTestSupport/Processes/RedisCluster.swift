@@ -1,6 +1,7 @@
 import LarderPlatform
 
-/// A cluster of `redis-server` or `valkey-server` on 127.0.0.1, in directories of its own. Its processes end with it.
+/// A cluster of `redis-server` or `valkey-server` on 127.0.0.1, in directories of its own. Its processes are killed
+/// when this object is released.
 ///
 /// Nodes are numbered from 0: first the primaries, then the replicas in turn. Calls to a node use its Unix-domain
 /// socket, bypassing proxies and announced addresses.
@@ -72,7 +73,7 @@ package final class RedisCluster: Sendable {
                 try ok(number, ["CLUSTER", "ADDSLOTSRANGE", "\(first)", "\(end - 1)"])
             }
         }
-        // Only after all have their epochs, because a node that has been met accepts none.
+        // Connect the nodes only after all have their epochs: a node that has met others does not accept an epoch.
         for number in nodes {
             for other in nodes where other != number {
                 try ok(number, ["CLUSTER", "MEET", "127.0.0.1", "\(servers[other].port)"])
@@ -91,7 +92,7 @@ package final class RedisCluster: Sendable {
 
     package var nodes: Range<Int> { servers.indices }
 
-    /// The addresses of all nodes themselves, as used in a URL.
+    /// The nodes' own addresses, as used in a URL.
     package var seeds: String { servers.map { "127.0.0.1:\($0.port)" }.joined(separator: ",") }
     package var url: String { "redis+cluster://\(seeds)" }
 

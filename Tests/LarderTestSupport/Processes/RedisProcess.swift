@@ -4,7 +4,7 @@ import LarderPlatform
 ///
 /// Thread-safe. `@unchecked Sendable`: the process is guarded by `lock`.
 package final class RedisProcess: @unchecked Sendable {
-    /// The installed server programs, including Valkey. `LARDER_ORIGIN_SERVER` names one that replaces all.
+    /// The installed server programs, including Valkey. If `LARDER_ORIGIN_SERVER` is set, that program only.
     package static let programs: [String] =
         TestSetting.originServer.text.map { [$0] } ?? ["redis-server", "valkey-server"].filter(isInPath)
 

@@ -3,8 +3,7 @@ import LarderRESP
 
 /// A scripted server in this process. Listens in a directory of its own.
 ///
-/// Every connection has a thread; `HELLO` and `SELECT` are answered like by the daemon unless the test's handler
-/// answers them.
+/// Every connection has a thread; it replies to `HELLO` and `SELECT` like the daemon, unless the test's handler does.
 package final class FakeServer: Sendable {
     package struct Request: Sendable {
         package let words: [[UInt8]]
@@ -109,8 +108,8 @@ package final class FakeServer: Sendable {
             }
             let thread = WorkThread(name: "fake-serve") { [self] in
                 serve(descriptor, number)
-                // Another test may just be starting a process, which then briefly holds a copy of the descriptor:
-                // closing alone would not end the connection.
+                // Closing alone would not end the connection if another test has just started a process, which briefly
+                // has a copy of the descriptor.
                 shutdown(descriptor, CInt(SHUT_RDWR))
                 close(descriptor)
                 lock.withLock { _ = state.ended.insert(number) }
@@ -171,7 +170,7 @@ package final class FakeServer: Sendable {
         return true
     }
 
-    /// Waits until there is something to read. Returns false if everything must end.
+    /// Waits until there is something to read. Returns false if the server was stopped.
     private func waitForInput(_ descriptor: CInt) -> Bool {
         var entries = [descriptor, stopPipe.read].map {
             pollfd(fd: $0, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)

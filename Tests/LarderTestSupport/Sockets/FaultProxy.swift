@@ -9,21 +9,21 @@ import LarderPlatform
 /// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`. A change takes effect when the method
 /// returns, for all bytes that have not been forwarded.
 package final class FaultProxy: @unchecked Sendable {
-    /// The faults on the way to and from one server.
+    /// The faults of the connections to one server.
     package struct Fault: Sendable, Equatable {
         /// The delay in each direction, in milliseconds.
         package var delay = 0
         /// The maximum additional delay in milliseconds, random for each piece. Bytes of one connection keep their
-        /// order; those of different connections overtake each other.
+        /// order, but may overtake bytes of another connection.
         package var jitter = 0
-        /// Directions in which nothing is forwarded: bytes are held, and forwarded when the fault is over.
+        /// Directions in which nothing is forwarded. Bytes are held, and forwarded when the fault ends.
         package var holds: Set<Direction> = []
-        /// Directions in which bytes are lost. A connection that has lost bytes stays dead, because it must not
-        /// continue after a gap.
+        /// Directions in which bytes are lost. A connection that has lost bytes forwards nothing more in that
+        /// direction, because it must not continue after a gap.
         package var loses: Set<Direction> = []
         /// Whether new connections are closed at once.
         package var refuses = false
-        /// Whether only every second connection has the fault, so that replies on one connection overtake those on
+        /// Whether only every second connection has the fault, so that replies on one connection overtake replies on
         /// another.
         package var isForEverySecondConnection = false
 

@@ -1,11 +1,11 @@
 import LarderPlatform
 
-/// A cable between this machine and a process in a network namespace of its own, which can be unplugged. It and the
-/// namespace end with that process.
+/// A virtual network cable between this machine and a process in its own network namespace, which can be unplugged. The
+/// cable and the namespace are removed when that process ends.
 ///
-/// Start the process with ``wrapper``. For Linux, root and `ip` of iproute2.
+/// Start the process with ``wrapper``. Requires Linux, root, and `ip` of iproute2.
 package final class NetworkLink: Sendable {
-    /// A command that starts the rest of its command line in a network namespace of its own.
+    /// A command that starts the rest of its command line in its own network namespace.
     package static let wrapper = ["unshare", "--net"]
 
     /// Whether it is available here.
@@ -21,7 +21,7 @@ package final class NetworkLink: Sendable {
 
     /// - Parameter pid: a process started with ``wrapper``.
     package init(to pid: pid_t) throws {
-        // In the unrouted range for network benchmarks (RFC 2544), with four addresses for each process.
+        // In the unrouted address range for network benchmarks (RFC 2544), with four addresses per process.
         let (high, low) = (Int(pid) / 64 % 256, Int(pid) % 64 * 4)
         name = "larder\(pid)"
         address = "198.18.\(high).\(low + 1)"
@@ -34,10 +34,11 @@ package final class NetworkLink: Sendable {
         try set(isUp: true)
     }
 
-    /// Plugs the cable in or out. Packets sent in between arrive only when the protocol retransmits them.
+    /// Plugs the cable in, or unplugs it. Packets sent while it is unplugged arrive only if the protocol retransmits
+    /// them.
     package func set(isUp: Bool) throws { try Self.run("ip", ["link", "set", name, isUp ? "up" : "down"]) }
 
-    /// Waits until `unshare` has left our namespace, and so has become the process.
+    /// Waits until `unshare` has entered the new namespace, and then has become the process.
     private static func waitForNamespace(of pid: pid_t) throws {
         func namespace(_ process: String) -> String? {
             var text = [CChar](repeating: 0, count: 64)

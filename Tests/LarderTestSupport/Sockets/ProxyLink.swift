@@ -24,9 +24,9 @@ final class ProxyLink {
         var pieces: [Piece] = []
         var sent = 0
         var waiting = 0
-        /// Whether the sender has ended; the receiver is notified after the last piece.
+        /// Whether the sender has closed its side. The receiver is notified after the last piece.
         var hasEnded = false
-        /// Whether the receiver has been notified of it.
+        /// Whether the receiver was notified of the end of the stream.
         var isShut = false
         /// Whether bytes were lost, so that the rest is lost too.
         var isDead = false
@@ -55,14 +55,16 @@ final class ProxyLink {
 
     // MARK: Receiving
 
-    /// Returns an entry for the source of each direction: readable for that direction, writable for the other one.
+    /// Returns a poll entry for each direction's source: for reading its bytes, and for writing bytes of the other
+    /// direction.
     func entries() -> [pollfd] {
         Direction.allCases.map { direction in
             let way = ways[direction.rawValue]
             var events: Int32 = 0
             if !way.hasEnded, way.waiting < Self.waitingMax { events |= Int32(POLLIN) }
             if ways[1 - direction.rawValue].isBlocked { events |= Int32(POLLOUT) }
-            // Without anything to wait for, a hang-up would wake the thread again and again.
+            // If there is nothing to wait for, leave out the descriptor: a hang-up would wake the thread again and
+            // again.
             return Self.entry(events == 0 ? -1 : sources[direction.rawValue], events)
         }
     }
@@ -117,7 +119,7 @@ final class ProxyLink {
                 ways[index].sent = 0
             }
         }
-        // If bytes are lost, the end of the stream is lost too.
+        // A direction that loses bytes loses the end of the stream too.
         if ways[index].hasEnded, ways[index].pieces.isEmpty, !ways[index].isShut, !isLost(direction, fault) {
             endSending(direction)
         }

@@ -85,7 +85,7 @@ package final class SocketClient {
 
     // MARK: Receiving
 
-    /// Returns the next raw reply. Throws if the server closes the connection before it is complete.
+    /// Returns the next raw reply. Throws if the server closes the connection before the reply is complete.
     package func receive() throws -> [UInt8] {
         while true {
             if let length = RawReply.length(received, from: taken) {
@@ -114,12 +114,12 @@ package final class SocketClient {
     private func receiveMore() throws -> Bool {
         received.removeFirst(taken)
         taken = 0
-        // Unoptimized builds are slow with single bytes, and the tests move a hundred megabytes here.
+        // Use large chunks: the tests move a hundred megabytes here, and unoptimized builds are slow with single bytes.
         let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 1)
         defer { chunk.deallocate() }
         let count = recv(descriptor, chunk.baseAddress, chunk.count, 0)
         if count < 0, errno == EINTR { return true }
-        // A server that closes with unread requests resets the connection.
+        // A server that closes a connection with unread requests resets it.
         if count < 0, errno == ECONNRESET { return false }
         guard count >= 0 else { throw Self.failure("receive", "") }
         received.append(contentsOf: UnsafeRawBufferPointer(rebasing: chunk[..<count]))
@@ -135,7 +135,7 @@ package final class SocketClient {
         return try receive()
     }
 
-    /// Like ``call(_:)-([String])``, for a line of words without spaces in them; returns the reply as text.
+    /// Like ``call(_:)-([String])``, for a line whose words contain no spaces. Returns the reply as text.
     package func call(_ line: String) throws -> String {
         String(decoding: try call(line.split(separator: " ").map(String.init)), as: UTF8.self)
     }

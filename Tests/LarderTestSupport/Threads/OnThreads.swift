@@ -6,7 +6,7 @@ package func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) 
     for thread in threads { thread.join() }
 }
 
-/// Runs a blocking body on a thread of its own, so that it does not block other tasks.
+/// Runs a blocking body on its own thread, so that it does not block other tasks.
 package func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withUnsafeThrowingContinuation { continuation in
         _ = WorkThread(name: "test") { continuation.resume(with: Swift.Result { try body() }) }

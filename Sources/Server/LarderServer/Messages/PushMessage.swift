@@ -2,7 +2,7 @@ import LarderRESP
 
 /// A message that is not a reply, encoded once for all receivers.
 ///
-/// Thread-safe: constant.
+/// Thread-safe: immutable.
 final class PushMessage: Sendable {
     /// The encoding of the message for each protocol version.
     private enum Form: Sendable {

@@ -71,7 +71,7 @@ final class PendingBytes: Sendable {
 
 /// The monitoring connections of one event loop; replaced when one starts or stops monitoring.
 ///
-/// Thread-safe: constant.
+/// Thread-safe: immutable.
 final class MonitorGroup: Sendable {
     let members: [Int64]
     init(_ members: [Int64]) { self.members = members }

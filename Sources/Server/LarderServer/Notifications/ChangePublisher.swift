@@ -3,7 +3,7 @@ import LarderEngine
 /// Publishes changes of entries to the channels of ``ChangeChannel`` while there are subscribers. Unlike keyspace
 /// notifications, they need no setting, and contain kinds of changes instead of command names.
 ///
-/// Thread-safe: constant.
+/// Thread-safe: immutable.
 final class ChangePublisher: EntryObserver {
     private let engine: Engine
     private let pubsub: PubSub

@@ -7,7 +7,7 @@ import LarderPlatform
 ///
 /// `@unchecked Sendable`: ``state`` is guarded by `lock`; everything else is constant.
 package final class FunctionLibraries: @unchecked Sendable {
-    /// A consistent set of all libraries. A value.
+    /// A consistent set of all libraries.
     struct State {
         fileprivate(set) var libraries: [String: FunctionLibrary] = [:]
         /// The functions of all libraries by their lower-case names, because FCALL ignores case.

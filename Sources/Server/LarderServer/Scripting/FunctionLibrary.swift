@@ -1,7 +1,7 @@
 import CLarderLuaBridge
 import LarderRESP
 
-/// A function library, as loaded by FUNCTION LOAD. Constant.
+/// A function library, as loaded by FUNCTION LOAD. Immutable.
 struct FunctionLibrary: Sendable {
     let name: String
     /// The whole source, including its first line.
@@ -57,7 +57,7 @@ struct FunctionLibrary: Sendable {
         "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
 }
 
-/// A function of a library. Constant.
+/// A function of a library. Immutable.
 struct LibraryFunction: Sendable {
     let name: String
     let description: [UInt8]?

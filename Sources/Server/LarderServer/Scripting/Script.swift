@@ -71,7 +71,7 @@ struct ScriptFlags: Sendable, Equatable {
     var noWrites = false
 }
 
-/// A source that interpreters compile. Constant.
+/// A source that interpreters compile. Immutable.
 struct ScriptCode: Sendable {
     /// The source without the text of a `#!` line. Its line break is kept, so that line numbers in errors are right.
     let body: [UInt8]
@@ -88,7 +88,7 @@ struct ScriptCode: Sendable {
     }
 }
 
-/// A script, or a function of a library. Constant.
+/// A script, or a function of a library. Immutable.
 final class Script: Sendable {
     /// The digest of its source; nil for a function.
     let digest: ScriptDigest?

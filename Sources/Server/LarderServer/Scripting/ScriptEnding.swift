@@ -20,7 +20,7 @@ final class ScriptKillSwitch: Sendable {
     let isKilled = Atomic<Bool>(false)
 }
 
-/// A long-running script, as shown to other clients. A value.
+/// A long-running script, as shown to other clients.
 struct RunningScript: Sendable {
     /// Its name: the digest, or the function's.
     let name: String

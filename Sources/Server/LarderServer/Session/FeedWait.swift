@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderPlatform
 
-/// The state of a CHANGES command that waits for a change. A value; used by the session's owner.
+/// The state of a CHANGES command that waits for a change. A value type, used by the session's owner.
 struct FeedWait {
     /// The clock and the callbacks of a waiting command.
     struct Means {

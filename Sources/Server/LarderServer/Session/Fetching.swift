@@ -26,7 +26,7 @@ final class WaitingFetch: Sendable {
     }
 }
 
-/// The leases of a connection, and its waiting FETCH. A value; used by the session's owner.
+/// The leases of a connection, and its waiting FETCH. A value type, used by the session's owner.
 struct Fetching {
     /// The waiting command.
     var waiting: WaitingFetch?

@@ -7,7 +7,7 @@ import LarderRESP
 /// - Positions count the bytes of replies since the connection was opened.
 /// - Replies do not overlap: each starts at or after the end of the previous one.
 ///
-/// A value; its owner guards it.
+/// A value type, guarded by its owner.
 struct HeldReplies {
     private struct Entry {
         var start: Int

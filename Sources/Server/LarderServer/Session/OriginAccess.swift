@@ -1,4 +1,4 @@
-/// The connection's view of its database's origin. A value; used by the session's owner.
+/// The connection's view of its database's origin. A value type, used by the session's owner.
 struct OriginAccess {
     /// The origin of the selected database; nil if it has none.
     var tier: OriginTier?

@@ -1,6 +1,6 @@
 /// The modes that commands have set on the connection: its authentication, replies, and tracking.
 ///
-/// A value; its session owns it.
+/// A value type, owned by its session.
 struct SessionModes {
     /// Whether the password was given, or is not needed.
     var isAuthenticated = true

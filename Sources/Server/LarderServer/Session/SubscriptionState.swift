@@ -2,7 +2,7 @@ import LarderRESP
 
 /// The subscriptions of one connection, and the messages that wait until a reply is complete.
 ///
-/// A value; its session owns it.
+/// A value type, owned by its session.
 struct SubscriptionState {
     /// Nil for a connection that has never subscribed.
     var names: Subscriptions?
@@ -12,7 +12,7 @@ struct SubscriptionState {
     var published: [Publication] = []
 }
 
-/// The subscriptions of one connection. A value; its session owns it.
+/// The subscriptions of one connection. A value type, owned by its session.
 struct Subscriptions {
     private(set) var names: [PubSub.Kind: Set<[UInt8]>] = [:]
     /// The memory use of the names, for the limit.

@@ -2,7 +2,7 @@ import LarderEngine
 
 /// One of the server's slots for open snapshots. Released with its last reference.
 ///
-/// Thread-safe: constant.
+/// Thread-safe: immutable.
 final class SnapshotSlot: Sendable {
     private let server: ServerState
 
@@ -20,7 +20,7 @@ final class SnapshotSlot: Sendable {
 /// A snapshot that a connection reads from. It is closed when its last reference is released, possibly by a command
 /// that still reads on another thread. An explicit close would have to wait for the store.
 ///
-/// Thread-safe: constant.
+/// Thread-safe: immutable.
 final class OpenSnapshot: Sendable {
     let snapshot: Snapshot
     private let slot: SnapshotSlot

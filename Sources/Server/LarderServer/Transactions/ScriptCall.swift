@@ -1,4 +1,4 @@
-/// A call of EVAL or a similar command: the script and the position of its keys. A value.
+/// A call of EVAL or a similar command: the script and the position of its keys.
 struct ScriptCall {
     let script: Script
     let keyCount: Int

@@ -3,7 +3,7 @@ import LarderEngine
 /// The state of MULTI, WATCH and EXEC on one connection: the queued commands, the watched keys, and the running
 /// transaction.
 ///
-/// A value; its session owns it.
+/// A value type, owned by its session.
 struct TransactionState {
     /// The commands queued since MULTI.
     var queue: TransactionQueue?
