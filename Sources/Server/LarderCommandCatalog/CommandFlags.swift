@@ -35,7 +35,7 @@
     @inlinable package static var status: CommandFlags { CommandFlags(rawValue: 1 << 18) }
     /// Deferred, with a bounded duration.
     @inlinable package static var brief: CommandFlags { CommandFlags(rawValue: 1 << 19) }
-    /// Refused by Redis when memory is short.
+    /// Refused by Redis when its memory limit is reached.
     @inlinable package static var denyOOM: CommandFlags { CommandFlags(rawValue: 1 << 20) }
     /// In Redis' category `@dangerous`.
     @inlinable package static var dangerous: CommandFlags { CommandFlags(rawValue: 1 << 21) }

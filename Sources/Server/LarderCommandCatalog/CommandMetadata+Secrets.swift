@@ -31,7 +31,7 @@ extension CommandMetadata {
         case .none, .ofCall: return 0..<0
         case .from(let first): return min(first, count)..<count
         case .ofSecretSettings:
-            // Even if a preceding value was omitted.
+            // Find a secret's name even if the value of a preceding setting was omitted.
             let first = (2..<max(2, count)).first { index in
                 Self.secretSettings.contains { Self.isWord(word(index), $0) }
             }

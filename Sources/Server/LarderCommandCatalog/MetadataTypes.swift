@@ -113,7 +113,7 @@ package struct KeyPositions: Sendable {
 
 /// How the words of a call affect the use of its key.
 package enum KeyUse: Sendable {
-    /// They do not affect it.
+    /// The words do not affect the use of the key.
     case same
     /// The key is overwritten without being read, unless the option GET is given.
     case overwritesUnlessGET
@@ -166,7 +166,7 @@ package enum SecretWords: Sendable {
 package enum TextForm: Sendable {
     /// Not meant for programs.
     case plain
-    /// Sections of fields, as those of INFO.
+    /// Sections of fields, as in INFO.
     case sections
     /// A line of fields.
     case fields
@@ -202,7 +202,7 @@ package enum ConnectionEffect: Sendable {
 package enum WriteTag: UInt16, Sendable {
     case other, set, append, setrange, incrby, incrbyfloat, setbit, bitop, delete, getex, expire, persist, rename, copy,
         move, restore
-    /// SET that keeps the deadline.
+    /// A SET that keeps the deadline.
     case setKeeping
 }
 

@@ -5,7 +5,7 @@ import Testing
 
 /// CHANGES, UNPLACE, and the forms of PLACE and PURGE that larders use to follow other larders.
 @Suite struct ChangesCommandTests {
-    /// The position in an answer of CHANGES.
+    /// The position in a reply of CHANGES.
     private func position(_ reply: String) throws -> String {
         let words = reply.split(separator: "\r\n").map { String($0) }
         return words[try #require(words.firstIndex(of: "position")) + 2]
@@ -38,7 +38,7 @@ import Testing
         #expect(changes.contains(Wire.bulk("state") + Wire.bulk("current") + Wire.bulk("reason") + Wire.null))
         for kind in ["purged-tags", "purged"] { #expect(changes.contains(Wire.bulk(kind)), "\(kind)") }
         #expect(changes.contains(Wire.bulks("t", "u")))
-        // In RESP3 it is a map.
+        // In RESP3, the reply is a map.
         _ = call("HELLO 3")
         #expect(call("CHANGES SINCE \(first)").hasPrefix("%6\r\n"))
         #expect(call("CHANGES SINCE $").contains(Wire.bulk("current")))
@@ -88,7 +88,7 @@ import Testing
         #expect(found.count == 2)
         #expect(found[0] > ChangeVersion(time: ahead, sequence: 900), "the purge has removed it")
         #expect(found[1] > found[0])
-        // A purge that comes from there.
+        // This purge comes from the other larder.
         #expect(call("PURGE UPTO \(ahead + 5)-900") == Wire.int(1))
         #expect(call("SET d v") == Wire.ok)
         let later = try versions()
@@ -121,7 +121,7 @@ import Testing
                 #expect(found[0] == found[1], "\(first) and \(second)")
             }
         }
-        // A purge of everything, and an entry.
+        // A purge of the whole database and an entry have the same version.
         for (call, lines) in zip(
             calls,
             [

@@ -106,7 +106,7 @@ import Testing
         #expect(try other.call("SET k v") == Wire.ok)
         try makeCold(server)
         slices.gate.close()
-        // More than there are threads for them.
+        // More clients than threads that may block.
         let waiting = try (0..<Limits().coldThreads + 3).map { _ in try server.connect() }
         for client in waiting { try client.send(encodeRequest("GET k") + encodeRequest("PING behind")) }
         slices.gate.waitUntil()
@@ -203,7 +203,7 @@ import Testing
         #expect(server.logLines.line(containing: "the daemon is stopping") != nil)
     }
 
-    /// A stop with patience lets them finish.
+    /// With enough time for the shutdown, cold commands complete.
     @Test func stoppingFinishesColdCommands() throws {
         let slices = Slices()
         let server = try server(slices, limits: patient)

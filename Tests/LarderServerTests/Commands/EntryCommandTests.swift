@@ -36,7 +36,7 @@ import Testing
         #expect(call("GET own") == Wire.null, "the tags count")
         #expect(call("PLACE never v STOREDAT 5 NEVER CODEC 77") == "+stored\r\n")
         #expect(call("ENTRIES PREFIX n") == Self.step(nil, Self.entry("never", "v", 5, "never", -1, codec: "77")))
-        // Nothing was stored in the future.
+        // A storage time in the future is reduced to now.
         #expect(call("PLACE k v STOREDAT \(now + 5_000_000)") == "+stored\r\n")
         #expect(call("PTTL k") == Wire.int(60_000))
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderServer
 
-/// An answer of FETCH.
+/// A reply of FETCH.
 struct FetchReply: Equatable {
     var state: String
     var value: String?

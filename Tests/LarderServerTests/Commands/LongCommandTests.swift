@@ -55,12 +55,12 @@ import Testing
         #expect(try client.call("SET g short") == Wire.ok)
         try expect(command("MSET", "h", "1", "i"), Wire.ok, "MSET")
         try expectLong("i")
-        // In a transaction, with its limit.
+        // The same in a transaction, within the limit of its size.
         #expect(try client.call("MULTI") == Wire.ok)
         try expect(command("SET", "j"), "+QUEUED\r\n", "SET in MULTI")
         #expect(try client.call("EXEC") == "*1\r\n+OK\r\n")
         try expectLong("j")
-        // No file of it remains.
+        // No staged file remains.
         let files = try FileSystem.list(server.directory.path + "/larder/JOURNAL")
         #expect(!files.contains { StagedFrame.isName($0) })
     }

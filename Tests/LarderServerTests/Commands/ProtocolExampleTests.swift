@@ -43,7 +43,7 @@ import Testing
         let steps = Self.steps(try #require(Self.groups[group]))
         #expect(!steps.isEmpty)
         for step in steps {
-            // As a user types it.
+            // Send the line as a user types it.
             client.feed((step.request + "\r\n").utf8)
             server.commit()
             #expect(client.takeSendable() == step.reply, "\(step.request)")

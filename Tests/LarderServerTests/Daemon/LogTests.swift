@@ -45,7 +45,7 @@ import Testing
             ])
     }
 
-    /// A reader gets every line, complete.
+    /// A reader gets every line completely.
     @Test func aReaderGetsAllLogLines() throws {
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)

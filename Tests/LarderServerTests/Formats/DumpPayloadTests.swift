@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    /// Every changed byte is noticed.
+    /// Every changed byte is detected.
     @Test func changedPayloads() {
         let payload = Array("a value that is long enough, long enough".utf8).withUnsafeBytes { DumpPayload.encode($0) }
         for index in payload.indices {
@@ -59,7 +59,7 @@ import Testing
             body += generator.bytes(count: Int.random(in: 0...24, using: &generator))
             if case .success(let value) = decode(sealed(body), most: 1000) { #expect(value.count <= 1000) }
         }
-        // Lengths that are not followed by bytes.
+        // Lengths that are followed by too few bytes.
         for length in [[0xBF] as [UInt8], [0x80, 0xFF, 0xFF, 0xFF, 0xFF], [0x81] + [UInt8](repeating: 0xFF, count: 8)] {
             #expect(decode(sealed([0] + length + [1, 2, 3]), most: .max) == .failure(.format))
             #expect(decode(sealed([0, 0xC3, 1] + length + [0]), most: .max) == .failure(.format))

@@ -179,7 +179,7 @@ import Testing
         #expect(woken.value == 1)
         queue.deliverAll()
         #expect(delivered.all == Array(0..<10))
-        // The loop itself collects what it adds.
+        // The loop need not be woken for messages that it adds itself.
         add(10, from: queue)
         #expect(woken.value == 1)
         queue.deliverAll()

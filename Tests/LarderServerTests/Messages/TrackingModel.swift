@@ -11,7 +11,7 @@ struct TrackingModel {
         case ignore
         /// A read that the daemon tracks for the client if `isTracked` is true.
         case read([Place], isTracked: Bool)
-        /// Changes of the client's own.
+        /// Changes made by the client itself.
         case write([String])
         case transaction([Request])
 
@@ -47,7 +47,7 @@ struct TrackingModel {
 
     // MARK: Received data
 
-    /// Takes what the daemon has sent.
+    /// Processes the replies and messages that the daemon has sent.
     mutating func receive(_ text: String) throws {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {

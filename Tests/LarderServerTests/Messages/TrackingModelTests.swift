@@ -44,7 +44,7 @@ private final class TrackingRun {
     private var models: [TrackingModel] = []
     /// The tracking options of each client; nil for clients that only write.
     private var optionsOf: [String?] = []
-    /// One for each database.
+    /// One observer for each database.
     private var observers: [TestClient] = []
     private var valueCount = 0
     private(set) var trail: [String] = []
@@ -104,7 +104,7 @@ private final class TrackingRun {
             trail.append("\(index) connects again")
             connect(optionsOf[index], at: index)
         default:
-            // Several clients before anything is committed.
+            // Run commands of several clients before the next commit.
             for _ in 0..<(1 + random.below(4)) {
                 let index = random.below(clients.count)
                 for _ in 0..<(1 + random.below(3)) { act(index) }
@@ -229,7 +229,7 @@ private final class TrackingRun {
         }
     }
 
-    /// Changes of many entries.
+    /// A random command that changes many entries.
     private func wholeChange(_ index: Int) -> (String, TrackingModel.Request) {
         switch random.below(5) {
         case 0: return ("FLUSHDB", .ignore)

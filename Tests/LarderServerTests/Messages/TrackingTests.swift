@@ -35,7 +35,7 @@ import Testing
         server.deliver()
         #expect(reader.takeSendable() == Self.invalidation("k"))
         #expect(writer.takeSendable() == Wire.ok)
-        // Once, until it is read again.
+        // The client is notified only once, until it reads the key again.
         _ = writer("SET k x")
         server.deliver()
         #expect(reader.takeSendable().isEmpty)
@@ -121,7 +121,7 @@ import Testing
         server.deliver()
         let replies = Wire.ok + Self.invalidation("k") + Wire.bulk("4") + Wire.ok
         #expect([replies + Self.invalidation("k"), Self.invalidation("k") + replies].contains(reader.takeSendable()))
-        // Other clients' changes are not missed.
+        // The client is still notified of other clients' changes.
         _ = reader("GET k")
         _ = writer("SET k 6")
         server.deliver()

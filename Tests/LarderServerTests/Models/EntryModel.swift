@@ -26,7 +26,7 @@ struct EntryModel {
         let ends: Int64
         /// The tags that the key's entry had when the lease was granted.
         let tags: [String]
-        /// The tags that were purged since.
+        /// The tags that were purged since the lease was granted.
         var purged: Set<String> = []
     }
 
@@ -73,7 +73,7 @@ struct EntryModel {
         return time < deadline + (entry.grace ?? databases[database].grace) ? .stale : .gone
     }
 
-    /// The entry that is not gone.
+    /// The entry of a key if it is fresh or stale.
     func kept(_ database: Int, _ key: String) -> Entry? {
         databases[database].entries[key].flatMap { state($0, database) == .gone ? nil : $0 }
     }
@@ -163,7 +163,7 @@ struct EntryModel {
         }
     }
 
-    /// The engine ends and begins again.
+    /// Applies a restart of the engine.
     mutating func restart() {
         for index in databases.indices {
             databases[index].leases = [:]

@@ -38,7 +38,7 @@ private final class EntryRun {
     ]
 
     private var server: SocketlessServer
-    /// One for each database.
+    /// One client for each database.
     private var clients: [TestClient] = []
     private var model: EntryModel
     private var random: SeededGenerator
@@ -275,7 +275,7 @@ private final class EntryRun {
         try expect(reply, expected, "SET")
     }
 
-    /// The other commands that store.
+    /// Runs other commands that store entries.
     private func store(_ database: Int, _ key: String) throws -> [(Int, String)] {
         let (value, former) = (newValue(database, key), model.fresh(database, key))
         let new = EntryModel.Entry(value: value, storedAt: model.time)
@@ -526,7 +526,7 @@ private final class EntryRun {
         model.purge(database, tags: Set(tags), soft: isSoft)
         let reply = call(database, ["PURGE", "TAG"] + tags + (isSoft ? ["SOFT"] : []), mayWrap: false)
         try expect(reply, Wire.ok, "PURGE TAG")
-        // Entries of another database are not meant.
+        // Entries of other databases are not purged.
         if random.oneIn(2), let place = anyFresh(besides: database, { !$0.tags.filter(tags.contains).isEmpty }) {
             _ = try copy(place.0, place.1, to: database)
         }

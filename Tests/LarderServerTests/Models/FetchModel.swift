@@ -36,7 +36,7 @@ struct FetchModel {
         var maxAge: Int64?
         var wait: Int64 = 0
         var lease: Int64?
-        /// The value whose version it names.
+        /// The value whose version the client gave.
         var ifNot: String?
         let at: Int64
         /// Whether the key was written while the request waited.
@@ -66,7 +66,7 @@ struct FetchModel {
         var entry: Entry?
         var lease: Lease?
         var rest: Rest?
-        /// The longest wait first.
+        /// The waiting requests, the longest wait first.
         var queue: [Ask] = []
         /// How long the last refresh took.
         var lastDuration: Int64 = 0

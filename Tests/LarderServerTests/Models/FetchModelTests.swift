@@ -215,7 +215,7 @@ private final class FetchRun {
 
     // MARK: Received replies
 
-    /// Compares what those who waited got.
+    /// Compares the replies that waiting clients have received.
     private func wake() throws {
         for _ in 0..<3 { server.commit() }
         for (ask, answer) in model.wake() {

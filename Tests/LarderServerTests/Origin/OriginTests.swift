@@ -531,7 +531,7 @@ import Testing
         #expect(
             reply.contains("a cycle: redis://there has this database as its origin, over 1 other, "), "\(reply)")
         #expect(look() == [])
-        // Nothing is known without an answer.
+        // Without a reply, the previous result stays.
         origin.fail(.timedOut(milliseconds: 1))
         #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"])
         origin.fail(nil)

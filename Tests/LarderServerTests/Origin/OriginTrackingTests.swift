@@ -53,7 +53,7 @@ import Testing
         #expect(fixture.reader("GET a") == "", "it waits")
         fixture.origin.change("a", to: "two")
         if isKnownAgain {
-            // Another client asks, and is answered first.
+            // Another client's request gets its reply first.
             fixture.origin.letGo()
             #expect(fixture.server.connect()("GET a") == Wire.bulk("two"))
         }

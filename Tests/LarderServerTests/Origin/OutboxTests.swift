@@ -119,7 +119,7 @@ import Testing
         #expect(left == 4_800)
         fixture.deliver()
         let commands = fixture.origin.takeCommands()
-        // Whichever clock is used.
+        // The lifetimes do not depend on the origin's clock.
         #expect(commands == ["write a milliseconds(4800)", "write b milliseconds(59800)", "remove c"])
     }
 
@@ -185,7 +185,7 @@ import Testing
         let fixture = try OriginFixture("BEHIND") { $0.diskBytesMax = 16 << 20 }
         let value = String(repeating: "v", count: 200_000)
         func set(_ key: String, _ value: String) -> String {
-            // Nobody else empties the journal.
+            // No background thread checkpoints the journal here.
             fixture.server.engine.maintain()
             return fixture.client("SET \(key) \(value)")
         }

@@ -108,7 +108,7 @@ import Testing
         while !(try other.call("INFO larder").contains("scripts_running:0\r\n")) { nap() }
     }
 
-    /// A stop does not wait for scripts.
+    /// The shutdown does not wait for running scripts.
     @Test func aStopEndsScripts() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000

@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test func digestsMatchTheSHA1Standard() {
-        // FIPS 180-4, one block and two.
+        // The examples of FIPS 180-4 with one block and two blocks.
         for (text, digest) in [
             ("abc", "a9993e364706816aba3e25717850c26c9cd0d89d"), ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
             (
@@ -129,7 +129,7 @@ import Testing
         #expect(call(["EVAL", "return redis.call('incr',KEYS[1])", "1", "a"]) == Wire.int(1))
     }
 
-    /// With and without the fast path.
+    /// Runs with and without the fast path.
     @Test(arguments: [true, false]) func removalsByScriptsEndLeasesAndStaleValues(isFast: Bool) throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -162,7 +162,7 @@ import Testing
         let script = "local s = 0 for i = 1, 200 do s = s + redis.call('incr', 'k' .. i) end return s"
         #expect(call(["EVAL", script, "0"]) == Wire.int(200))
         #expect(call(["EVAL", script, "0"]) == Wire.int(400))
-        // Fewer than one attempt for each key.
+        // The script was not restarted for each key.
         let repeats = server.state.scripts.counts.repeats.load(ordering: .relaxed)
         #expect(repeats <= 16)
     }
@@ -325,7 +325,7 @@ import Testing
         #expect(call(["EVAL", long, "0"]).hasPrefix("-ERR the script's reply is longer than a reply may be"))
     }
 
-    /// The same table in many places.
+    /// A reply that contains the same table many times is limited.
     @Test func conversionOfLongRepliesIsBounded() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 50

@@ -63,7 +63,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
         #expect(client.takeSendable().hasSuffix(Wire.null))
     }
 
-    /// Each of these copies much.
+    /// Commands that copy many bytes read the clock again.
     @Test func longValuesAndManyKeysReadTheClockAgain() throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()

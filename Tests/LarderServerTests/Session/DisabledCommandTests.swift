@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Commands that are switched off.
+/// Tests of disabled commands.
 @Suite struct DisabledCommandTests {
     private func server(_ names: String) throws -> SocketlessServer {
         try SocketlessServer(disabled: try CommandSet(names))

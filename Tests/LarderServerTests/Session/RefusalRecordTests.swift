@@ -152,7 +152,7 @@ import Testing
         #expect(log.contains("(redacted)") && !log.contains("hunter2"), "\(log)")
         server.deliver()
         let shown = monitor.takeSendable()
-        // It is not shown what administrators do.
+        // MONITOR does not show administrative commands.
         #expect(shown.contains("(redacted)") || line.hasPrefix("ACL") || line.hasPrefix("CONFIG"), "\(shown)")
         #expect(!shown.contains("hunter2"), "\(shown)")
         _ = call("COMMAND GETKEYS GET hunter2")

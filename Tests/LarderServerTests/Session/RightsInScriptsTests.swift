@@ -40,7 +40,7 @@ import Testing
         let text = "return redis.call('set', 'k', 'AFTER')"
         let call =
             how == "FCALL" ? ["FCALL", "f", "1", "k"] : ["EVAL", text] + (how == "EVAL" ? ["1", "k"] : ["0"])
-        // Known, so that it may be quick.
+        // Run it first, so that it is cached and can use the fast path.
         for _ in 0..<3 { #expect(client(call) == Wire.ok) }
         #expect(client("SET k v") == Wire.ok)
         client.feed(encodeRequest(["CLIENT", "KILL", "ID", "\(victim)"]) + encodeRequest(call))

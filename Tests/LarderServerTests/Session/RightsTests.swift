@@ -65,7 +65,7 @@ import Testing
         #expect(owner("CONFIG GET threads").contains("threads"))
     }
 
-    /// Also with nothing to go by.
+    /// This holds even if the system does not report the user.
     @Test(arguments: [RightsTests.stranger, nil])
     func unlistedUsersMayOnlyIdentifyThemselves(_ peer: PeerCredentials?) throws {
         let call = try server().connect(as: peer)

@@ -138,7 +138,7 @@ import Testing
         #expect(other("GET a") == Wire.bulk("1"))
         #expect(other("SET b 3") == Wire.ok)
         #expect(other("DEL nothing") == Wire.int(0))
-        // Memory lets go of everything.
+        // Remove all entries from memory.
         server.engine.maintain()
         #expect(call("MULTI") == Wire.ok)
         #expect(call("GET a") == Self.queued)
@@ -285,7 +285,7 @@ import Testing
                 // Use a new connection each time: a connection with subscriptions accepts only a few commands.
                 let call = server.connect()
                 #expect(call("MULTI") == Wire.ok)
-                // All shards of the database.
+                // These keys are in all shards of the database.
                 #expect(call(["EXISTS"] + many) == Self.queued)
                 let words = [spec.name] + (1..<max(1, count)).map { "\($0)" }
                 let isQueued = call(words) == Self.queued

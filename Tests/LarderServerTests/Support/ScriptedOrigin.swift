@@ -72,7 +72,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     /// Makes replies wait for ``answer()`` from now on.
     func hold() { lock.withLock { holdsAnswers = true } }
 
-    /// Stops making answers wait.
+    /// Makes replies wait no longer.
     func letGo() { lock.withLock { holdsAnswers = false } }
 
     /// Sends the waiting replies in order, with the values from the time of their requests.
@@ -113,7 +113,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     /// Makes replies look as if their requests had been sent this many milliseconds ago.
     func answerLate(milliseconds: Int64) { lock.withLock { answersAge = milliseconds } }
 
-    /// How it was made.
+    /// The reads settings with which the origin was created.
     var reads: OriginReads { lock.withLock { reading } }
 
     /// Stops reporting changes.
@@ -128,7 +128,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         listener?.originLost("the test says so")
     }
 
-    /// Reports that the origin answers again.
+    /// Reports that the origin replies again.
     func recover() { lock.withLock { listener }?.originRecovered(name) }
 
     /// Returns the keys that were requested since the last call.
@@ -155,7 +155,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     /// Makes the origin behave like a server that is not a larder.
     func refuseInquiries() { lock.withLock { isNoLarder = true } }
 
-    /// It was away, and answers again.
+    /// Simulates that the origin was not available, and replies again.
     func believeAnew() { lock.withLock { beliefs += 1 } }
 
     var hasClosed: Bool { lock.withLock { isClosed } }

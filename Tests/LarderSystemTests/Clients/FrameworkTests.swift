@@ -20,7 +20,7 @@ import Testing
         try server.run { try ClientProgram.runPython("celery_results.py", [$0]) }
     }
 
-    /// Its counting and its lock are scripts.
+    /// django-redis uses scripts for its counters and its lock.
     @Test(arguments: LiveServer.allCases) func djangoRedis(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("django_redis_cache.py", [$0]) }
     }

@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// redis-cli and redis-benchmark, which come with Redis.
+/// Tests of redis-cli and redis-benchmark, which come with Redis.
 @Suite struct RedisCLITests {
     private func redisCLI(_ path: String, _ arguments: [String], input: String = "") throws -> String {
         try ClientProgram.require("redis-cli", package: "redis-tools")
@@ -14,7 +14,7 @@ import Testing
     /// On a terminal, redis-cli requests COMMAND DOCS for its hints and its help.
     @Test(arguments: LiveServer.allCases) func atATerminal(_ server: LiveServer) throws {
         try ClientProgram.require("redis-cli", package: "redis-tools")
-        // Python's own library is all it needs.
+        // The script needs only Python's standard library.
         try server.run {
             try ClientProgram.run(
                 "/usr/bin/python3", "redis_cli_terminal.py", [$0], environment: ["PYTHONDONTWRITEBYTECODE=1"])
@@ -147,7 +147,7 @@ import Testing
                     #expect(output.contains("\(name): "), "\(more): \(output)")
                 }
             }
-            // Any command of one's own.
+            // redis-benchmark can run any command.
             let (end, output, errors) = try ChildProcess.run(
                 "redis-benchmark", ["-s", path, "-n", "1000", "-r", "10", "--csv", "APPEND", "list:__rand_int__", "x"])
             #expect(end == .exited(0) && output.contains("APPEND list:__rand_int__ x"), "\(output) \(errors)")

@@ -13,7 +13,7 @@ import Testing
         let daemon = try DaemonProcess(["--policy", "never", "--threads", "\(threads)"])
         let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())
         if version == 3 {
-            // Their numbers of connections and versions differ.
+            // The connection IDs and versions of the servers differ.
             let replies = try pair.call(ConformanceStep("HELLO 3"))
             #expect(RawReply.split(replies.redis).count == 1 && RawReply.split(replies.larder).count == 1)
             #expect(replies.redis.prefix(40) == replies.larder.prefix(40))

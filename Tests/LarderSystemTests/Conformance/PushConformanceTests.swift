@@ -108,7 +108,7 @@ struct PushStep: CustomStringConvertible, Sendable {
                 #expect(found == expected, "\(step) at \(name): redis \(shown(expected)), larder \(shown(found))")
             }
         }
-        // Nobody got more than that.
+        // No connection has received anything more.
         for name in one.names where name != "q" {
             let expected = try one.client(name).call(["PING", "the end"])
             let found = try other.client(name).call(["PING", "the end"])

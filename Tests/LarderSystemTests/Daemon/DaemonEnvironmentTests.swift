@@ -51,7 +51,7 @@ import Testing
                 #expect(end == .exited(1) && errors.contains("output"), "\(command) \(output): \(end), \(errors)")
             }
         }
-        // No input is not an empty value.
+        // A closed standard input is an error, not an empty value.
         let (refused, _, errors) = try ChildProcess.run("sh", ["-c", "\(tool) set k 0<&-"])
         #expect(refused == .exited(5) && errors.contains("standard input"), "\(refused), \(errors)")
         #expect(try daemon.connect().call("GET k") == "$1\r\nv\r\n")
@@ -122,7 +122,7 @@ import Testing
         #expect(daemon.process.errors.contains("info stopped"))
     }
 
-    /// As nohup starts it.
+    /// The daemon is started like by nohup.
     @Test func aHangUpThatIsIgnoredStaysIgnored() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let child = try start("trap '' HUP; exec $larderd", in: place)

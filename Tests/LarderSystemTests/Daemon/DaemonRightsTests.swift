@@ -50,7 +50,7 @@ import Testing
             #expect(answer.contains("\r\n\(text)\r\n"), "\(answer)")
         }
         #expect(!answer.contains("9=read"))
-        // The tests' user is the daemon's.
+        // The user of the tests is the daemon's user.
         #expect(try client.call("SET k v") == "+OK\r\n")
         #expect(try client.call("ACL LIST").contains("user 12 on nopass ~* &* -@all +@connection (a: "))
         #expect(daemon.process.errors.contains("so they cannot connect (--socket-mode, --socket-group)"))
@@ -116,19 +116,19 @@ import Testing
             #expect(try run(4322, "", "get k").errors.contains("NOPERM User 4322"))
             #expect(try run(4322, "", "acl whoami").output == "4322\n")
             #expect(try run(4322, "", "ping").output == "PONG\n")
-            // By one of many supplementary groups.
+            // The right comes from one of many supplementary groups.
             let many = (5000..<5100).map(String.init).joined(separator: ",")
             #expect(try run(4323, many + ",4400", "--database shop set k w").end == .exited(0))
             #expect(try run(4323, many, "--database shop set k w").errors.contains("NOPERM"))
             #expect(try run(4323, "4400", "get k").errors.contains("NOPERM"))
             #expect(try run(4400, "", "--database shop get k").output == "w", "its own group")
             #expect(try run(4324, "4401", "config get threads").end == .exited(0))
-            // An incomplete export is not named complete.
+            // An incomplete export is not marked as complete.
             let (own, all) = (try run(4400, "", "export"), try run(4321, "", "export"))
             #expect(own.output.contains(#""databases":["shop"],"all":false"#), "\(own)")
             #expect(own.errors == "larderctl: this user may read 1 of 2 databases; the others are not exported\n")
             #expect(all.output.contains(#""all":true"#) && all.errors.isEmpty, "\(all)")
-            // Whatever is found on this machine.
+            // The result depends on this machine.
             let looked = try run(4400, "", "doctor")
             #expect(looked.end == .exited(8) || looked.end == .exited(10), "\(looked)")
             #expect(looked.output.contains("\ndatabase-unusable: not checked: this user may read 1 of 2 databases\n"))

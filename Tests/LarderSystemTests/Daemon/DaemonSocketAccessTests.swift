@@ -66,7 +66,7 @@ import Testing
         #expect(try ping(asGroup: group) == .exited(0))
         #expect(try ping(asGroup: 65_534) != .exited(0))
         try end(child)
-        // The number of a group does too.
+        // The group can be given as a number too.
         let other = try start(place.path + "/run2/larder.sock", ["--socket-group", "\(group)", "--socket-mode", "600"])
         #expect(try mode(place.path + "/run2/larder.sock") == "600")
         #expect(try status(place.path + "/run2/larder.sock").st_gid == group)
@@ -151,7 +151,7 @@ import Testing
             #expect(try mode(socket) == "660")
             #expect(try SocketClient(socket).call("PING") == "+PONG\r\n")
             #expect(try known.call("PING") == "+PONG\r\n", "connections stay")
-            // It is held against others as before.
+            // Other daemons still cannot use the socket.
             let (end, _, errors) = try DaemonProcess.run(["--dir", place.path + "/other", "--socket", socket])
             #expect(end == .exited(3) && errors.contains("another larderd is using the socket"))
         }

@@ -2,7 +2,7 @@ import Foundation
 import LarderTestSupport
 import Testing
 
-/// The documentation stays short.
+/// Tests that the documentation stays short.
 @Suite struct DocsSizeTests {
     private static func words(_ text: String) -> Int { text.split(whereSeparator: \.isWhitespace).count }
 

@@ -4,7 +4,7 @@ import Testing
 
 /// Tests that rejected phrases do not reappear in the documentation.
 @Suite struct PlainEnglishTests {
-    /// Each with what to write instead.
+    /// The phrases, each with its replacement.
     private static let phrases: [(phrase: String, instead: String)] = [
         ("mend", "fix"), ("mended", "fixed"), ("processor time", "CPU time"), ("for good", "permanently"),
         ("circle", "cycle"), ("blanks", "spaces"), ("is told of", "is notified of"), ("hears of", "is notified of"),

@@ -11,7 +11,7 @@ struct SourceFile: Hashable, Sendable {
 
     /// Relative to the package's directory.
     let path: String
-    /// The code alone, line by line.
+    /// The lines of code, without comments.
     let lines: [Substring]
 
     init(path: String, text: String) {

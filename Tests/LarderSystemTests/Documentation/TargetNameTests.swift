@@ -9,7 +9,7 @@ import Testing
         let target =
             /\.(?:target|testTarget|executableTarget|systemLibrary|plugin|macro|binaryTarget)\(\s*name:\s*"([^"]+)"/
         let names = package.matches(of: target).map { String($0.1) }
-        // None is written in another way.
+        // The pattern finds every target.
         let kinds = /\.(?:target|testTarget|executableTarget|systemLibrary|plugin|macro|binaryTarget)\(/
         #expect(names.count == package.matches(of: kinds).count && names.count > 40)
         // The targets of the tour exist only if LARDER_TOUR is set, so users' package graphs do not contain them.

@@ -6,7 +6,7 @@ import Testing
     /// The calls that only some of the APIs have, by name. The article "Library and client" of LarderClient gives the
     /// reason for each.
     static let exceptions: Set<String> = [
-        // Enumeration: bounds here, patterns there.
+        // Enumeration: with bounds in the library, with patterns in the clients.
         "keys", "entries", "dictionary", "allKeys", "forEachKey",
         // In the clients, a snapshot belongs to a connection.
         "snapshot", "withSnapshot", "transaction",
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// No exception is left over.
+    /// Tests that every exception is still needed.
     @Test func everyExceptionIsNeeded() throws {
         let doors = try [Self.cache, Self.remote, Self.blocking].map { try $0.calls() }
         for name in Self.exceptions where name != "init" {
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    /// Names that the field's words have replaced.
+    /// Old names that were replaced by standard terms.
     static let oldNames: Set<Substring> = [
         "writeAhead", "JournalAhead", "LongValue", "Graveyard", "takeBack", "ReadsUnderWay", "MemoryRun", "RecordScan",
         "Places", "FIFO", "isOfStranger", "isOfBrowser", "lastWords", "SnapshotSeat", "OtherTypes", "CommandFacts",
@@ -209,7 +209,7 @@ struct DoorCall {
         var last: Character = " "
         for index in text.indices {
             if text[index] == open { depth += 1 }
-            // Except for the arrow of a closure.
+            // Skip the arrow of a closure type.
             if text[index] == close, !(close == ">" && last == "-") { depth -= 1 }
             last = text[index]
             if depth == 0 { return text[text.index(after: index)...] }

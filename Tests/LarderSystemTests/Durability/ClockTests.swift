@@ -113,7 +113,7 @@ import Testing
         #expect(try again.call("SET k 2 NX") == "$-1\r\n")
         let left = try again.call("PTTL short").filter(\.isNumber)
         #expect((1...500_000).contains(try #require(Int(left))))
-        // Instants are meant by the clock.
+        // Clients give instants by the wall clock.
         let now = time(nil)
         #expect(try again.call("SET until 1 EXAT \(now + 100)") == "+OK\r\n")
         #expect(try again.call("EXPIRETIME until") == ":\(now + 100)\r\n")

@@ -10,7 +10,7 @@ import Testing
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct ControlFaultTests {
     enum Operation: String, CaseIterable, Sendable {
         case purge, policy, create, createWithPolicy, swap, save
-        /// The first one makes the ledger.
+        /// The first tag purge creates the ledger.
         case purgeTag, purgeAnotherTag
         case flushFunctions
 
@@ -74,7 +74,7 @@ import Testing
             guard reply == "+OK\r\n" else { throw ChildProcess.Failure(description: "\(line): \(reply)") }
         }
 
-        /// After SIGKILL, by whomever it came.
+        /// Kills the daemon, unless a fault has killed it, and restarts it.
         func restart() throws {
             faults.disarm()
             client.close()
@@ -83,7 +83,7 @@ import Testing
             client = try daemon.connect()
         }
 
-        /// All that there is, as replies.
+        /// Returns the whole state of the larder, as replies.
         func state() throws -> [String] {
             var state: [String] = []
             for database in ["other", "new", "books"] {
@@ -155,7 +155,7 @@ import Testing
                 let restarted = try stage.state()
                 #expect(
                     restarted == state || mayCount && restarted == after, "\(what): \(hit), after a crash")
-                // Again, without a fault.
+                // Repeat the operation without a fault.
                 _ = try stage.client.call("SELECT \(operation.database)")
                 #expect(try stage.client.call(operation.words) == "+OK\r\n", "\(what): \(hit)")
             }

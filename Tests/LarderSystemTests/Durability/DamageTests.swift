@@ -77,7 +77,7 @@ import Testing
         // When LevelDB is opened again, it writes its log to a table.
         #expect(try DaemonProcess(in: place).stop() == .exited(0))
         let files = try epoch(larder, "books")
-        // Another one has the format record alone.
+        // Use the largest table: another one contains only the format record.
         let table = try #require(
             try FileSystem.list(files).filter { $0.hasSuffix(".ldb") }
                 .max { FileSystem.size(files + "/" + $0) < FileSystem.size(files + "/" + $1) })
@@ -89,7 +89,7 @@ import Testing
         let client = try daemon.connect()
         #expect(try client.call("SELECT books") == "+OK\r\n")
         let reply = try client.call("GET k0")
-        // The sweep may have met it first.
+        // The sweep may have found the damage first.
         #expect(reply.hasPrefix("-ERR get in database 'books'") || reply == "$-1\r\n", "\(reply)")
         let line = try daemon.process.waitForErrorLine(containing: "and salvaged: ")
         #expect(line.contains("'books'") && line.contains("entries may be lost under the keys"))

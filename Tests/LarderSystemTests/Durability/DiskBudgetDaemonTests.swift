@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// larderd with a limit of the disk.
+/// Tests of larderd with a disk limit.
 @Suite(.timeLimit(.minutes(10))) struct DaemonDiskBudgetTests {
     private static let options = ["--max-disk", "16M", "--memory", "1M", "--policy", "never", "--checkpoint", "1M"]
     private static let valueBytes = 8_000

@@ -69,7 +69,7 @@ import Testing
         for fault in faults {
             for file in files {
                 for extent in Extent.allCases {
-                    // LevelDB would write nothing again and again.
+                    // LevelDB would retry such a write forever.
                     if fault.name == "an empty write", extent == .permanently { continue }
                     let first = UInt64.random(in: 1...(file.isEmpty ? 60 : 6), using: &random)
                     all.append(
@@ -147,7 +147,7 @@ import Testing
 private struct Model {
     private var values: [String: String] = [:]
     private var tags: [String: String] = [:]
-    /// By key: the other possible values.
+    /// The other possible values of each key.
     private(set) var doubtful: [String: Set<String?>] = [:]
     /// The versions of the function library that may be stored.
     private var versions: Set<Int> = []

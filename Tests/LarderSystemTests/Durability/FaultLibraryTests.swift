@@ -6,7 +6,7 @@ import Testing
 @Suite(.enabled(if: FaultLibrary.isAvailable)) final class FaultLibraryTests {
     private let place: TemporaryDirectory
     private let faults: FaultControl
-    /// Kept as long as the test lasts.
+    /// Keeps the daemons until the test ends.
     private var daemons: [DaemonProcess] = []
 
     init() throws {

@@ -5,12 +5,12 @@ import Testing
 /// Tests of SIGKILL under load, repeated on the same larder: acknowledged writes are stored, and no batch is stored in
 /// part.
 @Suite struct KillTests {
-    /// `LARDER_KILL_ROUNDS`, 20 if it is not set.
+    /// The value of `LARDER_KILL_ROUNDS`, or 20 if it is not set.
     private static var rounds: Int { TestSetting.killRounds.number() ?? 20 }
 
     @Test(arguments: [
         [], ["--threads", "2"], ["--durability", "always"], ["--threads", "2", "--durability", "always"],
-        // Checkpoints all the time.
+        // These options cause checkpoints all the time.
         ["--checkpoint", "16K"], ["--threads", "2", "--checkpoint", "2K", "--memory", "0"],
     ])
     func acknowledgedWritesSurviveKills(_ options: [String]) throws {
@@ -86,7 +86,7 @@ private final class Load: @unchecked Sendable {
     var acknowledged: Int { lock.withLock { total } }
 
     func waitUntil(acknowledged count: Int) {
-        // Where every client failed nothing more comes.
+        // If all clients have failed, no further write is acknowledged.
         lock.withLock { while total < count, running > 0 { changed.wait(lock) } }
     }
 

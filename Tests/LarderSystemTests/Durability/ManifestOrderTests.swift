@@ -64,7 +64,7 @@ import Testing
                 let words = ["SET", "k\(key):\(round % 2)"].map { Array($0.utf8) } + [value]
                 #expect(try client.call(encodeRequest(words)) == Array("+OK\r\n".utf8))
             }
-            // It makes the larder write to LevelDB.
+            // Opening a snapshot makes the larder write to LevelDB.
             for word in ["OPEN", "CLOSE"] { #expect(try !client.call("SNAPSHOT \(word)").hasPrefix("-")) }
         }
         try daemon.stop()

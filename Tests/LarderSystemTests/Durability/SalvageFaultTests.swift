@@ -24,7 +24,7 @@ import Testing
         #expect(try client.call("SAVE") == "+OK\r\n")
         for index in 0..<100 { #expect(try client.call("SET k\(index) new\(index)") == "+OK\r\n") }
         #expect(try client.call("SAVE") == "+OK\r\n")
-        // These only the journal has.
+        // These changes are only in the journal.
         for index in 0..<50 { #expect(try client.call("SET j\(index) \(index)") == "+OK\r\n") }
         #expect(try client.call("DEL k150") == ":1\r\n")
         daemon.kill()

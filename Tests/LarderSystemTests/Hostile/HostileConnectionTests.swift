@@ -21,7 +21,7 @@ import Testing
         let requests = Array((0..<1000).map { _ in encodeRequest("GET large") }.joined())
         let hostile = try (0..<count).map { _ in
             let client = try daemon.connect()
-            // A thousand replies of 100 kB.
+            // These requests cause a thousand replies of 100 kB.
             try client.send(requests)
             return client
         }
@@ -69,7 +69,7 @@ import Testing
             print("hostile clients, \(count) connections: \((peak - before) / count) bytes of memory for each")
         }
         Hostility.expectPeak(of: daemon, atMost: before + count * 16_384 + (32 << 20), "\(count) connections")
-        // All go at once.
+        // All clients disconnect at once.
         clients = []
         try probe.waitForRounds(100)
         while try HostileQuestions.connected(daemon) > 2 { nap() }

@@ -84,7 +84,7 @@ final class ProbeClient: @unchecked Sendable {
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
-    /// How often it was served.
+    /// The number of rounds in which the client was served.
     var served: Int { lock.withLock { rounds } }
 
     /// Waits until the client was served `count` more times. Throws if it was not.

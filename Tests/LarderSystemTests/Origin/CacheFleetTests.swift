@@ -89,7 +89,7 @@ struct CacheFleetTests {
             let readers = tiers.flatMap { tier in
                 (0..<40).map { number in
                     Task { () -> String? in
-                        // Alone, and among others.
+                        // Read the key alone, or together with another key.
                         if number % 2 == 0 { return try await tier.cache.value(String.self, forKey: key) }
                         return try await tier.cache.values(String.self, forKeys: [key, warm])[key]
                     }

@@ -6,7 +6,7 @@ import LarderTestSupport
 /// A tier for a program with its own larder: the library's cache in front of the origin. It runs in the test's process
 /// behind a socket, so that the checker can use it like a larderd.
 final class CacheTier: FleetTier, Sendable {
-    /// How it is made.
+    /// The settings of a tier.
     struct Kind: Sendable, CustomStringConvertible {
         var writing = OriginCache.Writing.through
         /// Whether an outbox acknowledges writes, and delivers them later.

@@ -33,7 +33,7 @@ enum FleetFault: Sendable, CustomStringConvertible {
         }
     }
 
-    /// On the way of bytes.
+    /// A random fault of the connections to a server.
     private static func proxyFault(_ random: inout SeededGenerator) -> FaultProxy.Fault {
         switch random.below(7) {
         case 0: .delay(20 + random.below(200), jitter: random.below(200))
@@ -131,7 +131,7 @@ enum FleetFault: Sendable, CustomStringConvertible {
         ]
     }
 
-    /// How long a fault lasts.
+    /// Waits for the duration of a fault.
     private static func pause(_ milliseconds: Int) {
         WorkThread.sleep(nanoseconds: UInt64(milliseconds) * 1_000_000)
     }

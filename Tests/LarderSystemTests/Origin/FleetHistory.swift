@@ -16,7 +16,7 @@ struct FleetHistory: Sendable {
         var answered: Int64?
         /// Whether the acknowledged write survives all faults of the round at the origin.
         var isDurable = true
-        /// Acknowledged by a tier.
+        /// Whether a tier acknowledged the write.
         var isByTier = false
         /// Whether the write is acknowledged before the origin has it. Reads need not see it, but it must be at the
         /// origin in the end.
@@ -46,7 +46,7 @@ struct FleetHistory: Sendable {
     struct Doubt: Sendable {
         var from: Int64
         var to: Int64
-        /// Its reads may be old.
+        /// Whether reads at the origin may be old.
         var isAboutReads: Bool
     }
 

@@ -40,7 +40,7 @@ import Testing
         history.writes[1].acknowledged = nil
         history.writes[2].isDurable = false
         #expect(Self.kinds(history) == [])
-        // But it may be seen.
+        // An unacknowledged write may be visible.
         #expect(Self.kinds(Self.history([(3000, 3)])) == [])
     }
 

@@ -18,7 +18,7 @@ final class FleetOrigin: Sendable {
 
     var url: String { "redis+cluster://" + proxy.ports.map { "127.0.0.1:\($0)" }.joined(separator: ",") }
 
-    /// How many GET all nodes have had.
+    /// The total number of GETs that all nodes have received.
     func gets() throws -> Int {
         try cluster.nodes.map { node in
             let text = try cluster.text(node, ["INFO", "commandstats"])

@@ -15,7 +15,7 @@ struct FleetTests {
         let seed = testSeed("fleet \(program)\(hasReplicas ? " with replicas" : "")")
         let origin = try FleetOrigin(hasReplicas: hasReplicas, program: program)
         for number in 0..<FleetOrigin.rounds {
-            // A round alone: its seed, and LARDER_FLEET_ROUNDS=1.
+            // To repeat one round, set its seed and LARDER_FLEET_ROUNDS=1.
             let seed = seed &+ UInt64(number)
             var random = SeededGenerator(seed: seed)
             let plan = FleetRound.Plan.random("\(seed)", hasReplicas: hasReplicas, &random)

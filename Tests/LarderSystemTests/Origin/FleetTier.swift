@@ -15,7 +15,7 @@ extension FleetTier {
 
 /// A larderd whose first database has an origin.
 final class LarderTier: FleetTier, @unchecked Sendable {
-    // Nothing changes after init.
+    // Immutable after init.
     private let daemon: DaemonProcess
 
     /// - Parameter words: the words after the address.
@@ -37,13 +37,13 @@ final class LarderTier: FleetTier, @unchecked Sendable {
 final class StandInTier: FleetTier, Sendable {
     enum Mistake: String, CaseIterable, Sendable {
         case none
-        /// Keeps everything that it has read forever.
+        /// Never discards a value that it has read.
         case keeps
         /// Sometimes replies with the first value that it has read.
         case wavers
-        /// Acknowledges writes and forgets one in ten.
+        /// Acknowledges writes, but loses one in ten.
         case forgets
-        /// Sometimes takes its time.
+        /// Sometimes replies late.
         case sleeps
         /// Sometimes replies with the value of another key.
         case mistakes

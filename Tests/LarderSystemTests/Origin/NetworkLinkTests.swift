@@ -28,7 +28,7 @@ struct NetworkLinkTests {
         func connect() throws -> SocketClient { try SocketClient(daemon.socketPath) }
     }
 
-    /// Thread-safe. `@unchecked Sendable`: nothing changes after init.
+    /// Thread-safe. `@unchecked Sendable`: immutable after init.
     private final class GuardedDaemon: @unchecked Sendable {
         private let daemon: DaemonProcess
         init(_ daemon: DaemonProcess) { self.daemon = daemon }

@@ -96,7 +96,7 @@ import Testing
         _ = try client.call("POLICY never")
         #expect(try client.call("ORIGIN unix://\(redis.socketPath) \(writing)") == "+OK\r\n")
         func left(_ reply: String) -> Int { Int(reply.dropFirst().dropLast()) ?? 0 }
-        // Read: as long as at the origin.
+        // A value that is read has the same lifetime here as at the origin.
         _ = try behind.call("SET there v PX 600000")
         #expect(try client.call("GET there") == bulkReply("v"))
         #expect((400_000...600_000).contains(left(try client.call("PTTL there"))))

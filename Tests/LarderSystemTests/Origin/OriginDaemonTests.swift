@@ -1,7 +1,7 @@
 import LarderTestSupport
 import Testing
 
-/// The daemon in front of real servers.
+/// Tests of the daemon in front of real servers.
 @Suite struct OriginDaemonTests {
     @Test func aRedisOriginIsReadOnceAndReportsChanges() throws {
         let redis = try RedisProcess()

@@ -119,7 +119,7 @@ import Testing
         _ = try behind.call("SET a two")
         #expect(try client.call("GET a") == bulkReply("one"))
         try client.eventually("GET b", "$-1\r\n")
-        // An own write is seen at once.
+        // The client's own write is visible at once.
         #expect(try client.call("SET a own") == "+OK\r\n")
         #expect(try client.call("GET a") == bulkReply("own"))
         // An entry that is trusted is served without a request to the server.
@@ -163,7 +163,7 @@ import Testing
         _ = try cluster.call(target, "SET {k0}absent here")
         try client.eventually("GET k0", bulkReply("two"))
         try client.eventually("GET {k0}absent", bulkReply("here"))
-        // From then on changes are reported again.
+        // Wait until the entry is cached: from then on, its changes are reported again.
         try client.eventually("GET k0") { _ in
             let before = try client.origin("asked")
             _ = try client.call("GET k0")

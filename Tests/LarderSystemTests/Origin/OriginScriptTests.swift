@@ -37,7 +37,7 @@ import Testing
             for line in lines { #expect(try client.call(line) == "+QUEUED\r\n", "\(line)") }
             return try client.call("EXEC")
         }
-        // The origin does not know it.
+        // The origin does not know the script.
         #expect(
             try transaction("SET n 5", "EVALSHA \(digest) 1 n 2", "GET n") == "*3\r\n+OK\r\n:7\r\n" + bulkReply("7"))
         #expect(try behind.call("GET n") == bulkReply("7"))
@@ -61,7 +61,7 @@ import Testing
         for line in ["MULTI", "SET n 5", "FCALL add 1 n 2", "FCALL other 1 n", "GET n"] {
             #expect(try client.call(line) == (line == "MULTI" ? "+OK\r\n" : "+QUEUED\r\n"), "\(line)")
         }
-        // Only the origin finds an unknown script.
+        // Only the origin detects that a function is unknown.
         #expect(
             try client.call("EXEC") == "*4\r\n+OK\r\n:7\r\n-ERR Function not found\r\n" + bulkReply("7"))
         #expect(try behind.call("GET n") == bulkReply("7"))

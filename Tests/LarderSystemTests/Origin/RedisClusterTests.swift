@@ -81,7 +81,7 @@ struct RedisClusterTests {
         let key = try cluster.key(on: 2)
         #expect(try cluster.call(0, "GET \(key)") == "-MOVED \(ClusterSlot.of(key)) 127.0.0.1:1002\r\n")
         #expect(!(try cluster.call(0, "CLUSTER SLOTS")).contains("\(cluster.servers[0].port)"))
-        // After a restart as well.
+        // The same holds after a restart.
         cluster.kill(2)
         try cluster.restart(2)
         try cluster.waitUntilReady()

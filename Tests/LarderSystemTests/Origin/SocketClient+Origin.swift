@@ -21,7 +21,7 @@ extension SocketClient {
         }
     }
 
-    /// Asks until the reply is this one.
+    /// Repeats a command until its reply equals `expected`.
     func eventually(
         _ line: String, _ expected: String, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
@@ -31,7 +31,7 @@ extension SocketClient {
     /// A number in the reply of ORIGIN for the selected database.
     func origin(_ field: String) throws -> Int { try Self.field(field, try call("ORIGIN")) }
 
-    /// Waits until ORIGIN shows it so.
+    /// Repeats ORIGIN until one of its fields has an expected value.
     func eventually(
         origin field: String, sourceLocation: SourceLocation = #_sourceLocation, _ isRight: (Int) -> Bool
     ) throws {
@@ -46,5 +46,5 @@ extension SocketClient {
     }
 }
 
-/// A value as a reply.
+/// Encodes a value as a reply.
 func bulkReply(_ text: String) -> String { "$\(text.utf8.count)\r\n\(text)\r\n" }

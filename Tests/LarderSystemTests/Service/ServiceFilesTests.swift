@@ -40,7 +40,7 @@ import Testing
         try Files.write(place.path + "/etc/larder/larderd.conf", Array("memory = 5M\n".utf8))
         #expect(try install().end == .exited(0))
         #expect(try text(place.path + "/etc/larder/larderd.conf") == "memory = 5M\n")
-        // Elsewhere the units name the programs there.
+        // With another PREFIX, the units contain the paths of its programs.
         let (end, _, _) = try ChildProcess.run(
             "make", ["-s", "install-files", "DESTDIR=" + place.path, "PREFIX=/opt/larder"], directory: PackageRoot.path)
         #expect(end == .exited(0))

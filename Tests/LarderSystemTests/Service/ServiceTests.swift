@@ -93,7 +93,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    /// Its queue is full all the time.
+    /// The queue of this service manager is always full.
     @Test func anUnresponsiveServiceManagerIsHarmless() throws {
         let manager = try ServiceStandIn(in: place)
         let filling = UnixSocket.makeDatagram()
@@ -123,7 +123,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
         var status = stat()
         #expect(stat(manager.socketPath, &status) == 0 && status.st_mode & 0o777 == 0o640)
-        // It waits for the next one.
+        // A client that connects now waits for the next daemon.
         let waiting = try SocketClient(manager.socketPath)
         try waiting.send(encodeRequest("PING"))
         let next = try manager.start()

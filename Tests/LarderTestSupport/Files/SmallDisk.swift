@@ -38,7 +38,7 @@ import LarderPlatform
         }
     }
 #else
-    /// Not available on this system.
+    /// The placeholder for systems without small disks.
     public final class SmallDisk {
         public let path = ""
         public static let isPossible = false

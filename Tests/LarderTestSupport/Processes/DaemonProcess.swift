@@ -5,7 +5,7 @@ package final class DaemonProcess {
     package let larder: String
     package let socketPath: String
     package let process: ChildProcess
-    /// Kept until the daemon is gone.
+    /// Keeps the directory until the daemon has ended.
     private let directory: TemporaryDirectory?
 
     /// Starts a daemon and waits until it serves.

@@ -20,7 +20,7 @@ package enum LiveServer: String, CaseIterable, CustomStringConvertible, Sendable
         try server.stop()
     }
 
-    /// The server lives as long as `stop`.
+    /// Starts a server, which runs as long as `stop` is retained.
     private func start() throws -> (socketPath: String, stop: () throws -> Void) {
         switch self {
         case .redis:

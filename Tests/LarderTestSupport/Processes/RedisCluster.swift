@@ -81,7 +81,7 @@ package final class RedisCluster: Sendable {
         }
         for number in nodes.dropFirst(primaries) {
             let primary = (number - primaries) % primaries
-            // It is unknown until both have met.
+            // The node does not know its primary until both have met.
             try wait("node \(number) becomes a replica") {
                 try call(number, ["CLUSTER", "REPLICATE", ids[primary]]).starts(with: "+OK".utf8)
             }

@@ -13,7 +13,7 @@ package final class FakeLarder: @unchecked Sendable {
 
     package init(scanCount: Int = 2) { self.scanCount = scanCount }
 
-    /// A server that answers from `larder`.
+    /// A server whose replies come from `larder`.
     package static func server(_ larder: FakeLarder = FakeLarder()) throws -> FakeServer {
         try FakeServer { larder.answer($0) }
     }

@@ -34,7 +34,7 @@ package final class FakeServer: Sendable {
     private let changed = Condition()
     private let state: State
     private let listener: CInt
-    /// Readable once everything must end.
+    /// Readable once the server must stop.
     private let stopPipe: (read: CInt, write: CInt)
 
     /// The state shared by the threads. `@unchecked Sendable`: guarded by `lock`.

@@ -7,7 +7,7 @@ final class ProxyLink {
     typealias Direction = FaultProxy.Direction
 
     let server: Int
-    /// Whether it never has faults.
+    /// Whether the connection never has faults.
     let isExempt: Bool
     private let isSecond: Bool
     /// The sources of the bytes, by direction.

@@ -4,7 +4,7 @@ import LarderEngine
 /// A set of commands: `config` for a command with all its subcommands, `config|set` for one subcommand.
 package struct CommandSet: Equatable, Sendable {
     private var numbers: Set<Int> = []
-    /// In the order given.
+    /// The names in the order in which they were given.
     private(set) var names: [String] = []
 
     package init() {}

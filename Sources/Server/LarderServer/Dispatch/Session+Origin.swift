@@ -82,7 +82,7 @@ extension Session {
                 }
                 try checkOriginLimit()
                 if asked.takeNews() {
-                    // A replica's reply is stale at best.
+                    // A replica's reply is served as stale.
                     origin.servesStale = true
                     return nil
                 }

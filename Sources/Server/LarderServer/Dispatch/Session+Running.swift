@@ -3,7 +3,7 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Command lookup and execution.
+/// Command lookup and execution of a session.
 extension Session {
     // MARK: Running commands
 
@@ -178,7 +178,7 @@ extension Session {
             }
         }
         if isSilent { replyQueue.noteSilentWrites(call.ticket) } else { hold(from: start, call.ticket) }
-        // A transaction is not complete yet.
+        // If the command was EXEC, its reply is not complete yet.
         if transactions.execution == nil { endCommand(start) } else { transactions.execution?.start = start }
         return nil
     }
@@ -262,7 +262,7 @@ extension Session {
 
     /// The reason why a command cannot run on the loop now.
     private func obstacle(_ spec: CommandMetadata, mayBlock: Bool) throws(CommandError) -> Pause? {
-        // Before the database gets files for it.
+        // Check this before the database's files are created for the command.
         if origin.isOutbox { try checkMayChangeOutbox(spec) }
         let isWrite = spec.flags.contains(.write)
         if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }

@@ -22,7 +22,7 @@ final class PushMessage: Sendable {
     /// Whether it is a line of MONITOR.
     var isLine: Bool { line != nil }
     var line: [UInt8]? { if case .line(let bytes) = form { bytes } else { nil } }
-    /// Whether it invalidates everything.
+    /// Whether the message invalidates all keys.
     let isOfEverything: Bool
 
     private init(_ form: Form, isOfEverything: Bool = false) {

@@ -9,11 +9,11 @@ import LarderRESP
 final class Connection: MonitorReader {
     /// The state of the received commands.
     private enum Progress {
-        /// All complete ones have run.
+        /// All complete commands have run.
         case idle
         /// They are running.
         case running
-        /// The next one waits for another thread.
+        /// The next command waits for another thread.
         case working
         /// The commands run on another thread, which owns the session: the loop must not touch it.
         case away

@@ -20,7 +20,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         case returned(Int64, Session.Pause)
         /// A waiting command of a connection can continue.
         case woken(Int64)
-        /// Commits were decided.
+        /// Commits have succeeded or failed.
         case decided
         case stop
     }

@@ -277,7 +277,7 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Records when a read entry expires.
+    /// Records the deadline of an entry that a client has read.
     func didRead(_ key: [UInt8], deadline: Int64) {
         let part = part(key)
         part.lock.withLock {

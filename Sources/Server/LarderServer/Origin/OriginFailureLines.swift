@@ -8,7 +8,7 @@ final class OriginFailureLines: @unchecked Sendable {
     private var rates: [String: LineRate] = [:]
 
     private static let eachMilliseconds: Int64 = 60_000
-    /// Further reasons share one rate.
+    /// The most reasons with their own rate; further ones share one rate.
     private static let reasonsMax = 16
 
     /// - Parameter monotonic: now, in milliseconds of the monotonic clock.

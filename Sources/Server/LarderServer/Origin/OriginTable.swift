@@ -236,7 +236,7 @@ package final class OriginTable: @unchecked Sendable {
             defer { cursor.close() }
             return try cursor.next()
         } catch {
-            // Purged or reopened in the meantime.
+            // If the database was purged or reopened in the meantime, assume that it has entries.
             guard error.code == .purged || error.code == .invalidated else { throw CommandError(error) }
             return true
         }
@@ -433,7 +433,7 @@ package final class OriginTable: @unchecked Sendable {
             defer { (self.watch, self.turns) = (nil, nil) }
             return (self.watch, self.turns, self.candidate)
         }
-        // Its reply is no longer needed.
+        // Close the candidate first: the reply that it waits for is no longer needed.
         candidate?.close()
         watch?.join()
         turns?.stop()

@@ -476,7 +476,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
         surroundings.log.warning(
             "database '\(database.name)': lost its origin's invalidations; cached entries are revalidated: \(reason)")
-        // Tracking clients rely on notifications.
+        // Notify tracking clients too: changes of their keys may have been missed.
         surroundings.tell(database, nil)
     }
 

@@ -12,7 +12,7 @@ import Synchronization
 final class OutboxDelivery: @unchecked Sendable {
     private typealias Turn = OutboxIndex.Turn
 
-    /// A write in delivery.
+    /// A write that is being delivered.
     private struct Parcel {
         let turn: Turn
         let entry: OutboxEntry

@@ -39,7 +39,7 @@ final class AccessControl: @unchecked Sendable {
     private var rulesNow: AccessRules
     private var names: [uid_t: String] = [:]
     private var denials: [Denial] = []
-    // Separate, so that neither suppresses the other.
+    // Two separate rates, so that lines of one kind do not suppress the other kind.
     private var refusalLines = LineRate(milliseconds: 1000)
     private var passwordLines = LineRate(milliseconds: 1000)
     private let log: Log

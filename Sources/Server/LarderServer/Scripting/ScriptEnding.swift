@@ -22,7 +22,7 @@ final class ScriptKillSwitch: Sendable {
 
 /// A long-running script, as shown to other clients.
 struct RunningScript: Sendable {
-    /// Its name: the digest, or the function's.
+    /// The script's digest, or the function's name.
     let name: String
     let isFunction: Bool
     /// The call, shortened.

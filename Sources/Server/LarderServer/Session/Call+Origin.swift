@@ -64,7 +64,7 @@ extension Call {
         switch bytes.withUnsafeBytes({ tier.knowledge($0, now: now) }) {
         case .absent: return false
         case .kept: if try readKept(key, below: bytesMax, body) { return true }
-        // It was delivered in the meantime.
+        // The queued write was delivered in the meantime.
         case .pending, .nothing: break
         }
         if servesStale, session.origin.servesStale, tier.settings.servesStale, try readUnverified(key, body) {

@@ -5,7 +5,7 @@ import LarderPlatform
 struct FeedWait {
     /// The clock and the callbacks of a waiting command.
     struct Means {
-        /// The monotonic clock, in milliseconds.
+        /// The current time of the monotonic clock, in milliseconds.
         let clock: Int64
         /// Makes the command run again; nil if commands must not wait any more.
         let wakeUp: (@Sendable () -> Void)?

@@ -18,7 +18,7 @@ struct OriginAccess {
     /// Whether the current command is a read that was forwarded to the origin unchanged.
     var isForwarded = false
 
-    /// Whether commands are checked before they run.
+    /// Whether commands must be checked for an origin or outbox before they run.
     var isLookedAt: Bool { isUsed || isOutbox || call != nil }
 
     var isUsed: Bool { tier != nil || failure != nil }

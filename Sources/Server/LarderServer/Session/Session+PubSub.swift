@@ -31,7 +31,7 @@ extension Session {
     func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isInTransaction: Bool) {
         if subscription.names?.remove(name, kind) == true {
             server.pubsub.remove(subscriber, from: name, kind)
-            // Deliver messages that were published before first.
+            // First deliver the messages that were published before this command.
             if isOnLoop, !isInTransaction { pushes.deliverAll() }
         }
         if subscription.names?.isEmpty == true { subscription.names = nil }

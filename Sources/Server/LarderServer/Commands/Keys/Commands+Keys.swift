@@ -140,7 +140,7 @@ enum KeyCommands {
 
         mutating func run(_ view: View, _ options: ScanOptions, _ start: [UInt8]?) throws(LarderError) {
             var enumeration = EnumerationOptions(prefix: options.pattern.fixedPrefix)
-            // No key precedes the prefix's range.
+            // Before the prefix's range there are no matching keys: start there at the earliest.
             if let start, !start.lexicographicallyPrecedes(enumeration.prefix) { enumeration.start = start }
             guard let cursor = try view.cursor(enumeration) else { return }
             var seen = 0

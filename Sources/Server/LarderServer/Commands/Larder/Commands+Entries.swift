@@ -110,7 +110,7 @@ enum EntryCommands {
         struct Found {
             let key: [UInt8]
             let record: Record
-            /// As sent to another larder.
+            /// The header in the form for another larder.
             let header: RecordHeader
             let deadline: Int64?
         }
@@ -194,7 +194,7 @@ enum EntryCommands {
         private(set) var over: Int64?
         private var seen: Set<Word> = []
 
-        /// NEVER is a form of the deadline.
+        /// The options by kind: NEVER is a kind of deadline.
         private enum Word { case storedAt, absent, deadline, grace, codec, tags, version, over }
 
         init(_ call: Call) throws(CommandError) {
