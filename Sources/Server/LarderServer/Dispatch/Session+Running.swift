@@ -150,8 +150,7 @@ extension Session {
                 hasCommand = true
                 return .waiting(until: until)
             }
-            // As in Redis, MONITOR shows a command after it has run, and EXEC after its commands. Scripts are counted
-            // when they end.
+            // As in Redis, MONITOR shows a command after it ran, and EXEC after its commands. Scripts count at their end.
             if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }
             if transactions.execution?.script == nil {
                 note(spec, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)

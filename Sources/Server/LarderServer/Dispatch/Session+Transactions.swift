@@ -24,8 +24,7 @@ extension Session {
     func runExecution(_ execution: Execution, now: Int64, mayBlock: Bool) -> Pause? {
         while execution.next < execution.commands.count || !execution.isBegun {
             var rest = execution.commands[execution.next...]
-            // Run long work on another thread: it still holds locks there, but does not delay the loop's other
-            // connections.
+            // Run long work on another thread: it still holds locks, but does not delay the loop's other connections.
             if !mayBlock, rest.count > server.limits.coldSliceCommands || needsScriptThread { return .cold }
             if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
                 execution.isSplit = true
@@ -34,8 +33,7 @@ extension Session {
             }
             let plan = TransactionPlan(
                 rest, in: database, watches: execution.watches, more: execution.more,
-                // Load all entries if commands may be refused when they run: a refused command does not overwrite its
-                // entry.
+                // Load all if commands may be refused when they run: a refused command overwrites nothing.
                 loadsAll: server.notifier.needsFormer || rights?.areLimited ?? false, engine: server.engine)
             if pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
                 return .congested
@@ -72,8 +70,7 @@ extension Session {
                     sendPublished()
                     if let work = attempt.work {
                         isWaiting = true
-                        // The following commands are another unit, and must look up the libraries again: the previous
-                        // command may be FUNCTION LOAD.
+                        // Look up the libraries again in the next unit: this command may be FUNCTION LOAD.
                         execution.functions = nil
                         let last = execution.commands[execution.next - 1]
                         accounting.pending = PendingNote(row: last.row, command: last, start: nil)
