@@ -2,7 +2,7 @@ import Foundation
 import LarderJSONCoding
 import Testing
 
-/// The configuration of Foundation's coders to which ours are compared.
+/// The configuration of Foundation's coders to which Larder's are compared.
 enum Reference {
     static func encode(_ value: some Encodable, userInfo: [CodingUserInfoKey: any Sendable] = [:]) throws -> [UInt8] {
         let encoder = JSONEncoder()
@@ -16,8 +16,8 @@ enum Reference {
     }
 }
 
-/// JSON with the fields of every object sorted by the bytes of their names, all else untouched: Foundation's own order is
-/// random. Knows nothing of the coder it tests.
+/// JSON with the fields of every object sorted by the bytes of their names, everything else unchanged: Foundation's own
+/// order is random. Knows nothing of the coder it tests.
 struct SortedJSON {
     private let text: [UInt8]
     private var index = 0
@@ -71,7 +71,7 @@ struct SortedJSON {
     }
 }
 
-/// How a coder ended, in words that can be compared: the value, or an error with its type and path.
+/// The outcome of a coder as text that can be compared: the value, or an error with its type and path.
 func outcome<Value>(_ body: () throws -> Value) -> String {
     func path(_ context: [any CodingKey]) -> String {
         context.map { "\($0.stringValue)/\($0.intValue.map(String.init) ?? "-")" }.joined(separator: ".")
@@ -85,19 +85,19 @@ func outcome<Value>(_ body: () throws -> Value) -> String {
     } catch DecodingError.keyNotFound(let key, let context) {
         return "keyNotFound \(key.stringValue) \(type(of: key)) at \(path(context.codingPath))"
     } catch DecodingError.dataCorrupted {
-        // Foundation leaves the path out where a number does not fit; ours is there.
+        // If a number does not fit, Foundation omits the path, and Larder's coder has one.
         return "dataCorrupted"
     } catch EncodingError.invalidValue(let value, let context) {
         return "invalidValue \(value) at \(path(context.codingPath))"
     } catch  where "\(type(of: error))" == "JSONError" {
-        // Foundation makes a DecodingError of it at the top.
+        // At the top level, Foundation converts this error to a DecodingError.
         return "dataCorrupted"
     } catch {
         return "\(type(of: error)) \(error)"
     }
 }
 
-/// Reads a text both ways and compares what came of it.
+/// Decodes a text with both coders, and compares the outcomes.
 @discardableResult
 func expectSameReading<Value: Decodable>(
     _ type: Value.Type, _ text: [UInt8], _ coder: JSONCoder = JSONCoder(),
@@ -118,8 +118,8 @@ func expectSameReading<Value: Decodable>(
     expectSameReading(type, Array(text.utf8), sourceLocation: sourceLocation)
 }
 
-/// Encodes a value both ways and expects the same bytes except for the order of fields, and that each decoder reads the
-/// other's output.
+/// Encodes a value with both coders and expects the same bytes except for the order of fields, and that each decoder
+/// reads the other's output.
 func expectSameWriting<Value: Codable>(
     _ value: Value, userInfo: [CodingUserInfoKey: any Sendable] = [:],
     sourceLocation: SourceLocation = #_sourceLocation
@@ -130,8 +130,8 @@ func expectSameWriting<Value: Codable>(
     #expect(ours == theirs, sourceLocation: sourceLocation)
 }
 
-/// As ``expectSameWriting(_:userInfo:sourceLocation:)``, and expects that each decoder reads the other's output as the
-/// same value.
+/// Like ``expectSameWriting(_:userInfo:sourceLocation:)``, and expects that each decoder reads the other's output as
+/// the same value.
 func expectSameRoundTrip<Value: Codable & Equatable>(
     _ value: Value, sourceLocation: SourceLocation = #_sourceLocation
 ) {

@@ -22,7 +22,7 @@ import Testing
         init(stringLiteral text: String) { stringValue = text }
     }
 
-    /// At the top, in an array, in a dictionary and in a field.
+    /// Compares the coders with such a value at the top level, in an array, in a dictionary and in a field.
     private func expectSame(
         _ sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping (any Encoder) throws -> Void
     ) {
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    /// Text cannot be written one piece after another: Foundation does it.
+    /// The text cannot be written in order, so Foundation encodes it.
     @Test func nestedContainersInterleaved() {
         expectSame { encoder in
             var fields = encoder.container(keyedBy: Name.self)

@@ -65,7 +65,7 @@ private struct Asking: Decodable {
         #expect(comparisons <= 3 * Self.count, "\(comparisons)")
     }
 
-    /// The first of several fields of one name counts, whichever way it is found.
+    /// If several fields have one name, the first one is used, however it is found.
     @Test func repeatedNames() throws {
         let names = (0..<Self.count).map { "field\($0 % 100)" }
         let asked = (0..<Self.count).map { "field\(99 - $0 % 100)" }
@@ -74,7 +74,7 @@ private struct Asking: Decodable {
         #expect(comparisons <= 3 * Self.count, "\(comparisons)")
     }
 
-    /// Small objects are searched, and never from end to end more than a few times for each field.
+    /// Small objects are searched, but never from end to end more than a few times for each field.
     @Test(arguments: [1, 2, 31, 32, 33, 34, 64, 65, 100])
     func everySizeIsFoundInEveryOrder(_ count: Int) throws {
         let names = (0..<count).map { "n\($0)" }
@@ -86,7 +86,7 @@ private struct Asking: Decodable {
         }
     }
 
-    /// Many objects in one document are each searched for themselves.
+    /// The searches in each of many objects in one document are counted separately.
     @Test func manyObjects() throws {
         let names = (0..<50).map { "f\($0)" }
         let object = String(decoding: Self.text(names), as: UTF8.self)

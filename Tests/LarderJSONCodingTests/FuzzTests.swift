@@ -3,7 +3,7 @@ import LarderJSONCoding
 import LarderTestSupport
 import Testing
 
-/// Texts damaged at random never crash, and are judged as Foundation judges them.
+/// Randomly damaged texts never crash, and have the same outcome as with Foundation.
 @Suite struct FuzzTests {
     private let pieces = [
         "\"", "\\", "{", "}", "[", "]", ",", ":", "null", "true", "1", "-", ".", "e9", "0", "\\u", "\\ud800", "\u{1}",
@@ -52,7 +52,8 @@ import Testing
                 Issue.record("seed \(seed)")
                 return
             }
-            // Which of several errors comes first is left to the order of Foundation's dictionary.
+            // Which of several errors comes first depends on the order of Foundation's dictionary, so compare only the
+            // values.
             let ours = try? JSONCoder().decode([String: Everything.Form].self, from: text)
             #expect(ours == (try? Reference.decode([String: Everything.Form].self, text)), "seed \(seed)")
             let numbers = try? JSONCoder().decode(WithNumbers.self, from: text)
@@ -64,8 +65,8 @@ import Testing
         var c: [String: Double]
     }
 
-    /// A dictionary that is read and shown by the order of its names: of several errors the first is the same with every
-    /// coder.
+    /// A dictionary that is decoded and described in the order of its names, so that every coder reports the same one
+    /// of several errors.
     private struct Doubles: Codable, CustomStringConvertible {
         var values: [String: Double]
 

@@ -3,7 +3,7 @@ import LarderJSONCoding
 import LarderTestSupport
 import Testing
 
-/// Texts are found to be JSON, and members of objects are found, without anything being made of them.
+/// JSON texts are recognized, and members of objects are found, without decoding values.
 @Suite struct JSONOutlineTests {
     private static func isValue(_ text: String) -> Bool { isValue(Array(text.utf8)) }
     private static func isValue(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes { JSONOutline.isValue($0) } }
@@ -15,7 +15,7 @@ import Testing
     ])
     func values(text: String) {
         #expect(Self.isValue(text), "\(text)")
-        // No beginning of it is one, but for numbers.
+        // No prefix of a text is a JSON value, except for numbers.
         for count in 0..<text.utf8.count where !"0123456789".contains(text.last ?? " ") {
             #expect(!Self.isValue(Array(text.utf8.prefix(count))), "\(text.prefix(count))")
         }
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    /// Foundation agrees about texts that were damaged at random.
+    /// Foundation accepts and rejects the same randomly damaged texts.
     @Test func randomTexts() throws {
         var random = SeededGenerator(seed: testSeed())
         let letters = Array("{}[],:\"\\ 01-.eE+ntrufalsx\u{e9}\u{0}".utf8)
@@ -91,9 +91,9 @@ import Testing
             // accepted by our decoder.
             guard text.first.map({ $0 > 0x20 }) ?? false, text.last.map({ $0 > 0x20 }) ?? false else { continue }
             if expected { found += 1 }
-            // It refuses numbers beyond a Double, too, which are right by the grammar.
+            // Foundation also rejects numbers beyond a Double, which the grammar allows.
             if !expected, Self.hasLongExponent(text) { continue }
-            // It takes an object whose last member is followed by a comma, which the grammar does not allow.
+            // Foundation accepts an object whose last member is followed by a comma, which the grammar does not allow.
             if expected, String(decoding: text, as: UTF8.self).contains(",}"), !Self.isValue(text) { continue }
             #expect(Self.isValue(text) == expected, "\(String(decoding: text, as: UTF8.self))")
         }

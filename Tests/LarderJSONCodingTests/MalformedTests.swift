@@ -2,7 +2,7 @@ import Foundation
 import LarderJSONCoding
 import Testing
 
-/// Texts of all sorts, read as several types: value or error, ours is Foundation's.
+/// Texts of all kinds, decoded as several types: the value or error is the same as Foundation's.
 @Suite struct MalformedTests {
     struct One: Codable { var a: Int }
     struct Inner: Codable { var b: [UInt8] }
@@ -133,7 +133,7 @@ import Testing
                 Unread.self, String(repeating: "[", count: count) + String(repeating: "]", count: count))
             expectSameReading(
                 Unread.self, String(repeating: "{\"a\":", count: count) + "1" + String(repeating: "}", count: count))
-            // Foundation traps on 513 brackets and nothing else.
+            // Foundation traps on a text of only 513 brackets.
             for broken in [String(repeating: "[", count: count), String(repeating: "[1,],[", count: count)] {
                 #expect(throws: DecodingError.self) { try JSONCoder().decode(Unread.self, from: Array(broken.utf8)) }
                 let wide: [UInt8] = broken.utf8.flatMap { [$0, 0] }

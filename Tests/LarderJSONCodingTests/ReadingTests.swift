@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    /// Two nested containers read in turns, and models read out of them: paths are each one's own.
+    /// Two nested containers are read in turns, and models are read from them: each has its own coding path.
     @Test func nestedContainersInTurns() {
         expectSame(#"{"a":{"x":[1],"y":2},"b":{"x":["q"],"y":{"z":[true]}}}"#) { decoder in
             let fields = try decoder.container(keyedBy: Name.self)

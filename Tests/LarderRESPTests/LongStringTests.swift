@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderRESP
 
-/// Strings that are too long may be dropped instead of ending everything.
+/// Strings that are too long may be dropped without failing the whole stream.
 @Suite struct LongStringTests {
     private static func parser() -> ReplyParser {
         ReplyParser(limits: RESPLimits(bulkBytesMax: 4, requestBytesMax: 64), skipsLongStrings: true)

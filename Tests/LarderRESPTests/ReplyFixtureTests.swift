@@ -1,4 +1,4 @@
-// Replies as a client reads them: right ones, strange ones, hostile ones, delivered in every way.
+// Replies as a client reads them: valid, unusual and hostile ones, split in every way.
 
 import Testing
 

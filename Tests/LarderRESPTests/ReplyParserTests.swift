@@ -108,7 +108,7 @@ import Testing
                 else { continue }
                 if random.oneIn(2) { bytes[place] = byte } else { bytes.insert(byte, at: place) }
             }
-            // Through text, because a NaN that damage makes is not equal to itself.
+            // Compare descriptions, because the damage may create a NaN, which is not equal to itself.
             let whole = String(describing: parseReplies([bytes], limits: limits))
             #expect(String(describing: parseReplies(bytes.drops, limits: limits)) == whole)
             let pieces = bytes.randomPieces(upTo: 12, using: &random)

@@ -39,8 +39,8 @@ func currentCommand(_ parser: borrowing RequestParser) -> [[UInt8]] {
     (0..<parser.argumentCount).map { Array(parser.argument($0)) }
 }
 
-/// Feeds `pieces` one after the other and takes every command as soon as it is there. Goes on after an error, to see
-/// that it stays. Does so twice, the second time lending the bytes instead of copying them, with the same outcome.
+/// Feeds `pieces` one after the other and reads every command as soon as it is complete. Continues after an error, to
+/// check that it persists. Does all of this twice, copying the bytes and lending them, and expects the same outcome.
 func parse(_ pieces: [some Collection<UInt8>], limits: RESPLimits = RESPLimits()) -> RequestOutcome {
     var outcome = parse(pieces, limits) { (parser, piece, isOdd, outcome) throws(ProtocolError) in
         if isOdd {
@@ -58,13 +58,13 @@ func parse(_ pieces: [some Collection<UInt8>], limits: RESPLimits = RESPLimits()
         defer { lent.deallocate() }
         func takeBack() {
             parser.endBorrowing()
-            // A parser that still reads this memory sees the change.
+            // Overwrite the memory, to detect a parser that still reads it.
             for index in lent.indices { lent[index] = 0x58 }
         }
         parser.borrow(lent)
         defer { takeBack() }
         guard isOdd else { return try takeCommands(&parser, &outcome) }
-        // The memory goes back with a command in it whose arguments are still needed.
+        // End the borrowing while the arguments of a command are still needed.
         guard try parser.next() else { return }
         takeBack()
         outcome.commands.append(currentCommand(parser))

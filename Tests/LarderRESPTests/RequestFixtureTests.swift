@@ -1,6 +1,6 @@
-// Every request of the list gives the same commands and the same error, however it is delivered.
+// Every request of the list results in the same commands and the same error, however it is split.
 //
-// Where Redis gives an answer, it was compared with Redis 7.0.15. Comments mark the cases in which this codec is
+// Where Redis answers, the results were compared with Redis 7.0.15. Comments mark the cases in which this codec is
 // deliberately stricter.
 
 import Testing

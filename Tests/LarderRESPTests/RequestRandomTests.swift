@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    /// Words survive when they are quoted in any of the ways that exist.
+    /// Words are parsed back in whatever way they are quoted.
     @Test func quotedWordsAreParsedBack() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<500 {
@@ -60,7 +60,7 @@ import Testing
         return text + [0x22]
     }
 
-    /// Streams that are nearly valid: they have the same meaning in every delivery.
+    /// Nearly valid streams are parsed in the same way, however they are split.
     @Test func damagedStreamsMeanTheSameInEveryDelivery() {
         var random = SeededGenerator(seed: testSeed())
         let limits = RESPLimits(

@@ -6,7 +6,7 @@ import Testing
 @Suite struct ShortWordTests {
     private func word(_ bytes: [UInt8]) -> ShortWord { bytes.withUnsafeBytes { ShortWord($0) } }
 
-    /// Equal exactly where the bytes are, but for the case of ASCII letters; words that are too long are none.
+    /// Words are equal if their bytes are, ignoring the case of ASCII letters. Words that are too long are not names.
     @Test func comparesAsTheBytesDo() {
         var random = SeededGenerator(seed: testSeed())
         let telling = Array("aAzZ@[`{-mM\0\r".utf8) + [0xC1, 0xE1, 0xFF]

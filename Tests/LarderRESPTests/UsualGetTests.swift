@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderRESP
 
-/// Runs of `GET key` that are taken in one go: exactly those that the parser would read as such.
+/// Consecutive `GET key` requests that are parsed at once: exactly those that the parser itself would read as such.
 @Suite struct UsualGetTests {
     private static func request(_ words: String...) -> [UInt8] {
         var text = "*\(words.count)\r\n"
@@ -10,7 +10,7 @@ import Testing
         return Array(text.utf8)
     }
 
-    /// The keys of the run at the front, which is then taken as read.
+    /// Returns the keys of the `GET` requests at the beginning, and skips these requests.
     private static func take(_ parser: inout RequestParser, most: Int = 8, skipping: Int? = nil) -> [String] {
         withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: most) { keys in
             withUnsafeTemporaryAllocation(of: Int.self, capacity: most) { ends in
@@ -54,7 +54,7 @@ import Testing
         #expect(try Self.words(&parser) == ["GET", "4"])
     }
 
-    /// Requests that look nearly so are left to the parser.
+    /// Requests that only look similar are left to the parser.
     @Test(arguments: [
         "*2\r\n$3\r\nGEX\r\n$1\r\na\r\n", "*2\r\n$4\r\nMGET\r\n$1\r\na\r\n",
         "*3\r\n$3\r\nGET\r\n$1\r\na\r\n$1\r\nb\r\n",
@@ -68,7 +68,7 @@ import Testing
         #expect(Self.take(&parser) == [])
     }
 
-    /// Cut anywhere, and whether lent or copied, the same commands come out.
+    /// The commands are the same wherever the bytes are split, and whether they are lent or copied.
     @Test(arguments: [true, false]) func requestsSplitAnywhereAreTaken(_ lends: Bool) throws {
         var bytes = Self.request("GET", "first") + Self.request("GET", "second") + Self.request("SET", "x", "y")
         bytes += Self.request("GET", "third")

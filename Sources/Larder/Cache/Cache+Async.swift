@@ -74,7 +74,8 @@ extension Cache {
         return try await source.decodeForTask(type, record, renewal.key)
     }
 
-    /// ``update(_:forKey:policy:tags:attempts:durability:_:)-(_,_,_,_,_,_,(Value?)->Result)``, without blocking the caller.
+    /// ``update(_:forKey:policy:tags:attempts:durability:_:)-(_,_,_,_,_,_,(Value?)->Result)``, without blocking the
+    /// caller.
     @discardableResult
     public func update<Value: Codable, Result>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],

@@ -29,16 +29,18 @@ extension CacheReading {
 
     /// Returns the model stored under a key; nil if there is none or it has expired.
     ///
-    /// Every read decodes a new model for its caller. If the compiler knows that a model is `Sendable`, Swift picks another form of this call, which
-    /// keeps the decoded model of an entry in memory, so that the next read costs a lookup (see ``CacheOptions/decodedModels``). A public type is
-    /// `Sendable` only if it is declared so. Generic code uses that form only if its type parameter is declared `Sendable`.
+    /// Every read decodes a new model for its caller. If the compiler knows that a model is `Sendable`, Swift picks
+    /// another form of this call, which keeps the decoded model of an entry in memory, so that the next read costs a
+    /// lookup (see ``CacheOptions/decodedModels``). A public type is `Sendable` only if it is declared so. Generic code
+    /// uses that form only if its type parameter is declared `Sendable`.
     /// - Parameters:
     ///   - type: the type to decode. May be omitted if the context determines it.
     ///   - key: the entry's key.
-    ///   - fillCache: whether blocks that are read from the disk stay in the block cache. Set it to false for data that is read once.
-    /// - Throws: ``LarderError/Code/decoding``, with key and type, if the value is of another type, unless ``CacheOptions/onDecodingFailure``
-    ///   specifies otherwise. Entries stored as raw bytes can be read as `[UInt8]`, `Data` or, if they are UTF-8, `String`; for other types they are
-    ///   decoded as JSON, which other programs store.
+    ///   - fillCache: whether blocks that are read from the disk stay in the block cache. Set it to false for data that
+    ///     is read once.
+    /// - Throws: ``LarderError/Code/decoding``, with key and type, if the value is of another type, unless
+    ///   ``CacheOptions/onDecodingFailure`` specifies otherwise. Entries stored as raw bytes can be read as `[UInt8]`,
+    ///   `Data` or, if they are UTF-8, `String`; for other types they are decoded as JSON, which other programs store.
     @inlinable public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) throws(LarderError) -> Value? {
@@ -76,8 +78,9 @@ extension CacheReading {
         return try source.record(try source.key(key, "contains"), "contains") != nil
     }
 
-    /// Returns the metadata of an entry without decoding its value: the time at which it was stored, its age, its deadline. Stale entries within
-    /// their grace are included: see ``EntryInfo/isExpired``. Nil if there is no entry. A snapshot has fresh entries only.
+    /// Returns the metadata of an entry without decoding its value: the time at which it was stored, its age, its
+    /// deadline. Stale entries within their grace are included: see ``EntryInfo/isExpired``. Nil if there is no entry.
+    /// A snapshot has fresh entries only.
     public func info(forKey key: some CacheKey) throws(LarderError) -> EntryInfo? {
         try source.info(try source.key(key, "info"))
     }

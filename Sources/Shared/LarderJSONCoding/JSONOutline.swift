@@ -1,6 +1,8 @@
-/// Examines JSON texts of any length without decoding their values: whether they are JSON, and where the members of an object are.
+/// Examines JSON texts of any length without decoding their values: whether they are JSON, and where the members of an
+/// object are.
 ///
-/// Accepts the same texts as ``JSONCoder`` without Foundation: UTF-8 and RFC 8259, up to 512 levels. Memory does not grow with the text.
+/// Accepts the same texts as ``JSONCoder`` without Foundation: UTF-8 and RFC 8259, up to 512 levels. Memory does not
+/// grow with the text.
 package enum JSONOutline {
     /// A member of an object.
     package struct Member: Sendable {

@@ -82,7 +82,8 @@ struct JSONScanner {
     // MARK: Strings
 
     /// Skips the rest of a string whose opening quote has been read, and its closing quote.
-    /// - Returns: nil if it is malformed: no end, a control character, an unknown escape, half a surrogate pair, bytes that are not UTF-8.
+    /// - Returns: nil if it is malformed: no end, a control character, an unknown escape, half a surrogate pair, bytes
+    ///   that are not UTF-8.
     mutating func skipString() -> (isASCII: Bool, hasEscapes: Bool)? {
         var isASCII = true
         var hasEscapes = false
@@ -114,7 +115,8 @@ struct JSONScanner {
         }
     }
 
-    /// Skips the rest of a scalar of several bytes. Accepts the well-formed sequences of the Unicode Standard's table 3-7.
+    /// Skips the rest of a scalar of several bytes. Accepts the well-formed sequences of the Unicode Standard's table
+    /// 3-7.
     private mutating func skipScalar(_ first: UInt8) -> Bool {
         var low: UInt8 = 0x80
         var high: UInt8 = 0xBF

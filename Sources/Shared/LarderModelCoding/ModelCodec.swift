@@ -26,17 +26,18 @@ public struct ModelCodec: Sendable {
 
     package let kind: Kind
 
-    /// The default: models are stored as ``json``, and bytes and text as they are. Bytes are `Data`, `[UInt8]` and `ContiguousArray<UInt8>`, text is
-    /// `String`, in UTF-8; each of them, and optionals of them, can read what another stored, and what other programs store. What was stored as JSON
-    /// is read as JSON.
+    /// The default: models are stored as ``json``, and bytes and text as they are. Bytes are `Data`, `[UInt8]` and
+    /// `ContiguousArray<UInt8>`, text is `String`, in UTF-8; each of them, and optionals of them, can read what another
+    /// stored, and what other programs store. What was stored as JSON is read as JSON.
     ///
-    /// Text is not stored as JSON, because most other programs cannot specify a codec. Without quotes, their text has the same bytes as Larder's, and
-    /// a client need not request the codec from the daemon, unless the text could also be JSON.
+    /// Text is not stored as JSON, because most other programs cannot specify a codec. Without quotes, their text has
+    /// the same bytes as Larder's, and a client need not request the codec from the daemon, unless the text could also
+    /// be JSON.
     public static let standard = ModelCodec(kind: .standard)
 
-    /// JSON for everything, bytes and text too, so that other programs can read what Swift wrote. `Date` is seconds since 2001
-    /// (which loses nothing), `Data` is base64. Numbers that are not finite cannot be encoded, nor can more than 511
-    /// nested objects and arrays. Fields are in the order in which the model encodes them. See
+    /// JSON for everything, bytes and text too, so that other programs can read what Swift wrote. `Date` is seconds
+    /// since 2001 (which loses nothing), `Data` is base64. Numbers that are not finite cannot be encoded, nor can more
+    /// than 511 nested objects and arrays. Fields are in the order in which the model encodes them. See
     /// ``json(encoder:decoder:)`` for other choices.
     ///
     /// Larder's own coder writes and reads it, several times as fast as Foundation's, with the same results. Foundation
@@ -194,8 +195,8 @@ extension ModelCodec {
         return try decoder.decode(type, from: Data(bytes))
     }
 
-    /// Raw bytes are bytes, and text if they are UTF-8. For a model they are read as JSON, or as a property list if they begin like one: a shell or
-    /// another client stores models in this way, because it cannot specify the codec.
+    /// Raw bytes are bytes, and text if they are UTF-8. For a model they are read as JSON, or as a property list if
+    /// they begin like one: a shell or another client stores models in this way, because it cannot specify the codec.
     private func decodeRaw<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
         if let value = RawBytes.value(type, bytes) { return value }
         guard RawBytes.isText(type) else {

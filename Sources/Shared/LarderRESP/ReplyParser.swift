@@ -4,13 +4,14 @@
 // - Lengths are compared with their limits before they are used in arithmetic.
 // - Memory grows with the bytes that arrived, not with the lengths in headers.
 
-/// Splits a stream of bytes into replies, in RESP2 and RESP3. Attributes are skipped. Strings and aggregates of unknown length ("streamed") are
-/// refused; no server sends them.
+/// Splits a stream of bytes into replies, in RESP2 and RESP3. Attributes are skipped. Strings and aggregates of unknown
+/// length ("streamed") are refused; no server sends them.
 ///
-/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``; then call ``next()`` until it
-/// returns nil.
+/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``; then
+/// call ``next()`` until it returns nil.
 ///
-/// Single owner: one thread at a time. `@unchecked Sendable`: it cannot be copied, and no pointer to its memory is used after a mutating call.
+/// Single owner: one thread at a time. `@unchecked Sendable`: it cannot be copied, and no pointer to its memory is used
+/// after a mutating call.
 package struct ReplyParser: ~Copyable, @unchecked Sendable {
     private enum Kind {
         case array, map, set, push, attribute
@@ -40,7 +41,8 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     }
 
     package let limits: RESPLimits
-    /// Whether bulk strings above ``RESPLimits/bulkBytesMax`` are dropped as they arrive, and appear as null in the reply, instead of being an error.
+    /// Whether bulk strings above ``RESPLimits/bulkBytesMax`` are dropped as they arrive, and appear as null in the
+    /// reply, instead of being an error.
     private let skipsLongStrings: Bool
     /// The length of the longest string that was dropped from the reply that ``next()`` has just returned; 0 for none.
     package private(set) var skippedBytes = 0

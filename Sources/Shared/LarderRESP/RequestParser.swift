@@ -6,10 +6,12 @@
 
 /// Splits a stream of bytes into commands: inline commands and arrays of bulk strings, as Redis reads them.
 ///
-/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``; then call ``next()`` until it
-/// returns false. The current command's arguments stay where they arrived. In the steady state it allocates nothing.
+/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``; then
+/// call ``next()`` until it returns false. The current command's arguments stay where they arrived. In the steady state
+/// it allocates nothing.
 ///
-/// Single owner: one thread at a time. `@unchecked Sendable`: it cannot be copied, and no pointer to its memory is used after a mutating call.
+/// Single owner: one thread at a time. `@unchecked Sendable`: it cannot be copied, and no pointer to its memory is used
+/// after a mutating call.
 package struct RequestParser: ~Copyable, @unchecked Sendable {
     private enum Phase {
         /// At the first byte of a command.
@@ -27,7 +29,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     }
 
     package let limits: RESPLimits
-    /// Whether the client is not authenticated yet: then a request may have at most 10 arguments of 16,384 bytes, as in Redis.
+    /// Whether the client is not authenticated yet: then a request may have at most 10 arguments of 16,384 bytes, as in
+    /// Redis.
     package var isUnauthenticated = false
     private var input = IncomingBytes()
     private var arguments = ArgumentTable()
@@ -68,8 +71,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         bytes.withUnsafeBytes { append($0) }
     }
 
-    /// Adds received bytes, if possible without copying them. Until ``endBorrowing()`` the memory must not change and nothing else may be appended;
-    /// inline commands are unescaped in it.
+    /// Adds received bytes, if possible without copying them. Until ``endBorrowing()`` the memory must not change and
+    /// nothing else may be appended; inline commands are unescaped in it.
     package mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer) {
         input.borrow(bytes, expected: requestEnd)
     }

@@ -54,7 +54,7 @@ static int has_instruction(void) {
 #elif defined(__aarch64__) && !defined(__AARCH64EB__)
 #define HAS_INSTRUCTION 1
 
-// The instructions themselves instead of arm_acle.h, whose functions are there only under compiler flags.
+// Uses the instructions directly instead of arm_acle.h, whose functions require compiler flags.
 __attribute__((target("crc")))
 static uint32_t extend_by_instruction(uint32_t crc, const uint8_t *bytes, size_t count) {
     while (count >= 8) {
@@ -84,7 +84,7 @@ static int has_instruction(void) {
 
 static extend_function extend = extend_by_table;
 
-// Before main, and so before any thread: what it writes is constant afterwards.
+// Runs before main, and so before any thread is started. The values that it writes are constant afterwards.
 __attribute__((constructor))
 static void prepare(void) {
     for (uint32_t byte = 0; byte < 256; byte++) {

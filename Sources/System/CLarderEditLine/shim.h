@@ -1,4 +1,5 @@
-// libedit as the system installs it. Wrappers only for its calls with a variable number of arguments, which Swift cannot make.
+// libedit as the system installs it. Wrappers only for its calls with a variable number of arguments, which Swift
+// cannot make.
 #ifndef LARDER_CEDITLINE_SHIM_H
 #define LARDER_CEDITLINE_SHIM_H
 
@@ -33,18 +34,18 @@ static inline void larder_edit_set_read(EditLine *editor, larder_edit_read read)
 
 static inline void larder_edit_set_keys(EditLine *editor, const char *keys) { el_set(editor, EL_EDITOR, keys); }
 
-/// Binds a key to a command of the program's own.
+/// Binds a key to a command of this program.
 static inline void larder_edit_bind(EditLine *editor, const char *key, const char *name, larder_edit_command command) {
     el_set(editor, EL_ADDFN, name, name, command);
     el_set(editor, EL_BIND, key, name, NULL);
 }
 
-/// Binds a key to a command of libedit's.
+/// Binds a key to a command of libedit.
 static inline void larder_edit_bind_own(EditLine *editor, const char *key, const char *name) {
     el_set(editor, EL_BIND, key, name, NULL);
 }
 
-/// Takes the terminal for editing, or gives it back.
+/// Sets the terminal up for editing, or restores it.
 static inline void larder_edit_take_terminal(EditLine *editor, int takes) { el_set(editor, EL_PREP_TERM, takes); }
 
 static inline void larder_edit_refresh(EditLine *editor) { el_set(editor, EL_REFRESH); }

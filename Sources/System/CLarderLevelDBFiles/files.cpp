@@ -20,7 +20,7 @@ namespace {
 using leveldb::Slice;
 using leveldb::Status;
 
-/// What this thread's probe may do and has met, see larder_leveldb_lacks().
+/// The state of this thread's probe: see larder_leveldb_lacks().
 struct Probe {
   bool runs = false;
   /// Whether a filter could not exclude the key.
@@ -29,11 +29,11 @@ struct Probe {
 
 thread_local Probe probe;
 
-/// The answer to a probe that would have to read a file. Not `NotFound`, which LevelDB takes for an absent key.
+/// The error for a probe that would have to read a file. Not `NotFound`, which LevelDB treats as an absent key.
 Status Refusal() { return Status::IOError("a probe reads no file"); }
 
-/// Reads `count` bytes with a function that may return fewer, until they are there or the file ends. A memory map answers
-/// with its own bytes at once: then nothing is copied.
+/// Reads `count` bytes with a function that may return fewer, until all are read or the file ends. A memory map returns
+/// all of its own bytes at once; then nothing is copied.
 template <typename Read>
 Status ReadAll(size_t count, Slice *result, char *scratch, Read read) {
   Status status = read(0, count, result, scratch);
@@ -88,7 +88,7 @@ std::atomic<larder_leveldb_merge_hook> merge_hook{nullptr};
 
 /// Whether this is LevelDB's thread for merges.
 thread_local bool is_merging = false;
-/// The directory of the database for which the hook was called; empty if its end was told too.
+/// The directory of the database for which the hook was called with `begins` 1 and not yet with 0; otherwise empty.
 thread_local std::string installing;
 
 void BeginInstalling(const std::string &directory) {
@@ -105,11 +105,11 @@ void EndInstalling() {
   if (const larder_leveldb_merge_hook hook = merge_hook.load()) hook(directory.c_str(), 0);
 }
 
-/// A manifest: when one of its edits is synced, the tables of a merge take the place of those that were merged.
+/// A manifest. When one of its edits is synced, the tables of a merge replace those that were merged.
 ///
-/// Nothing of an edit is in the file before the names of the tables in it are durable. LevelDB's own file syncs the directory
-/// in Sync() for that, but has written the edit before, in the Flush() that ends each record: the edit may reach the disk
-/// by itself, and a power cut then leaves a manifest with tables that are not there. So edits wait here for Sync().
+/// An edit must not be in the file before the names of its tables are durable. LevelDB's own file syncs the directory in
+/// Sync() for that, but has already written the edit in the Flush() that ends each record. The edit may reach the disk
+/// first, and a power failure then leaves a manifest with missing tables. So this file keeps edits until Sync().
 class ManifestFile final : public leveldb::WritableFile {
 public:
   ManifestFile(leveldb::WritableFile *file, std::string directory) : file_(file), directory_(std::move(directory)) {}
@@ -132,15 +132,15 @@ public:
   }
 
 private:
-  /// So many bytes LevelDB's file keeps in its own memory until Sync() has synced the directory.
+  /// The number of bytes that LevelDB's file keeps in memory until Sync() has synced the directory.
   static constexpr size_t kept_ = 65536;
 
   Status WriteAndSync() {
     Status status;
-    // Syncs the directory, and the file as it was.
+    // This syncs the directory, and the file without the new edits.
     if (waiting_.size() > kept_) status = file_->Sync();
     if (status.ok()) status = file_->Append(waiting_);
-    // What could not be written is no part of the file: LevelDB takes no more edits then.
+    // Drop the edits even if writing has failed: LevelDB writes no more edits after that.
     waiting_.clear();
     return status.ok() ? file_->Sync() : status;
   }
@@ -150,7 +150,7 @@ private:
   std::string waiting_;
 };
 
-/// LevelDB's work in the background.
+/// Background work of LevelDB.
 struct Work {
   void (*function)(void *);
   void *argument;
@@ -160,7 +160,7 @@ void RunWork(void *pointer) {
   Work *const work = static_cast<Work *>(pointer);
   is_merging = true;
   work->function(work->argument);
-  // A table that was only moved, or an error.
+  // In case the work ended without listing the directory: a table was only moved, or there was an error.
   EndInstalling();
   delete work;
 }
@@ -178,7 +178,7 @@ public:
     if (status.ok() && slash != std::string::npos) *result = new ManifestFile(*result, name.substr(0, slash));
     return status;
   }
-  /// LevelDB lists a directory when it knows which of its files are in use, to remove the others.
+  /// LevelDB lists a directory after it has found out which files are in use, to remove the others.
   Status GetChildren(const std::string &directory, std::vector<std::string> *result) override {
     EndInstalling();
     return target()->GetChildren(directory, result);
@@ -197,8 +197,8 @@ public:
   }
 };
 
-/// LevelDB's C interface takes no environment but its own, a structure that begins with the C++ one: so this makes one of
-/// its own and replaces that.
+/// LevelDB's C interface accepts only its own kind of environment, a structure that begins with a pointer to the C++ one.
+/// This creates such a structure and replaces the pointer.
 leveldb_env_t *MakeEnvironment() {
   leveldb::Env *const standard = leveldb::Env::Default();
   leveldb_env_t *const environment = leveldb_create_default_env();
@@ -213,8 +213,8 @@ leveldb_env_t *MakeEnvironment() {
   return environment;
 }
 
-/// LevelDB's own cache, but for blocks that are longer than one of its shards. That would keep such a block until it needs
-/// the place for another one, however long it is. Here it is freed when its reader releases it.
+/// LevelDB's own cache, except for blocks that are longer than one of its shards. LevelDB would keep such a block,
+/// however long, until it needs the space for another one. This cache frees it when its reader releases it.
 class BoundedCache final : public leveldb::Cache {
 public:
   explicit BoundedCache(size_t capacity) : cache_(leveldb::NewLRUCache(capacity)), longest_(capacity / shards_) {}
@@ -248,10 +248,10 @@ private:
     void (*deleter)(const Slice &, void *);
   };
 
-  /// How many shards LevelDB's cache has.
+  /// The number of shards of LevelDB's cache.
   static constexpr size_t shards_ = 16;
 
-  /// Handles of LevelDB's cache are aligned pointers: the lowest bit tells them apart.
+  /// Handles of LevelDB's cache are aligned pointers, so the lowest bit can mark the handles of blocks that are not kept.
   static Handle *Tagged(Passing *passing) { return reinterpret_cast<Handle *>(reinterpret_cast<uintptr_t>(passing) | 1); }
   static Passing *Untagged(Handle *handle) {
     const uintptr_t bits = reinterpret_cast<uintptr_t>(handle);
@@ -262,21 +262,21 @@ private:
   const size_t longest_;
 };
 
-/// The cache in a structure of the C interface, which begins with it as that of the environment does.
+/// The cache in a structure of the C interface, which begins with a pointer to it, as the environment's structure does.
 leveldb::Cache *CacheIn(const leveldb_cache_t *structure) {
   leveldb::Cache *cache;
   std::memcpy(&cache, structure, sizeof cache);
   return cache;
 }
 
-// LevelDB's own Bloom filter, but that it excludes every key from a probe, which then goes on to the next table. By the
-// functions of the C interface: the filter is `state`.
+// LevelDB's own Bloom filter, except that it excludes every key during a probe, which then continues with the next table.
+// These are the functions of the C interface; `state` is the filter.
 
 const leveldb::FilterPolicy *Filter(void *state) { return static_cast<const leveldb::FilterPolicy *>(state); }
 
 void DestroyFilter(void *state) { delete Filter(state); }
 
-/// The same name: the filters in the files are the same.
+/// LevelDB's name of the filter, because the filters in the files are the same.
 const char *FilterName(void *) {
   static const leveldb::FilterPolicy *const policy = leveldb::NewBloomFilterPolicy(10);
   return policy->Name();
@@ -330,7 +330,7 @@ leveldb_env_t *larder_leveldb_environment(void) {
 
 leveldb_cache_t *larder_leveldb_cache(size_t capacity) {
   leveldb_cache_t *const structure = leveldb_cache_create_lru(capacity);
-  // Where its environment has another structure, so may have its cache.
+  // If LevelDB's environment has an unknown structure, its cache may have one too.
   if (larder_leveldb_environment() == nullptr) return structure;
   delete CacheIn(structure);
   leveldb::Cache *const bounded = new BoundedCache(capacity);

@@ -1,23 +1,23 @@
-// Functions of Lua's libraries that take time or stack without a bound, with a bound.
+// Bounded replacements for functions of Lua's libraries that take unbounded time or stack.
 //
-// The interpreter asks whether to end after so many instructions; what one instruction does in C is not asked about. So
-// what may take long in C is refused, or asks itself.
+// The interpreter asks the host after a number of instructions whether to end the script, but not during an instruction
+// that runs in C. So a function that may take long in C refuses to, or asks the host itself.
 #include "state.h"
 
 #include <string.h>
 
-/// Steps that a search may take at worst: some seconds.
+/// The maximum number of steps of a search in the worst case: some seconds.
 #define SEARCH_STEPS_MAX 1e9
-/// With more steps at worst, the host is told.
+/// If a search may take more steps than this, the host is notified before it.
 #define SEARCH_STEPS_HEAVY 1e6
-/// Quantifiers, captures and the like of a pattern: each may be one level of recursion in C.
+/// The maximum number of quantifiers, captures and similar items of a pattern: each may be one level of recursion in C.
 enum { PATTERN_ITEMS_MAX = 200 };
 
-/// What a pattern consists of, as far as it costs time.
+/// The parts of a pattern that determine how long matching takes.
 typedef struct {
-    /// Items that repeat, and may have to try all lengths because something behind them may fail.
+    /// Items that repeat, and may have to try all lengths because a later item may fail.
     int repeats;
-    /// Items that may be there or not: each doubles what has to be tried.
+    /// Optional items: each doubles the number of attempts.
     int options;
     /// Repeating and optional items, and captures.
     int items;
@@ -33,7 +33,7 @@ static pattern_cost cost_of(const char *pattern, size_t count) {
             index += 1;
             is_repeat = !is_in_set && index < count && pattern[index] == 'b';
         } else if (is_in_set) {
-            // A bracket directly behind the opening one, or behind its ^, belongs to the set.
+            // A bracket directly after the opening bracket, or after its ^, belongs to the set.
             if (byte == ']') is_in_set = false;
         } else if (byte == '[') {
             is_in_set = true;
@@ -58,8 +58,8 @@ static pattern_cost cost_of(const char *pattern, size_t count) {
     return cost;
 }
 
-/// The steps of the matcher at worst: it tries each place, and for each repeating item all lengths, each optional
-/// item with and without it.
+/// The number of steps of the matcher in the worst case: at each position it tries all lengths of each repeating item,
+/// and each optional item with and without it.
 static double steps_at_worst(lua_State *lua, const char *pattern, size_t pattern_count, size_t count) {
     pattern_cost cost = cost_of(pattern, pattern_count);
     if (cost.items > PATTERN_ITEMS_MAX) luaL_error(lua, "pattern too complex");
@@ -75,7 +75,7 @@ static void check_search(lua_State *lua, bool may_be_plain) {
     luaL_checklstring(lua, 1, &count);
     const char *pattern = luaL_checklstring(lua, 2, &pattern_count);
     bool is_plain = may_be_plain && lua_toboolean(lua, 4);
-    // A search for a plain text compares it, some bytes at a time, at each place where it may begin.
+    // A search for plain text compares it, several bytes at a time, at each position where it may begin.
     double steps = (double)count * (double)pattern_count / 16;
     if (!is_plain) {
         double others = steps_at_worst(lua, pattern, pattern_count, count);
@@ -131,7 +131,7 @@ void larder_script_bound_strings(lua_State *lua) {
 
 // MARK: Tables
 
-/// Compares as `<` does, and asks now and then whether to end.
+/// Compares like `<`, and asks the host now and then whether to end.
 static int compare(lua_State *lua) {
     int *count = lua_touserdata(lua, lua_upvalueindex(1));
     if (++*count % 1024 == 0) larder_script_check(lua);
@@ -141,7 +141,7 @@ static int compare(lua_State *lua) {
 
 static int sort(lua_State *lua) {
     luaL_checktype(lua, 1, LUA_TTABLE);
-    // Only long tables need it: each comparison is a call.
+    // Only for long tables, because each comparison is a call.
     if (lua_isnoneornil(lua, 2) && lua_objlen(lua, 1) > 1000) {
         lua_settop(lua, 1);
         int *count = lua_newuserdata(lua, sizeof *count);
@@ -151,9 +151,9 @@ static int sort(lua_State *lua) {
     return larder_script_forward(lua);
 }
 
-/// More elements than this are moved only after a question whether to go on.
+/// Before more elements than this are moved, the host is asked whether to continue.
 enum { MOVES_HEAVY = 10000 };
-/// Elements that may be moved at a time: more than fit into memory, and less than a second.
+/// The maximum number of elements to move at a time: more than fit into memory, and less than a second.
 #define MOVES_MAX 1e8
 
 static void check_moves(lua_State *lua, double moves) {
@@ -161,7 +161,7 @@ static void check_moves(lua_State *lua, double moves) {
     if (moves > MOVES_HEAVY) larder_script_check(lua);
 }
 
-/// Lua moves elements down to any position, also one far below the first.
+/// Lua moves elements down to any position, even one far below the first element.
 static int insert(lua_State *lua) {
     if (lua_istable(lua, 1) && lua_gettop(lua) == 3) {
         int position = luaL_checkint(lua, 2);
@@ -185,8 +185,8 @@ void larder_script_bound_tables(lua_State *lua) {
 
 // MARK: Bits
 
-/// bit.tohex writes as many digits as it is asked for, up to eight, but takes the least integer, which has no opposite, for a
-/// number of digits (CVE-2024-31449).
+/// bit.tohex limits the number of digits to eight, but mishandles the smallest integer as that number, because it has
+/// no positive counterpart (CVE-2024-31449).
 static int to_hexadecimal(lua_State *lua) {
     if (lua_gettop(lua) >= 2) {
         lua_Number digits = luaL_checknumber(lua, 2);

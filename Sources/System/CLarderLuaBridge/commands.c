@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/// The host of the run; raises an error outside of one.
+/// Returns the host of the run; raises an error outside of a run.
 static const larder_script_host *host(lua_State *lua) {
     larder_script_state *state = larder_script_of(lua);
     if (state->job == NULL) luaL_error(lua, "redis.* can only be called inside a script invocation");
     return state->job->host;
 }
 
-/// Raises {err = "ERR " + text}: without a place, which the handler adds.
+/// Raises {err = "ERR " + text}, without a position, which the handler adds.
 static int raise_error(lua_State *lua, const char *text) {
     larder_script_push_error(lua, text);
     return lua_error(lua);
@@ -32,7 +32,7 @@ static void make_text(lua_State *lua, int index) {
     lua_replace(lua, index);
 }
 
-/// Makes words of all arguments. Returns their number; 0 with an error on the stack.
+/// Converts all arguments to words. Returns their number; 0 with an error on the stack.
 static size_t take_words(lua_State *lua, larder_script_word *words, larder_script_word **all) {
     int count = lua_gettop(lua);
     *all = words;
@@ -40,7 +40,7 @@ static size_t take_words(lua_State *lua, larder_script_word *words, larder_scrip
         larder_script_push_error(lua, "Please specify at least one argument for this redis lib call");
         return 0;
     }
-    // A userdata, so that it goes with its call, however that ends.
+    // A userdata, so that it is freed after the call, however the call ends.
     if (count > 16) {
         *all = lua_newuserdata(lua, (size_t)count * sizeof **all);
         lua_insert(lua, 1);
@@ -69,7 +69,7 @@ static int run_command(lua_State *lua, bool raises) {
     larder_script_answer answer = {LARDER_ANSWER_NULL, NULL, 0, 0};
     int ending = own->call(own->context, words, count, state->protocol, &answer);
     if (ending != 0) return larder_script_raise_ending(lua, ending);
-    // Thousands of arguments would leave no room for a reply.
+    // Remove the arguments: thousands of them would leave no space on the stack for a reply.
     lua_settop(lua, 0);
     switch (answer.kind) {
     case LARDER_ANSWER_STRING: lua_pushlstring(lua, (const char *)answer.bytes, answer.count); return 1;
@@ -131,7 +131,7 @@ static int sha1hex(lua_State *lua) {
 
 static int write_log(lua_State *lua) {
     larder_script_state *state = larder_script_of(lua);
-    // A library is run for each call of its functions; what it says while it registers them is said once.
+    // A library runs again for each call of its functions. Log its lines only once, when it registers them.
     if (state->is_registering && state->add == NULL) return 0;
     int count = lua_gettop(lua);
     if (count < 2) return raise_error(lua, "redis.log() requires two arguments or more.");
@@ -163,7 +163,7 @@ static int setresp(lua_State *lua) {
     return 0;
 }
 
-/// Replication is not there; the call is checked, and does nothing.
+/// There is no replication: the arguments are checked, and nothing else is done.
 static int set_repl(lua_State *lua) {
     host(lua);
     if (lua_gettop(lua) != 1) return raise_error(lua, "redis.set_repl() requires two arguments.");
@@ -189,7 +189,7 @@ static int debug(lua_State *lua) {
     return 0;
 }
 
-/// There is one user, who may do everything.
+/// There is one user, who may run every command.
 static int acl_check_cmd(lua_State *lua) {
     const larder_script_host *own = host(lua);
     larder_script_word few[16], *words;

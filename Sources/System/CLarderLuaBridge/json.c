@@ -1,9 +1,9 @@
-// cjson, whose buffers are not Lua's: what it writes is measured before.
+// cjson. Its buffers are not allocated by Lua, so the size of its output is computed before it writes.
 #include "state.h"
 
 #include <string.h>
 
-/// Bytes of JSON that a script may have written at a time: a quarter of its memory.
+/// The maximum size of JSON that a script may write at a time, in bytes: a quarter of its memory.
 static size_t bytes_max(lua_State *lua) { return larder_script_of(lua)->bytes_max / 4; }
 
 /// cjson refuses deeper tables by itself.
@@ -13,7 +13,7 @@ typedef struct {
     size_t bytes, bytes_max, values;
 } measure;
 
-/// The bytes of a text as JSON, with quotes and escapes.
+/// The size of a text as JSON in bytes, with quotes and escapes.
 static size_t text_bytes(const char *text, size_t count) {
     size_t bytes = count + 2;
     for (size_t index = 0; index < count; index++) {
@@ -24,7 +24,7 @@ static size_t text_bytes(const char *text, size_t count) {
     return bytes;
 }
 
-/// Adds what the gaps of the table on top take if it is written as an array: a null and a comma each.
+/// Adds the size of the gaps in the table on top if it is written as an array: a null and a comma each.
 static void add_gaps(lua_State *lua, measure *sum) {
     lua_Number last = 0;
     lua_pushnil(lua);
@@ -36,7 +36,7 @@ static void add_gaps(lua_State *lua, measure *sum) {
     sum->bytes += last > INT32_MAX ? 0 : (size_t)last * 5;
 }
 
-/// Adds what the value on top takes at most, and leaves it there.
+/// Adds the maximum size of the value on top, and leaves the value there.
 static void add(lua_State *lua, measure *sum, int depth) {
     sum->values += 1;
     if (sum->values % 1024 == 0) larder_script_check(lua);
@@ -55,7 +55,7 @@ static void add(lua_State *lua, measure *sum, int depth) {
         if (larder_script_of(lua)->writes_sparse_arrays) add_gaps(lua, sum);
         lua_pushnil(lua);
         while (lua_next(lua, -2)) {
-            // A comma, and for a name that is a number its text.
+            // A comma, and the text of a name that is a number.
             sum->bytes += 2;
             if (lua_type(lua, -2) == LUA_TSTRING) {
                 const char *name = lua_tolstring(lua, -2, &count);
@@ -83,7 +83,7 @@ static int encode(lua_State *lua) {
     return larder_script_forward(lua);
 }
 
-/// Sets when an array with gaps is written as one. From then on the gaps are counted.
+/// Sets when an array with gaps is written as an array. From then on the gaps are counted.
 static int set_sparse_arrays(lua_State *lua) {
     if (lua_gettop(lua) > 0) larder_script_of(lua)->writes_sparse_arrays = true;
     return larder_script_forward(lua);
@@ -100,7 +100,7 @@ static void replace(lua_State *lua, const char *name, lua_CFunction wrapper) {
     lua_setfield(lua, -2, name);
 }
 
-/// Another module with settings of its own, bounded likewise.
+/// Creates another module with its own settings, and with the same limits.
 static int new_module(lua_State *lua) {
     lua_pushvalue(lua, lua_upvalueindex(1));
     lua_call(lua, 0, 1);

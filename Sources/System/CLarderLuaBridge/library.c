@@ -1,8 +1,8 @@
 // Libraries of functions: FUNCTION LOAD and FCALL.
 //
-// A library registers its functions with redis.register_function while its main chunk runs. It runs once when it is loaded,
-// so that its functions are known, and again for each call of one: what it keeps in local variables is then as it was
-// after loading, whatever former calls did.
+// A library registers its functions with redis.register_function while its main chunk runs. It runs once when it is
+// loaded, so that its functions are known, and again before each call of one of them. Its local variables therefore
+// always have the values from after loading, whatever previous calls did.
 #include "state.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ const char *larder_script_flag_name(unsigned bit) {
     return bit < sizeof names / sizeof *names ? names[bit] : NULL;
 }
 
-/// The place in the registry of the function that the job calls.
+/// The key in the registry of the function that the job calls.
 static char found_key;
 
 void larder_script_show_globals(lua_State *lua, int globals) {
@@ -35,11 +35,11 @@ static int refuse(lua_State *lua, const char *text) {
     return lua_error(lua);
 }
 
-/// What a call of redis.register_function says. The strings and the function stay on the stack of the call.
+/// The arguments of a call of redis.register_function. The strings and the function stay on the stack of the call.
 typedef struct {
     larder_script_declaration declaration;
     bool is_named;
-    /// Where the function is on the stack; 0 if it is not given.
+    /// The stack index of the function; 0 if it is not given.
     int callback;
 } registration;
 
@@ -66,7 +66,7 @@ static unsigned take_flags(lua_State *lua, int index) {
     }
 }
 
-/// Takes an argument that has a name, and whose value is on top; leaves the value there.
+/// Reads a named argument, whose value is on top; leaves the value there.
 static void take_named(lua_State *lua, const char *name, registration *registration) {
     int value = lua_gettop(lua);
     if (strcasecmp(name, "function_name") == 0) {
@@ -96,13 +96,13 @@ static void take_named(lua_State *lua, const char *name, registration *registrat
     }
 }
 
-/// Takes the table at index 1. What it holds is copied to the stack above it.
+/// Reads the arguments from the table at index 1, and copies them to the stack above it.
 static void take_table(lua_State *lua, registration *registration) {
     lua_pushnil(lua);
     while (lua_next(lua, 1) != 0) {
-        // A name may be given in capitals and small letters at once, but not without an end.
+        // A table may have one name in many spellings of upper and lower case, but their number is limited by the stack.
         if (!lua_checkstack(lua, LUA_MINSTACK)) refuse(lua, "unknown argument given to redis.register_function");
-        // A copy: lua_next must not find its key changed.
+        // Use a copy: the conversion to text must not change the key that lua_next needs.
         lua_pushvalue(lua, -2);
         if (!lua_isstring(lua, -1)) {
             refuse(lua, "named argument key given to redis.register_function is not a string");
@@ -110,7 +110,7 @@ static void take_table(lua_State *lua, registration *registration) {
         const char *name = lua_tostring(lua, -1);
         lua_insert(lua, -2);
         take_named(lua, name, registration);
-        // The name, the value, and again the key on top.
+        // The stack now has the name, the value, and the key again on top.
         lua_pushvalue(lua, -3);
     }
     if (!registration->is_named) refuse(lua, "redis.register_function must get a function name argument");

@@ -1,4 +1,4 @@
-// RESP to values of Lua, and back, by the rules of Redis.
+// Converts RESP to values of Lua and back, by the rules of Redis.
 #include "state.h"
 
 #include <float.h>
@@ -165,9 +165,9 @@ enum { DEPTH_MAX = 1000 };
 
 typedef struct {
     larder_script_state *state;
-    /// Values so far: the same table may stand in many places.
+    /// The number of values so far: the same table may occur in many places.
     size_t values;
-    /// Why the reply cannot be made; null as long as it can.
+    /// Why the reply cannot be encoded; null if it can.
     const char *failure;
 } writer;
 
@@ -207,7 +207,8 @@ static void append_null(writer *writer) {
 }
 
 static void append_integer(writer *writer, lua_Number value) {
-    // A conversion of what does not fit is undefined in C; on the machines of Redis it is the least integer.
+    // Converting a number that does not fit is undefined in C; on the machines of Redis the result is the smallest
+    // integer.
     bool fits = value >= -9223372036854775808.0 && value < 9223372036854775808.0;
     append_header(writer, ':', fits ? (long long)value : INT64_MIN);
 }
@@ -224,7 +225,7 @@ static void append_double(writer *writer, double value) {
 
 static void append_value(lua_State *lua, writer *writer, int depth);
 
-/// Pushes a field of the table on top, without metamethods, if it has a type; else nothing.
+/// Pushes a field of the table on top, without metamethods, if it has this type; otherwise pushes nothing.
 static bool has_field(lua_State *lua, const char *name, int type) {
     lua_pushstring(lua, name);
     lua_rawget(lua, -2);
@@ -265,7 +266,7 @@ static long long count_entries(lua_State *lua) {
     return count;
 }
 
-/// A map or a set: the table on top.
+/// Appends the table on top as a map or a set.
 static void append_entries(lua_State *lua, writer *writer, bool is_map, int depth) {
     bool is_new = writer->state->job->protocol == 3;
     long long count = count_entries(lua);
@@ -300,7 +301,7 @@ static void append_array(lua_State *lua, writer *writer, int depth) {
     }
 }
 
-/// A table is what its fields say, else an array up to its first nil.
+/// Appends a table: as the kind of reply that its fields specify, otherwise as an array up to its first nil.
 static void append_table(lua_State *lua, writer *writer, int depth) {
     int top = lua_gettop(lua);
     size_t count;

@@ -1,6 +1,7 @@
-// What scripts see: globals and libraries that they cannot change, and nothing of the machine.
+// The environment of scripts: globals and libraries that they cannot change, and no access to the machine.
 //
-// - Globals are an empty table whose metatable looks in the real one, and refuses assignments. The libraries likewise.
+// - The table of globals is empty. Its metatable looks names up in the real table, and refuses assignments. The same
+//   holds for the libraries.
 // - Functions that write to tables without metamethods, as rawset does, refuse such tables.
 // - Functions that would change the interpreter for other scripts are replaced, or mark the state as spoilt.
 #include "state.h"
@@ -17,11 +18,11 @@
 #define LARDER_HAS_BIT 1
 #endif
 
-/// Completes the text on top, the error of a function that was called by another function in C: it has looked for its name
-/// and its place in its caller, and the script is one level above.
+/// Completes the error text on top, of a C function that another C function called. The function has added the name and
+/// position of its direct caller, but the script is one level above.
 static void complete_error(lua_State *lua) {
     const char *text = lua_tostring(lua, -1);
-    // These have a place already, or have none in a script either.
+    // These have a position already, or have none in a script either.
     if (strncmp(text, "user_script:", 12) == 0 || strncmp(text, "user_function:", 14) == 0
         || strncmp(text, "attempt to ", 11) == 0) return;
     lua_Debug where;
@@ -47,7 +48,7 @@ int larder_script_forward(lua_State *lua) {
 
 // MARK: Tables that cannot be changed
 
-/// Without a place, as Redis says it for its own functions.
+/// Without a position, like the errors of Redis's own functions.
 static int refuse_change_by_function(lua_State *lua) {
     lua_pushliteral(lua, "Attempt to modify a readonly table");
     return lua_error(lua);
@@ -60,7 +61,7 @@ static int refuse_unknown(lua_State *lua) {
     return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", name);
 }
 
-/// Replaces the table on top by an empty one that shows it and refuses changes.
+/// Replaces the table on top by an empty one that gives read access to it and refuses changes.
 static void protect(lua_State *lua) {
     lua_newtable(lua);
     lua_createtable(lua, 0, 4);
@@ -76,27 +77,28 @@ static void protect(lua_State *lua) {
     lua_remove(lua, -2);
 }
 
-/// Pushes what a protected table shows, and returns true; else pushes nothing.
+/// Pushes the table behind a protected table, and returns true; otherwise pushes nothing.
 static bool push_shown(lua_State *lua, int index) {
     if (!lua_istable(lua, index) || !luaL_getmetafield(lua, index, "__readonly")) return false;
     lua_pop(lua, 1);
     return luaL_getmetafield(lua, index, "__index");
 }
 
-/// Calls the function that is the first upvalue, unless its first argument is a protected table.
+/// Calls the function in the first upvalue, unless its first argument is a protected table.
 static int call_unless_protected(lua_State *lua) {
     if (lua_istable(lua, 1) && luaL_getmetafield(lua, 1, "__readonly")) return refuse_change_by_function(lua);
     return larder_script_forward(lua);
 }
 
-/// Calls the function that is the first upvalue; a first argument that is a protected table stands for what it shows.
+/// Calls the function in the first upvalue. If the first argument is a protected table, passes the table behind it
+/// instead.
 static int call_with_shown(lua_State *lua) {
     if (push_shown(lua, 1)) lua_replace(lua, 1);
     return larder_script_forward(lua);
 }
 
-/// Returns an iterator over the first argument: of a protected table over what it shows, but without that table.
-/// The upvalues are the original function, and the function next that scripts see.
+/// Returns an iterator over the first argument. For a protected table it iterates over the table behind it, without
+/// exposing that one. The upvalues are the original function, and the function next that scripts see.
 static int pairs(lua_State *lua) {
     if (lua_istable(lua, 1) && luaL_getmetafield(lua, 1, "__readonly")) {
         lua_pushvalue(lua, lua_upvalueindex(2));
@@ -107,7 +109,8 @@ static int pairs(lua_State *lua) {
     return larder_script_forward(lua);
 }
 
-/// Calls the function that is the first upvalue. What it sets stays, so that no other script may come after it.
+/// Calls the function in the first upvalue. Its effect persists, so the state is marked as spoilt, and no other script
+/// may use it.
 static int call_and_spoil(lua_State *lua) {
     if (lua_gettop(lua) > 0) larder_script_of(lua)->is_spoilt = true;
     return larder_script_forward(lua);
@@ -126,7 +129,7 @@ static void wrap(lua_State *lua, const char *name, lua_CFunction wrapper) {
 
 // MARK: Functions of the base library
 
-/// As in Redis: of an error that is a table, the text of its field err.
+/// As in Redis: if the error is a table, returns the text of its field err.
 static int protected_call(lua_State *lua) {
     luaL_checkany(lua, 1);
     int status = lua_pcall(lua, lua_gettop(lua) - 1, LUA_MULTRET, 0);
@@ -144,8 +147,8 @@ static int protected_call(lua_State *lua) {
     return lua_gettop(lua);
 }
 
-/// Calls the handler that is the first upvalue. Not for an end: it is raised by the hook, and while the hook's error is
-/// handled there are no hooks, so that a handler that does not end would never be ended.
+/// Calls the handler in the first upvalue, but not for the forced end of a script: the hook raises that, and no hooks
+/// run while its error is handled, so a handler that does not end could never be stopped.
 static int handle_unless_ending(lua_State *lua) {
     if (larder_script_of(lua)->ending != 0) return 1;
     lua_settop(lua, 1);
@@ -177,7 +180,8 @@ static int compile(lua_State *lua) {
         return 2;
     }
     if (count > LARDER_SCRIPT_HEAVY_BYTES) larder_script_weigh(lua);
-    // The parser does not keep the name itself: this string, which it will find, does.
+    // The parser keeps no reference to the name. This string keeps the name alive, because the parser finds the same
+    // string.
     const char *name = lua_tostring(lua, 2);
     lua_pushstring(lua, name);
     if (luaL_loadbuffer(lua, text, count, name) == 0) return 1;
@@ -205,7 +209,7 @@ static int load_function(lua_State *lua) {
     lua_pushstring(lua, name);
     lua_replace(lua, 2);
     lua_newtable(lua);
-    // All pieces first: what they are is decided by their beginning.
+    // Read all pieces first, because the beginning of the text decides what it is.
     int pieces = 0;
     for (;;) {
         lua_pushvalue(lua, 1);
@@ -227,7 +231,7 @@ static int load_function(lua_State *lua) {
     return compile(lua);
 }
 
-/// The collector belongs to all scripts: it can be asked and run, not set.
+/// All scripts share the garbage collector: they can query and run it, but not change its settings.
 static int collect_garbage(lua_State *lua) {
     static const char *const names[] = {
         "collect", "count", "step", "stop", "restart", "setpause", "setstepmul", NULL,
@@ -243,7 +247,7 @@ static int collect_garbage(lua_State *lua) {
     return 1;
 }
 
-/// The elements of a table, counted without overflow.
+/// unpack, with the number of elements computed without overflow.
 static int unpack(lua_State *lua) {
     luaL_checktype(lua, 1, LUA_TTABLE);
     lua_Number first = luaL_optnumber(lua, 2, 1);
@@ -256,8 +260,8 @@ static int unpack(lua_State *lua) {
     return (int)count;
 }
 
-// MARK: math.random, as in Redis: the same numbers for the same seed everywhere (lrand48 of POSIX).
-// Without a seed of its own a script gets others each time.
+// MARK: math.random, as in Redis: the same numbers for the same seed everywhere (lrand48 of POSIX). A script that sets
+// no seed gets different numbers each time.
 
 static int32_t next_random(larder_script_state *state) {
     state->random = (state->random * 0x5DEECE66DULL + 0xB) & 0xFFFFFFFFFFFFULL;
@@ -307,7 +311,7 @@ static void take(lua_State *lua, const char *name) {
     lua_setfield(lua, -2, name);
 }
 
-/// Sets a protected library in the table of globals, which is on top beneath it.
+/// Protects the library on top, and stores it in the table of globals, which is below it on the stack.
 static void set_library(lua_State *lua, const char *name) {
     protect(lua);
     lua_setfield(lua, -2, name);
@@ -379,7 +383,7 @@ static void add_base(lua_State *lua) {
     wrap(lua, "rawset", call_unless_protected);
 }
 
-/// The metatable that all strings share: what it shows must not be changed, and its library not be reached through it.
+/// Protects the metatable that all strings share: scripts must not change it, or get at the real library through it.
 static void protect_strings(lua_State *lua) {
     lua_pushliteral(lua, "");
     lua_getmetatable(lua, -1);
@@ -391,7 +395,7 @@ static void protect_strings(lua_State *lua) {
     lua_pop(lua, 2);
 }
 
-/// Makes a name that is not in the table on top an error, not nil.
+/// Makes reading an unknown name of the table on top an error instead of nil.
 static void refuse_unknown_names(lua_State *lua) {
     lua_createtable(lua, 0, 1);
     lua_pushcfunction(lua, refuse_unknown);
@@ -407,7 +411,7 @@ static void push_commands(lua_State *lua, const char *version, int version_numbe
     protect(lua);
 }
 
-/// Pushes a table of all that is in the table on top.
+/// Pushes a copy of the table on top.
 static void copy_table(lua_State *lua) {
     lua_newtable(lua);
     lua_pushnil(lua);
@@ -418,8 +422,8 @@ static void copy_table(lua_State *lua) {
     }
 }
 
-/// Sets the globals of functions of libraries, and of libraries while they register these. The table on top is what both
-/// and scripts have in common.
+/// Sets the globals of functions of libraries, and of libraries while they register functions. The table on top has the
+/// globals that both share with scripts.
 static void add_function_globals(lua_State *lua, const char *version, int version_number) {
     larder_script_state *state = larder_script_of(lua);
     copy_table(lua);
@@ -450,7 +454,7 @@ void larder_script_open(lua_State *lua, const char *version, int version_number)
     add_libraries(lua);
     protect_strings(lua);
 
-    // What is seen of all globals is the same table, which shows others.
+    // All globals are seen through the same table, which shows different ones.
     lua_pushvalue(lua, -1);
     protect(lua);
     lua_getmetatable(lua, -1);

@@ -1,4 +1,4 @@
-// The life of an interpreter, and its runs.
+// The life cycle of an interpreter, and its runs.
 #include "state.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 // MARK: Memory
 
-/// Lua's allocator: counts, and refuses what is beyond the limit.
+/// Lua's allocator: counts the bytes, and refuses allocations beyond the limit.
 static void *allocate(void *context, void *old, size_t old_bytes, size_t bytes) {
     larder_script_state *state = context;
     if (bytes == 0) {
@@ -15,15 +15,15 @@ static void *allocate(void *context, void *old, size_t old_bytes, size_t bytes) 
         state->bytes -= old_bytes;
         return NULL;
     }
-    // Lua must be able to shrink without fail.
+    // Lua requires that shrinking never fails.
     if (bytes > old_bytes && bytes - old_bytes > state->bytes_max - state->bytes) {
         state->is_out_of_memory = true;
         return NULL;
     }
-    // One instruction that makes a long text may take as long as thousands of others.
+    // One instruction that creates a long text may take as long as thousands of others, so ask the host soon.
     if (bytes > LARDER_SCRIPT_HEAVY_BYTES && state->job != NULL && state->ending == 0) {
         state->is_hurried = true;
-        // May be called at any time, like here, in the middle of an instruction.
+        // lua_sethook may be called at any time, even in the middle of an instruction, as here.
         lua_sethook(state->lua, larder_script_hook, LUA_MASKCOUNT, 1);
     }
     void *new = realloc(old, bytes);
@@ -63,12 +63,13 @@ void larder_script_output_error(larder_script_state *state, const char *text, si
     larder_script_append(state, "\r\n", 2);
 }
 
-// MARK: The end of scripts that do not end
+// MARK: Ending scripts that do not end by themselves
 
 int larder_script_raise_ending(lua_State *lua, int number) {
     larder_script_state *state = larder_script_of(lua);
     if (state->ending == 0) state->ending = number;
-    // From now on every instruction fails, here and in the main thread: nothing that the script does about it helps.
+    // From now on every instruction fails, in this coroutine and in the main thread, so the script cannot prevent its
+    // end.
     lua_sethook(lua, larder_script_hook, LUA_MASKCOUNT, 1);
     lua_sethook(state->lua, larder_script_hook, LUA_MASKCOUNT, 1);
     lua_pushnil(lua);
@@ -111,7 +112,7 @@ void larder_script_push_error(lua_State *lua, const char *text) {
     lua_setfield(lua, -2, "err");
 }
 
-/// Makes a table of an error, with the place where it happened, as Redis' handler does.
+/// Converts an error to a table, with the position where it occurred, as Redis's handler does.
 static int handle_error(lua_State *lua) {
     if (larder_script_of(lua)->ending != 0) return 1;
     lua_Debug where;
@@ -207,8 +208,8 @@ static void push_words(lua_State *lua, const larder_script_word *words, size_t c
     }
 }
 
-/// Pushes what the job calls, and its parameters.
-/// @return how many parameters; -1 after an error, which is on top.
+/// Pushes the function that the job calls, and its parameters.
+/// @return the number of parameters; -1 with an error on top.
 static int push_call(lua_State *lua) {
     larder_script_state *state = larder_script_of(lua);
     const larder_script_job *job = state->job;
@@ -322,7 +323,7 @@ typedef struct {
 static int compile_source(lua_State *lua) {
     source *source = lua_touserdata(lua, 1);
     larder_script_state *state = larder_script_of(lua);
-    // Anchored for as long as the parser works: it does not keep its chunk's name itself.
+    // Keeps the name of the chunk alive while the parser runs, which has no reference to it.
     const char *name = source->is_library ? "@user_function" : "@user_script";
     lua_pushstring(lua, name);
     if (luaL_loadbuffer(lua, (const char *)source->bytes, source->count, name) != 0) {
@@ -399,7 +400,7 @@ larder_script_state *larder_script_create(
         larder_script_destroy(state);
         return NULL;
     }
-    // What one run leaves is little beside the libraries: a cycle is worth its time after some more of it.
+    // One run leaves little garbage compared with the libraries, so collect only after more of it.
     lua_gc(state->lua, LUA_GCSETPAUSE, 400);
     return state;
 }

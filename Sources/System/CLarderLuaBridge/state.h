@@ -16,16 +16,16 @@ struct larder_script_state {
     const larder_script_job *job;
     /// The version that commands reply in: redis.setresp.
     int protocol;
-    /// Not 0: the script ends, whatever it does about it.
+    /// Not 0 if the script is being ended, which it cannot prevent.
     int ending;
     bool is_spoilt;
     bool is_out_of_memory;
-    /// Whether the hook is to ask the host the next time, because an instruction has worked on much.
+    /// Whether the hook must ask the host the next time, because an instruction has processed a long text.
     bool is_hurried;
-    /// Whether cjson may have been told to write arrays with gaps of any length.
+    /// Whether a script may have set cjson to write arrays with gaps of any length.
     bool writes_sparse_arrays;
     int hooks;
-    /// The state of math.random, 48 bits; and that of all runs, which math.randomseed does not set.
+    /// The 48-bit state of math.random; and the state for all runs, which math.randomseed does not change.
     uint64_t random, shared_random;
     bool is_seeded;
     uint8_t *output;
@@ -36,12 +36,12 @@ struct larder_script_state {
     int runner, compiler, handler, registrar;
     /// Whether a library registers its functions.
     bool is_registering;
-    /// Set while a library is loaded: what takes its functions.
+    /// Set while a library is loaded: receives its functions.
     const char *(*add)(void *context, const larder_script_declaration *declaration);
     void *add_context;
 };
 
-/// The state of an interpreter, from its allocator.
+/// Returns the state of an interpreter, which is its allocator's context.
 static inline larder_script_state *larder_script_of(lua_State *lua) {
     void *state;
     lua_getallocf(lua, &state);
@@ -49,22 +49,22 @@ static inline larder_script_state *larder_script_of(lua_State *lua) {
 }
 
 enum {
-    /// Has the hook called after so many instructions; the host is asked at every tenth time.
+    /// The number of instructions between two calls of the hook. Every tenth call asks the host.
     LARDER_SCRIPT_HOOK_INSTRUCTIONS = 100,
     LARDER_SCRIPT_HOOKS_PER_QUESTION = 10,
-    /// Work on longer texts is announced to the host.
+    /// The host is notified before work on longer texts.
     LARDER_SCRIPT_HEAVY_BYTES = 256 << 10,
 };
 
 void larder_script_hook(lua_State *lua, lua_Debug *event);
 /// Ends the script with a number. Does not return.
 int larder_script_raise_ending(lua_State *lua, int number);
-/// Asks the host whether to end: for loops in C.
+/// Asks the host whether to end the script. For loops in C.
 void larder_script_check(lua_State *lua);
-/// Tells the host that what follows may take long, and cannot be ended meanwhile.
+/// Notifies the host that the following work may take long, and cannot be interrupted.
 void larder_script_weigh(lua_State *lua);
 
-/// Calls the function that is the first upvalue with all arguments; its errors are as if the script had called it.
+/// Calls the function in the first upvalue with all arguments. Its errors look as if the script had called it directly.
 int larder_script_forward(lua_State *lua);
 
 /// Pushes {err = "ERR " + text}.
@@ -76,31 +76,31 @@ void larder_script_push_error(lua_State *lua, const char *text);
 void larder_script_push_reply(lua_State *lua, const uint8_t *bytes, size_t count);
 /// Encodes the value on top as the run's reply.
 void larder_script_encode(lua_State *lua, larder_script_state *state);
-/// Appends to the output. False without memory, or if the reply is too long.
+/// Appends to the output. Returns false if memory is exhausted, or the reply is too long.
 bool larder_script_append(larder_script_state *state, const void *bytes, size_t count);
 /// Replaces the output by an error; line ends become spaces.
 void larder_script_output_error(larder_script_state *state, const char *text, size_t count);
 
 // Libraries of functions (library.c).
 
-/// Has the globals be those with a reference.
+/// Selects the table of globals with this reference.
 void larder_script_show_globals(lua_State *lua, int globals);
-/// Runs the library on top of the stack, and leaves in its place the function that the job calls, or nil.
+/// Runs the library on top of the stack, and replaces it by the function that the job calls, or nil.
 /// @return 0, or the status of lua_pcall, with the error in its place.
 int larder_script_find_function(lua_State *lua);
 /// Calls a library, for larder_script_register.
 int larder_script_run_registration(lua_State *lua);
-/// Sets what a library sees of redis.* while it registers its functions, in the table on top.
+/// Sets the functions of redis.* that a library may call while it registers functions, in the table on top.
 void larder_script_add_registration(lua_State *lua, const char *version, int version_number);
 
 // Errors (state.c).
 
-/// Pushes the text of the error on top, which the handler has seen.
+/// Pushes the text of the error on top, which the handler has processed.
 const char *larder_script_push_error_text(lua_State *lua, size_t *count);
 
 // What scripts see (sandbox.c, bounds.c, commands.c).
 
-/// Opens the libraries, and makes of them what scripts see.
+/// Opens the libraries, and creates the environment of scripts from them.
 void larder_script_open(lua_State *lua, const char *version, int version_number);
 /// Replaces functions of the string library that take time or stack without a bound. The library is on top.
 void larder_script_bound_strings(lua_State *lua);

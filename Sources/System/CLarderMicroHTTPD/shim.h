@@ -1,4 +1,5 @@
-// libmicrohttpd as the system installs it. Inline wrappers only where Swift cannot call C: the start has variable arguments.
+// libmicrohttpd as the system installs it. Inline wrappers only where Swift cannot call C: the start has variable
+// arguments.
 #ifndef LARDER_CMICROHTTPD_SHIM_H
 #define LARDER_CMICROHTTPD_SHIM_H
 
@@ -7,17 +8,18 @@
 
 struct larder_http_limits {
   unsigned int connections;
-  // Without a byte in either direction, in seconds.
+  // The maximum time without a byte in either direction, in seconds.
   unsigned int idle_seconds;
-  // For the head of a request, and for what is read of its body at a time.
+  // For the head of a request, and for the part of its body that is read at a time.
   size_t memory_bytes;
   size_t stack_bytes;
 };
 
-// The caller looks at the heads of requests itself: libmicrohttpd answers what it refuses in its strict mode, such as a missing
-// Host, with a head within a body.
+// The caller checks the heads of requests itself: in strict mode, libmicrohttpd answers requests that it refuses, such
+// as those without Host, with a head within a body.
 //
-// Serves on a listening socket, which it closes when it is stopped: each connection has a thread. NULL if it cannot.
+// Serves the connections of a listening socket, each on its own thread, and closes the socket when it is stopped.
+// Returns NULL on failure.
 static inline struct MHD_Daemon *larder_http_start(int listening, const struct larder_http_limits *limits,
                                                    MHD_AccessHandlerCallback handler,
                                                    void *(*begun)(void *, const char *, struct MHD_Connection *),

@@ -33,7 +33,7 @@ import Testing
     @Test(arguments: [1, 3])
     func everyTaskGetsItsOwnReply(connections: Int) async throws {
         let server = try Self.server { request in
-            // Drips now and then, so that replies come in pieces.
+            // Sends some replies in small pieces.
             guard request.name == "ECHO", request.words[1].count % 7 == 0 else { return nil }
             return .drip(Self.bulk(request.words[1]))
         }
@@ -135,7 +135,7 @@ import Testing
         #expect(server.requests == [["POLICY"]])
     }
 
-    /// Changes of a connection by a transaction outlive the transaction, and other callers use the connection too.
+    /// State that a transaction sets on a connection would outlive it and affect the other callers of the connection.
     @Test func transactionsLeaveNoStateOnSharedConnections() async throws {
         let server = try Self.server()
         defer { server.stop() }
@@ -171,7 +171,7 @@ import Testing
             server, .init(timeoutMilliseconds: limit, reconnectPatienceMilliseconds: 200))
         try await client.command("ECHO", "a")
         server.stop()
-        // The first may have been on the way, and reports the lost connection.
+        // The first request may already have been sent, and then reports the lost connection.
         _ = try? await client.command("ECHO", "b")
         for _ in 0..<3 {
             let error = await #expect(throws: LarderClientError.self) {
@@ -209,7 +209,7 @@ import Testing
             try await Self.connect(server, .init(database: "Bad Name"))
         }
         #expect(error?.serverText == "ERR invalid database name")
-        // Nothing of another database may be touched: the command is never sent.
+        // No other database may be changed, so the command is never sent.
         let client = try await Self.connect(server)
         let other = await #expect(throws: LarderClientError.self) {
             try await client.cache("Bad Name", of: Int.self).value(forKey: "k")
@@ -240,8 +240,8 @@ import Testing
         #expect(error?.code == .invalidArgument)
     }
 
-    /// Redis without HELLO takes SUBSCRIBE, and then no longer the ECHO that ends the replies to it: that was waited for until
-    /// the time limit. And the password was not given.
+    /// Redis without HELLO accepts SUBSCRIBE, but then rejects the ECHO that ends its replies. The client used to wait
+    /// for the ECHO until the time limit, and did not send the password.
     @Test func aServerWithoutHELLO() async throws {
         let redis = try RedisProcess(["--rename-command", "HELLO", "", "--requirepass", "secret"])
         let options = ClientOptions(password: "secret", timeoutMilliseconds: 0, nearCache: .init())
@@ -350,7 +350,7 @@ import Testing
         #expect(server.connectionCount == 2)
     }
 
-    /// Every call either gets its own reply or an error, through many ends of the connection.
+    /// Every call gets either its own reply or an error, even if the connection is lost many times.
     @Test func tasksSurviveRepeatedConnectionLosses() async throws {
         let server = try Self.server { request in
             guard request.name == "ECHO", request.words[1].last == UInt8(ascii: "7") else { return nil }
@@ -394,7 +394,7 @@ import Testing
         let waiting = Task { try await client.command("ONE") }
         let second = try FakeServer(at: path) { $0.name == "ONE" ? .text(":2\r\n") : .standard }
         defer { second.stop() }
-        // The request may have been on its way when the first one ended.
+        // The request may have been on its way when the first connection ended.
         do { #expect(try await waiting.value == .integer(2)) } catch let error as LarderClientError {
             #expect(error.code == .closed)
         }

@@ -24,14 +24,14 @@ import Testing
         let gate = Gate(isClosed: true)
         let server = try Self.server(gate)
         defer { server.stop() }
-        // However long the other tests delay the tasks, the connection is not dropped.
+        // A long time limit, so that the connection is not dropped however long other tests delay these tasks.
         let client = try await AsyncClientTests.connect(server, ClientOptions(timeoutMilliseconds: 600_000))
         let hanging = Task { try await client.command("HANG") }
         await requested(server, "HANG")
         hanging.cancel()
         let error = await #expect(throws: LarderClientError.self) { try await hanging.value }
         #expect(error?.code == .cancelled)
-        // Follows the one that hangs, and must not get its reply.
+        // This request follows the one that hangs, and must not get its reply.
         let behind = Task { try await client.command("ECHO", "mine") }
         gate.open()
         #expect(try await behind.value == .bulk(Array("mine".utf8)))
@@ -55,7 +55,7 @@ import Testing
         #expect(!server.requests.contains { $0[0] == "ONE" })
     }
 
-    /// Cancelled while no connection is there: it is never sent.
+    /// A call that is cancelled before there is a connection is never sent.
     @Test func aCallThatWaitsForAConnectionIsCancelled() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/s"
@@ -64,7 +64,7 @@ import Testing
             socketPath: path, options: .init(timeoutMilliseconds: 60_000, reconnectPatienceMilliseconds: 60_000))
         first.stop()
         let waiting = Task { try await client.command("NEVER") }
-        // Whether it is waiting already or not, the end is the same.
+        // The result must be the same whether or not the call is already waiting.
         await Task.yield()
         waiting.cancel()
         let error = await #expect(throws: LarderClientError.self) { try await waiting.value }
@@ -75,7 +75,7 @@ import Testing
         #expect(!second.requests.contains { $0[0] == "NEVER" })
     }
 
-    /// Many tasks are cancelled at any moment, and the others get what is theirs.
+    /// Tasks are cancelled at random times; the others must get their own replies.
     @Test func cancellationAtAnyPointDoesNotDisturbOtherCalls() async throws {
         let server = try AsyncClientTests.server()
         defer { server.stop() }
@@ -102,7 +102,8 @@ import Testing
     }
 
     @Test func repliesStayInOrderAfterATimeout() async throws {
-        // It answers by itself, because this task may be resumed so late that the silent connection is dropped.
+        // The server answers after a while, because this task may be resumed so late that a silent connection is
+        // dropped.
         let server = try AsyncClientTests.server { request in
             guard request.name == "HANG" else { return nil }
             Thread.sleep(forTimeInterval: 8)
@@ -125,7 +126,7 @@ import Testing
         let error = await #expect(throws: LarderClientError.self) { try await client.command("ECHO", "a") }
         #expect(error?.code == .timeout)
         server.waitForEnd(ofConnection: 0)
-        // On a busy machine the next one may be slow as well.
+        // On a busy machine the next connection may be slow as well.
         var reply: RESPValue?
         while reply == nil { reply = try? await client.command("ECHO", "b") }
         #expect(reply == .bulk([0x62]))
@@ -166,7 +167,7 @@ import Testing
         #expect(error?.code == .closed)
         try await client.withConnection { connection in
             await #expect(throws: LarderClientError.self) { try await connection.command("BYE") }
-            // It is not replaced, because its state is lost.
+            // An exclusive connection is not replaced, because its state is lost.
             let lost = await #expect(throws: LarderClientError.self) { try await connection.command("ONE") }
             #expect(lost?.code == .closed)
         }

@@ -45,9 +45,9 @@ import Testing
         let protected = Protected(directory)
         let rounds = TestSetting.rounds.number() ?? 1
         for _ in 0..<rounds {
-            // Each fourth holder is killed with the lock in its hands, and leaves it for its time.
+            // Every fourth holder is killed while it holds the lock, which then lasts until its time has passed.
             let processes = try (0..<16).map { number in
-                // The others keep theirs however long they wait for a CPU.
+                // The other holders keep the lock however long they wait for a CPU.
                 let (end, time) = number.isMultiple(of: 4) ? ("; kill -9 $PPID", "1") : ("", "600")
                 return try ChildProcess(
                     try DaemonProcess.program("larderctl"),
@@ -68,7 +68,7 @@ import Testing
                 let end = try process.waitForExit()
                 #expect(end == (number.isMultiple(of: 4) ? .killed(signal: SIGKILL) : .exited(0)), "\(process.errors)")
             }
-            // The last ones may have been killed: their locks end as well.
+            // The last holders may have been killed; their locks end too.
             try await clients[0].lock("l", for: .seconds(20)) { await protected.use($0.token) }
             #expect(try await clients[0].command("EXISTS", "l", "l:queue") == .integer(0))
             for client in clients { client.close() }

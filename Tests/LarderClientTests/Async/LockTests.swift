@@ -20,7 +20,7 @@ import Testing
         return try await LarderClient.connect(socketPath: daemon.socketPath, options: options)
     }
 
-    /// Waits until this many clients are in the daemon's queues, including the first ones.
+    /// Waits until this many clients are in the daemon's queues, including the heads of the queues.
     private func waitForQueue(_ client: LarderClient, _ count: Int) async throws {
         func number(_ name: String, _ info: String) -> Int {
             let line = info.split(whereSeparator: \.isNewline).first { $0.hasPrefix(name + ":") }
@@ -72,7 +72,7 @@ import Testing
                 do {
                     _ = try await origin.value()
                 } catch {
-                    // Its end takes time, and sends a request to the daemon.
+                    // Ending the body takes time, and sends a request to the daemon.
                     let blocked = Task {
                         await code { try await other.lock("l", for: .seconds(60), waitingUpTo: .zero) { _ in } }
                     }
@@ -123,7 +123,7 @@ import Testing
                 return try await client.lock("l", for: .seconds(60)) { $0.token }
             }
         }
-        // The body has ended, so its task does not wait.
+        // The task was started by the body, which has ended, so its call is no recursion.
         gate.letGo()
         #expect(try await late.value?.value ?? 0 > 0)
     }
@@ -189,8 +189,8 @@ import Testing
         #expect(try await last.value > 0)
     }
 
-    /// A close ends the wait at any point, not only the end of the lock. Concurrently with all other tests each step is
-    /// slow: LARDER_ROUNDS=60 is the long form.
+    /// Closing the client ends the wait at any point, not only the release of the lock. Each step is slow while all
+    /// tests run; set LARDER_ROUNDS=60 for a long run.
     @Test func closingTheClientEndsItsWaitForALock() async throws {
         let client = try await connect()
         try await client.command("SET", "l", "somebody's", "PX", "100000000")
@@ -264,7 +264,7 @@ import Testing
             await code { try await gone.lock("l", for: .milliseconds(300)) { _ in _ = try await origin.value() } }
         }
         await origin.waitUntil(calls: 1)
-        // Nothing more comes from it: neither a renewal nor a release.
+        // The closed client sends neither a renewal nor a release.
         gone.close()
         let token = try await client.lock("l", for: .seconds(60)) { $0.token }
         #expect(token > 0)
@@ -272,7 +272,8 @@ import Testing
         #expect(origin.cancellations == 1)
     }
 
-    /// A place in the queue lasts half a minute: a suspended holder with one would keep others waiting for longer than its lock.
+    /// A place in the queue lasts half a minute: a suspended holder with one would keep others waiting for longer than
+    /// its lock.
     @Test func aSuspendedHolderLosesTheLockAfterItsTime() async throws {
         let client = try await connect()
         let holder = try ChildProcess(
@@ -403,7 +404,7 @@ import Testing
             await eventually { manual.rests == [100_000] }
             daemon.value.kill()
             manual.advance(by: 100_000)
-            // It is tried again soon, not after another third.
+            // The failed renewal is retried soon, not after another third of the time.
             await eventually { manual.rests == [30_000] }
             daemon.value = try DaemonProcess(in: place)
             let other = try await LarderClient.connect(socketPath: daemon.value.socketPath)

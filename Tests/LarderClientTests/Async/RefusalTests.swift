@@ -25,7 +25,7 @@ import Testing
 
     // MARK: Transactions that are over
 
-    /// A transaction kept beyond its body, and one of a previous attempt.
+    /// For a transaction that is kept after its body, and for one of a previous attempt.
     @Test func aFinishedTransactionRefusesFurtherCalls() async throws {
         let process = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: process.socketPath)
@@ -105,7 +105,7 @@ import Testing
         let blocking = try BlockingLarderClient(socketPath: server.path)
         let sent = server.requests
         let count = 536_870_913
-        // Never touched, so that it takes no memory.
+        // The bytes are never accessed, so that they take no memory.
         let long = [UInt8](unsafeUninitializedCapacity: count) { $1 = count }
         let bytes = client.cache(of: [UInt8].self)
         for store in [
@@ -143,7 +143,7 @@ import Testing
         first.stop()
         while client.core.own.links[0].isConnected(1) { await Task.yield() }
         let waiting = Task { try await client.command("NEVER") }
-        // Whether it is waiting already or not, the end is the same.
+        // The result must be the same whether or not the call is already waiting.
         await Task.yield()
         waiting.cancel()
         let text = await expect(.cancelled) { _ = try await waiting.value }
@@ -198,7 +198,7 @@ import Testing
         #expect(try client.pipeline(transaction).count == 3)
         #expect(try client.command("GET", "a") == .bulk(Array("1".utf8)))
         _ = await expect(.invalidArgument) { _ = try client.pipeline([[Array("MONITOR".utf8)]]) }
-        // If it were refused, the others would be carried out in the database before.
+        // If SELECT were refused, the other commands would run in the previous database.
         let select = ["SELECT", "other"].map { Array($0.utf8) }
         _ = await expect(.invalidArgument) { _ = try client.pipeline([select, [Array("FLUSHDB".utf8)]]) }
         #expect(try client.pipeline([[Array("PING".utf8)], select]).count == 2)

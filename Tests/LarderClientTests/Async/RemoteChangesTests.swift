@@ -86,7 +86,7 @@ import Testing
             var iterator = try await mine.decodedChanges(prefix: "n").makeAsyncIterator()
             for round in 0..<200 {
                 try await theirs.set(round, forKey: "n")
-                // It may be kept, and is not returned after the change was reported.
+                // The near cache may keep this value, but must not return it after the change was reported.
                 _ = try await mine.value(forKey: "n")
                 var change = try await iterator.next()
                 while try change?.value != round { change = try await iterator.next() }
@@ -107,7 +107,7 @@ import Testing
             let changes = try await mine.changes(prefix: "k", bufferMax: 4)
             let all = try await mine.changes()
             for index in 0..<100 { try await theirs.set(index, forKey: "k\(index)") }
-            // Both receive the same: when one has everything, so has the other.
+            // Both sequences receive the same changes: when one has everything, so does the other.
             _ = try await told(all, theirs)
             #expect(try await changes.text() == "fellBehind")
             #expect(try await told(changes, theirs, end: "k~").count < 4)

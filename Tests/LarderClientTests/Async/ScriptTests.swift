@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    /// A script that returned an error of that name would have been run twice.
+    /// If a script's own error were taken for an unknown script, the script would run twice.
     @Test(arguments: LiveServer.allCases) func aScriptsOwnErrorIsNotMistakenForAnUnknownScript(_ server: LiveServer)
         async throws
     {
@@ -144,7 +144,7 @@ import Testing
                 let line = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix("cmdstat_\(command):calls=") }
                 return line.flatMap { Int($0.split(separator: "=")[1].prefix { $0.isNumber }) } ?? 0
             }
-            // The digests that the process knows are those of all tests.
+            // The text is unique, because the process knows the digests of all tests' scripts.
             let script = Script("return redis.call('incr', KEYS[1]) -- \(UInt64.random(in: 0 ... .max))")
             for number in 1...5 { #expect(try await client.script(script, keys: ["n"]) == number) }
             #expect(try await calls("script|load") > 0)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderClient
 
-/// Messages of channels, with live servers and with one that breaks off.
+/// Messages of channels, with live servers and with one that closes the connection.
 @Suite(.timeLimit(.minutes(10))) struct SubscriptionTests {
     /// The next `count` messages.
     private func take(_ count: Int, _ subscription: Subscription) async throws -> [ChannelMessage] {
@@ -37,7 +37,8 @@ import Testing
             let all = try await client.subscribe(matching: "n*")
             let one = try await client.subscribe(to: "news")
             let same = try await client.subscribe(to: "news")
-            // One connection listens once to the channel and once to the pattern.
+            // The client's connection is subscribed to the channel and to the pattern, so it receives the message
+            // twice.
             #expect(try await client.publish("x", to: "news") == 2)
             let byPattern = try await take(1, all)
             #expect(byPattern.map(\.pattern) == ["n*"])
@@ -55,7 +56,7 @@ import Testing
         }
     }
 
-    /// A name space of its own: neither channels nor patterns see it.
+    /// Sharded channels have separate names: neither other channels nor patterns receive their messages.
     @Test(arguments: LiveServer.allCases)
     func shardedChannels(server: LiveServer) async throws {
         try await server.run { client in
@@ -85,7 +86,7 @@ import Testing
                 withExtendedLifetime(news) {}
             }
             while try await client.publish("y", to: "news") != 0 { await Task.yield() }
-            // And another one begins on a new connection.
+            // Another subscription then begins on a new connection.
             let again = try await client.subscribe(to: "news")
             #expect(try await client.publish("z", to: "news") == 1)
             #expect(try await take(1, again).map(\.text) == ["z"])
@@ -130,7 +131,6 @@ import Testing
         }
     }
 
-    /// Short waits now and then leave nothing behind.
     @Test func cancelledWaitsLeaveNoWaiters() async throws {
         let buffer = MessageBuffer(max: 3)
         for _ in 0..<100 {
@@ -161,7 +161,7 @@ import Testing
         #expect(try await buffer.next() == nil)
     }
 
-    /// A server that publishes to whom it wants, and breaks off.
+    /// The server sends messages by itself, and closes connections.
     @Test func aReconnectionSubscribesAgainAndReportsAGap() async throws {
         let server = try FakeServer { request in
             let number = request.connection
@@ -177,7 +177,7 @@ import Testing
         }
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)
-        // The client's own connection is the one of number 0.
+        // The client's connection for calls has number 0.
         let subscription = try await client.subscribe(to: "c")
         let messages = try await take(3, subscription)
         #expect(messages.map(\.text) == ["1", "2", "3"])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderClient
 
-/// No daemon, a daemon that goes away, one that is silent; and the state that a new connection is given.
+/// No daemon, a daemon that exits, a silent daemon; and the state that a new connection gets.
 @Suite struct ConnectionLossTests {
     /// Answers `ONE` with 1 and closes the connection on `BYE`.
     private static func server() throws -> FakeServer {
@@ -63,7 +63,7 @@ import Testing
     @Test func theLongestPathWorks() throws {
         let server = try FakeServer { $0.name == "PING" ? .text("+PONG\r\n") : .standard }
         defer { server.stop() }
-        // The same socket by a path of exactly as many bytes as there can be.
+        // The same socket, by a path of the maximum length.
         let missing = LarderClient.socketPathBytesMax - server.path.utf8.count
         let filler = String(repeating: "/", count: missing)
         let client = try BlockingLarderClient(socketPath: filler + server.path)
@@ -95,7 +95,7 @@ import Testing
         #expect(server.requests.suffix(2) == [["SELECT", "two"], ["ONE"]])
     }
 
-    /// A database that a transaction was to select is selected when that was carried out, and not before.
+    /// A database selected in a transaction is selected when the transaction has been executed, and not before.
     @Test func aQueuedSelectTakesEffectWhenItIsExecuted() throws {
         let server = try FakeServer { request in
             switch request.name {
@@ -121,7 +121,7 @@ import Testing
         #expect(client.name == "q2", "the second one was refused")
     }
 
-    /// A snapshot cannot be had again: the next read would silently see newer data.
+    /// A snapshot cannot be restored: the next read would silently see newer data.
     @Test func aLostConnectionWithASnapshotIsNotReplacedSilently() throws {
         let server = try Self.server()
         defer { server.stop() }
@@ -233,7 +233,7 @@ import Testing
     }
 }
 
-/// Signals that interrupt the client's waiting. Serial, since there is one handler of a signal in a process.
+/// Signals that interrupt the client's waiting. Serialized, because a process has one handler for a signal.
 @Suite(.serialized) struct SignalTests {
     /// Sends this thread a signal that interrupts system calls, over and over, until `done` is true.
     private static func disturb(_ thread: pthread_t, while isWanted: @escaping @Sendable () -> Bool) -> WorkThread {
@@ -258,7 +258,7 @@ import Testing
         let gate = Gate(isClosed: true)
         let server = try FakeServer { request in
             guard request.name == "ONE" else { return .standard }
-            // Answers only when the signals have been sent.
+            // Answers only after the signals have been sent.
             gate.pass()
             return .text(":1\r\n")
         }
@@ -288,8 +288,8 @@ import Testing
     }
 }
 
-/// A thread that waits inside of the test until it was signalled for the last time. `pthread_t` is a pointer on Darwin
-/// and so not Sendable; every thread may use it.
+/// A thread that stays in the test until the last signal was sent. `pthread_t` is a pointer on Darwin and so not
+/// Sendable; every thread may use it.
 private struct SignalledThread: @unchecked Sendable {
     let handle: pthread_t
 }

@@ -172,7 +172,7 @@ import Testing
     }
 }
 
-/// The policies, which must be those of the engine.
+/// The client parses policies like the engine.
 @Suite struct ClientPolicyTests {
     @Test(arguments: [
         "highest", "HIGH", "middle", "low", "lowest", "never", "90", "0.5", "every:90", "every:0.001", "604800", "",

@@ -88,7 +88,7 @@ private struct Book: Codable, Equatable {
         }
     }
 
-    /// After the daemon was killed and restarted, acknowledged writes are there, and the same client reconnects.
+    /// After the daemon was killed and restarted, acknowledged writes still exist, and the same client reconnects.
     @Test(arguments: [SIGTERM, SIGKILL])
     func aClientSurvivesADaemonRestart(signal: CInt) throws {
         let place = try TemporaryDirectory(inMemory: true)

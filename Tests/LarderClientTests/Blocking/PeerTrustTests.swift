@@ -4,14 +4,14 @@ import Testing
 
 @testable import LarderClient
 
-/// Which peers are trusted at a socket's path. A stranger who was first at the default path in /tmp used to get the
-/// password.
+/// Which peers are trusted at a socket's path. Another user's process that was first at the default path in /tmp used
+/// to get the password.
 @Suite struct PeerTrustTests {
     private static let own: UInt32 = 1000
     private static let daemon: UInt32 = 200
     private static let stranger: UInt32 = 1001
 
-    /// A file system of directories that only their owners can write to, but for /tmp.
+    /// A file system of directories that only their owners can write to, except /tmp.
     private static let files: [String: PeerTrust.Entry] = [
         "/": .init(owner: 0), "/tmp": .init(owner: 0, isWritableByOthers: true), "/run": .init(owner: 0),
         "/run/larder": .init(owner: daemon), "/run/larder/larder.sock": .init(owner: daemon),
@@ -46,7 +46,7 @@ import Testing
     func aUserThatRootGaveTheLocationIsTrusted(_ path: String) { #expect(isTrusted(Self.daemon, path)) }
 
     @Test(arguments: [
-        // Where any user can create a directory, or a link to one.
+        // Places where any user can create a directory, or a link to one.
         (stranger, "/tmp/larder-1000/larder.sock", "others can write to /tmp"),
         (daemon, "/tmp/link/larder/larder.sock", "others can write to /tmp"),
         (daemon, "/tmp/mine/larder.sock", "others can write to /tmp"),
@@ -72,7 +72,7 @@ import Testing
         func nothingIsSentToAnUntrustedDaemon() async throws {
             let place = try TemporaryDirectory(inMemory: true)
             chmod(place.path, 0o777)
-            // Users without access to the build's products run a copy.
+            // Run a copy, because the other user may have no access to the build's products.
             let copy = place.path + "/larderd"
             #expect(try ChildProcess.run("cp", [try DaemonProcess.program(), copy]).end == .exited(0))
             let own = place.path + "/own"

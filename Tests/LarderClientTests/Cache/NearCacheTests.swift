@@ -5,7 +5,8 @@ import Testing
 
 @testable import LarderClient
 
-/// The near cache: what it answers without a round trip, and that this is never older than the last notification.
+/// The near cache: which calls it answers without a round trip, and that its values are never older than the last
+/// notification.
 @Suite(.timeLimit(.minutes(10))) struct NearCacheTests {
     private static let near = ClientOptions(timeoutMilliseconds: 60_000, nearCache: .init())
 
@@ -76,13 +77,13 @@ import Testing
         ) { client in
             let numbers = client.cache(of: Int.self)
             try await withThrowingTaskGroup(of: Void.self) { group in
-                // Others read the same keys all the time, so that reads are under way while they are written.
+                // Other tasks read the same keys all the time, so that reads are running while the keys are written.
                 let isOver = Gate(isClosed: true)
                 for task in 0..<4 {
                     group.addTask {
                         while !isOver.isOpen {
                             _ = try await numbers.value(forKey: "k\(task)")
-                            // A read that needs no round trip does not give the thread up.
+                            // Yield, because a read without a round trip does not suspend the task.
                             await Task.yield()
                         }
                     }
@@ -105,8 +106,8 @@ import Testing
         }
     }
 
-    /// Writers on other connections count keys up; readers never see a key go back, and once all invalidations have come
-    /// they see the last value.
+    /// Writers on other connections increase the values of keys. Readers never see a value decrease, and see the last
+    /// value once all invalidations have arrived.
     @Test(arguments: LiveServer.allCases)
     func readersNeverSeeAKeyGoBack(server: LiveServer) async throws {
         try await server.run { path in
@@ -141,7 +142,7 @@ import Testing
                 isOver.open()
                 try await group.waitForAll()
             }
-            // Everything was acknowledged: invalidations are on their way at the latest when the server replies.
+            // All writes were acknowledged, and invalidations are sent with the server's replies at the latest.
             for key in keys {
                 try await expectEvent("the last value of \(key)") { try await numbers.value(forKey: key) == 299 }
             }

@@ -41,7 +41,6 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    /// Many who want the same key get there, each of them.
     @Test(arguments: LiveServer.allCases)
     func transactionsUnderContentionAllSucceed(server: LiveServer) async throws {
         try await server.run(.init(timeoutMilliseconds: 600_000, ownConnectionsMax: 16)) { client in
@@ -178,7 +177,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    /// A server without MULTI must not carry out one by one what belongs together.
+    /// A server without MULTI must not execute the commands of a batch one by one.
     @Test func aServerWithoutTransactionsExecutesNothing() async throws {
         let server = try AsyncClientTests.server()
         defer { server.stop() }
@@ -256,7 +255,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    /// Acknowledged writes are there after the daemon was killed, and the same client continues.
+    /// Acknowledged writes still exist after the daemon was killed, and the same client continues.
     @Test func aClientSurvivesADaemonRestart() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         let first = try DaemonProcess(in: place)

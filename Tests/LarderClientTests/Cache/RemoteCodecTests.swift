@@ -9,7 +9,7 @@ private struct Book: Codable, Equatable, Sendable {
     var price: Double
 }
 
-/// JSON turned round, as an encoding that only its own closures can read.
+/// Reversed JSON, as an encoding that only its own closures can read.
 private let reversed = ModelCodec.custom(
     encode: { Array(try JSONEncoder().encode($0).reversed()) },
     decode: { try JSONDecoder().decode($0, from: Data($1.reversed())) })
@@ -63,7 +63,6 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         }
     }
 
-    /// As in the library: by the codec of the entry.
     @Test(arguments: LiveServer.allCases)
     func readsUseTheCodecOfTheEntryNotOfTheCache(server: LiveServer) async throws {
         try await server.run { client in
@@ -81,7 +80,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
                 if server != .redis { #expect(error?.message.contains("custom codec") == true) }
             }
             if server != .redis {
-                // Only larderd knows that they are not the custom codec's.
+                // Only the daemon has the codec of each entry.
                 #expect(try await custom.values(forKeys: ["json", "plist", "custom"]).count == 3)
                 let read = try await custom.transaction(watching: ["json"]) { try await $0.value(forKey: "json") }
                 #expect(read == book)
@@ -89,7 +88,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         }
     }
 
-    /// A batch that was nothing but texts used to be noted as raw, and then read back with its quotes by the library.
+    /// A batch of nothing but texts used to be recorded as raw, and the library then read them with their quotes.
     @Test(arguments: LiveServer.allCases)
     func rawTextIsReadAsText(server: LiveServer) async throws {
         try await server.run { client in
@@ -113,13 +112,13 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
     }
 
     /// A value decoded by one custom codec is not returned for another one. Bytes are stored as bytes by every client,
-    /// and bytes stored as JSON are read.
+    /// and bytes stored as JSON can be read.
     @Test func bytesAreStoredAsTheyAre() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(
             socketPath: daemon.socketPath, options: .init(nearCache: NearCacheOptions()))
         let blocking = try BlockingLarderClient(socketPath: daemon.socketPath)
-        // The second looks like JSON and is none; the third is what bytes become as JSON.
+        // The second and the third look like `Data` and `[UInt8]` encoded as JSON, but are raw bytes.
         for bytes in [[0, 255, 1], Array("\"AAAA\"".utf8), Array("[1,2]".utf8), Array("null".utf8), []] as [[UInt8]] {
             let data = client.cache(of: Data.self)
             let arrays = client.cache(of: [UInt8].self)
@@ -168,7 +167,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         client.close()
     }
 
-    /// The near cache hands one decoded value out to several readers, and so keeps no objects.
+    /// The near cache returns one decoded value to several readers, so it keeps no objects.
     @Test func theNearCacheSharesNoObjects() async throws {
         final class Note: Codable, Sendable {
             let text: String
@@ -224,7 +223,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         }
     }
 
-    /// Both sorts of change in one step, in their order.
+    /// Both kinds of changes, in one step and in their order.
     @Test(arguments: LiveServer.allCases)
     func aBlockingBatchSetsAndRemoves(server: LiveServer) throws {
         try server.run { path in

@@ -50,7 +50,7 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// Nothing is lost that many add at the same time.
+    /// Concurrent increments are not lost.
     @Test(arguments: LiveServer.allCases)
     func counters(server: LiveServer) async throws {
         try await server.run(.init(nearCache: .init())) { client in
@@ -72,7 +72,7 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// The daemon counts with more bits than a `Double` has, and used to store what no `Double` can hold.
+    /// The daemon computes with more bits than a `Double` has, and used to store sums that no `Double` can hold.
     @Test(arguments: LiveServer.allCases)
     func aSumThatNoDoubleHoldsIsRefused(server: LiveServer) async throws {
         try await server.run { client in
@@ -81,7 +81,7 @@ private struct Session: Codable, Equatable, Sendable {
             let error = await #expect(throws: LarderClientError.self) {
                 try await numbers.increment("d", by: 1.7e308)
             }
-            // Redis has stored it; at least no caller gets an infinite sum.
+            // Redis has stored the sum; at least no caller gets an infinite sum.
             #expect(error?.code == (server == .redis ? .decode : .server))
             guard server != .redis else { return }
             #expect(try await numbers.value(forKey: "d") == 1.7e308)

@@ -20,7 +20,7 @@ import Testing
         async throws -> Int
     {
         var options = options
-        // However slowly the test runs, the back-off is not over.
+        // A long back-off, so that it does not end however slowly the test runs.
         if options.backOff == FetchOptions().backOff { options.backOff = .seconds(3600) }
         return try await cache.value(forKey: key, options: options) { [origin] in try await origin.value() }
     }
@@ -90,7 +90,7 @@ import Testing
         #expect(try await value(second) == 101)
     }
 
-    /// A value that was stored in the same millisecond was taken for a new one.
+    /// A value that was stored in the same millisecond used to be taken for a new one.
     @Test func originOnlyAlwaysFetches() async throws {
         let (cache, blocking) = (
             try await connect(), try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
@@ -168,7 +168,7 @@ import Testing
         let load: @Sendable ([String]) async throws -> [String: Int] = { keys in
             Dictionary(uniqueKeysWithValues: keys.map { ($0, 1) })
         }
-        // The origin of one key backs off: the call throws, and keeps no lease.
+        // The origin of one key backs off, so the call throws and must not keep a lease.
         await #expect(throws: TestOrigin.Failure.self) {
             try await other.value(forKey: "b") { () -> Int in throw TestOrigin.Failure() }
         }
@@ -177,7 +177,7 @@ import Testing
         }
         #expect(error?.code == .originRests && error?.key == "b")
         #expect(try await other.values(forKeys: ["a", "c"], fetch: load) == ["a": 1, "c": 1])
-        // One is removed while it is fetched: the others are stored.
+        // One key is removed while it is being fetched; the others are stored.
         let found = try await cache.values(forKeys: ["d", "e", "f"]) { keys in
             try await other.remove("e")
             return try await load(keys)
@@ -246,7 +246,7 @@ import Testing
         origin.letGo()
         #expect(try await tasks[1].value == 1)
         #expect(origin.cancellations == 0)
-        // When all callers are gone, another one gets the lease at once.
+        // When all callers have been cancelled, another caller gets the lease at once.
         origin.hold()
         let alone = Task { try await cache.value(forKey: "other") { try await origin.value() } }
         await origin.waitUntil(calls: 2)
@@ -449,7 +449,7 @@ import Testing
         let clients = try (0..<4).map { _ in try BlockingLarderClient(socketPath: path, database: "books") }
         let values = Recorder<Int>()
         onThreads(5) { index in
-            // The last one opens the gate when another fetches; later callers find the value.
+            // The last caller opens the gate when another one fetches; later callers find the value.
             if index == 4 {
                 gate.waitUntil(waiting: 1)
                 return gate.open()

@@ -15,7 +15,7 @@ import Testing
         return try await LarderClient.connect(socketPath: daemon.socketPath, options: options).cache(of: Int.self)
     }
 
-    /// The near cache of this client at once, those of others when they are notified.
+    /// This client's near cache is invalidated at once, those of other clients when they are notified.
     @Test func aTagPurgeInvalidatesNearCaches() async throws {
         let (near, other, blocking) = (
             try await connect(near: true), try await connect(),
@@ -71,7 +71,7 @@ import Testing
         origin.hold()
         let task = Task { try await first.value(forKey: "k", options: options) { try await origin.value() } }
         await origin.waitUntil(calls: 2)
-        // A running fetch is then out of date.
+        // A fetch that is running at the time of the purge is out of date.
         try await second.removeAll(tagged: "t", soft: true)
         origin.letGo()
         #expect(try await task.value == 2)

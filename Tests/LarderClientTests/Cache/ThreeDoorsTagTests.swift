@@ -3,7 +3,7 @@ import LarderClient
 import LarderTestSupport
 import Testing
 
-/// The same calls with tags at the three doors give the same answers.
+/// The library and both clients return the same results for calls with tags.
 @Suite(.timeLimit(.minutes(10))) struct ThreeDoorsTagTests {
     /// The expected results of the calls below, for each client.
     private static let expected = [

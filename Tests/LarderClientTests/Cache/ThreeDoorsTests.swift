@@ -4,7 +4,7 @@ import LarderClient
 import LarderTestSupport
 import Testing
 
-/// The same calls at the three doors give the same answers.
+/// The library and both clients return the same results for the same calls.
 @Suite(.timeLimit(.minutes(10))) struct ThreeDoorsTests {
     /// The expected results of the calls below, for each client.
     private static let expected = [
@@ -177,7 +177,7 @@ import Testing
         try daemon.stop()
     }
 
-    /// Raw text in quotes was read without them by the client, which took it for JSON.
+    /// The client used to take raw text in quotes for JSON, and returned it without the quotes.
     @Test func anEntryIsReadAsTheSameTextByAllClients() async throws {
         let texts = [
             "", "plain", "\"x\"", "null", "5", "-1.5e3", "true", "{\"a\":1}", "[1]", " \"x\" ", "\"", "bplist00",
@@ -229,7 +229,7 @@ import Testing
         #expect(server.requests.filter { $0 != ["POLICY"] } == [["GET", "k"]])
     }
 
-    /// With 16 attempts a fifth of a hundred tasks failed.
+    /// With 16 attempts, a fifth of a hundred tasks used to fail.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
     func updatesOfAHundredTasksAllSucceed(server: LiveServer) async throws {
         try await server.run(.init(timeoutMilliseconds: 60_000)) { client in
@@ -261,7 +261,8 @@ import Testing
         }
     }
 
-    /// An update that others disturb each time loses nothing: the closure runs again with the new value.
+    /// An update that conflicts with other clients in every attempt loses nothing: the closure runs again with the new
+    /// value.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
     func updatesOfManyLoseNothing(server: LiveServer) async throws {
         try await server.run { client in

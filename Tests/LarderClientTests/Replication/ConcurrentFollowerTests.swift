@@ -51,7 +51,7 @@ import Testing
         do { try body() } catch { errors.add("\(error)") }
     }
 
-    /// Writes the keys of which there are few, so that both sides write the same ones; and purges now and then.
+    /// Writes to a small set of keys, so that both sides write the same ones, and purges now and then.
     private static func write(_ path: String, _ seed: UInt64, _ purges: [[String]]) throws {
         var random = SeededGenerator(seed: seed)
         let client = try BlockingLarderClient(socketPath: path)

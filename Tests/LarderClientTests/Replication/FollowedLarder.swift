@@ -36,7 +36,7 @@ final class FollowedLarder {
         daemon = try DaemonProcess(options, in: place)
     }
 
-    /// Starts again with the files that were put aside.
+    /// Restarts the daemon with a saved copy of its files.
     func restart(with copy: String) throws {
         daemon.kill()
         try FileSystem.removeTree(place.path + "/larder")
@@ -44,7 +44,8 @@ final class FollowedLarder {
         daemon = try DaemonProcess(options, in: place)
     }
 
-    /// All that a database has, as text: key, value, rule, tags, and the time, without what only one larder knows.
+    /// The contents of a database as text: key, value, rule, tags and time of each entry, without data that only one
+    /// larder has.
     func contents(_ database: String = "0") throws -> [String] {
         let client = try client()
         try client.select(database)
@@ -64,7 +65,7 @@ final class FollowedLarder {
         try Self.act(try daemon.connect(), &random, number, purges: purges)
     }
 
-    /// One change, of any kind, by a client that does nothing else.
+    /// Makes one change of a random kind, with a client that does nothing else.
     static func act(
         _ client: SocketClient, _ random: inout SeededGenerator, _ number: Int, purges: Bool = true
     ) throws {

@@ -51,7 +51,7 @@ import Testing
         var running: LarderFollower?
         for number in 0..<240 {
             try source.act(&random, number)
-            // Like a killed one, each leaves everything as it is.
+            // Drop the follower: like a killed one, it leaves everything as it is.
             if random.oneIn(12) { running = nil }
             if random.oneIn(60) {
                 try source.restart(kills: random.oneIn(2))
@@ -111,7 +111,7 @@ import Testing
         #expect(try two.call("GET", "k") == "$6\r\nsecond\r\n")
         try follow(two, one)
         #expect(try one.call("GET", "k") == "$6\r\nsecond\r\n")
-        // A removal is a change like another one.
+        // A removal is a change like any other.
         repeat { _ = try one.call("SET", "clock", "v") } while try one.storedAt("clock") <= one.storedAt("k")
         _ = try one.call("DEL", "k")
         try follow(two, one)
@@ -129,7 +129,7 @@ import Testing
             try follow(two, one, joins: true)
         }
         #expect(try one.contents().count == 100)
-        // Both are away for longer than they are remembered, and both change.
+        // Neither follower runs for longer than the larders remember changes, and both larders change.
         _ = try one.call("DEL", "one1", "two1")
         _ = try two.call("DEL", "one2", "two2")
         _ = try one.call("SET", "new1", "v")
@@ -166,7 +166,7 @@ import Testing
         try follow(source, target)
         _ = try source.call("DEL", "gone")
         try source.restart(kills: true, forgets: true)
-        // Stored later than anything that came from the source.
+        // This key is stored later than anything that came from the source.
         _ = try target.call("SET", "later", "v")
         #expect(try follow(source, target).passes == 1)
         let keys = try target.contents().map { String($0.prefix { $0 != " " }) }
@@ -240,7 +240,7 @@ import Testing
         try follow(source, target, options)
         let contents = try target.contents()
         #expect(contents.map { $0.prefix(1) } == ["k"], "\(contents)")
-        // The positions of these are not each other's.
+        // Each of these filters has a position of its own.
         let filters = [["a,b"], ["a", "b"], ["hex:612c62"]].map { tags in
             var options = ReplicationOptions()
             options.tags = Set(tags)
@@ -258,7 +258,7 @@ import Testing
         _ = try source.call("SET", "b", "7")
         _ = try source.call("SET", "c", "3", "EX", "100")
         let asked = Recorder<String>()
-        // The greater number stays, and nothing is removed.
+        // The rule: the greater number wins, and nothing is removed.
         let rule = ReplicationRule.custom { conflict in
             asked.add(String(decoding: conflict.key, as: UTF8.self))
             guard let incoming = conflict.incoming else { return false }
@@ -306,7 +306,7 @@ import Testing
         let position = try FeedReply(try larder.client().command(["CHANGES", "SINCE", "$"])).position
         let waiting = try larder.daemon.connect()
         try waiting.send(Array("CHANGES SINCE \(position) PREFIX a BLOCK 60000\r\n".utf8))
-        // Some of those who wait go away, in the middle too.
+        // Some of the waiting clients disconnect, also in the middle of a message.
         for _ in 0..<20 {
             let lost = try larder.daemon.connect()
             try lost.send(Array("CHANGES SINCE \(position) BLOCK 60000\r\nPING\r\n".utf8))

@@ -12,7 +12,7 @@ import Testing
     /// `LARDER_ROUNDS`, 4 if it is not set.
     private static var rounds: Int { TestSetting.rounds.number() ?? 4 }
 
-    /// Writes until its daemon is gone or it is stopped.
+    /// Writes until its daemon has exited or the writer is stopped.
     private final class Writer: Sendable {
         private let progress = Guarded(0)
         private let thread: WorkThread
@@ -21,7 +21,7 @@ import Testing
             let progress = progress
             thread = WorkThread(name: "writer") {
                 var random = generator
-                // Ends by the error that the daemon's death is.
+                // Ends with the error that the daemon's death causes.
                 while let client = try? SocketClient(path),
                     (try? FollowedLarder.act(client, &random, first + progress.value)) != nil
                 {
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// A follower that has started; earlier errors end it.
+    /// Starts a follower, and waits for its first output. Errors before that end it.
     private func start(_ source: FollowedLarder, _ target: FollowedLarder) throws -> ChildProcess {
         let follower = try ChildProcess(
             try DaemonProcess.program("larderctl"),
@@ -51,7 +51,7 @@ import Testing
         return follower
     }
 
-    /// Waits until the target equals the source, from one change of the target to the next.
+    /// Waits until the target equals the source, and compares them again after each change of the target.
     private func waitUntilSame(_ source: FollowedLarder, _ target: FollowedLarder, _ when: String) throws {
         let client = try BlockingLarderClient(socketPath: target.path, timeoutMilliseconds: 90_000)
         var position = "$"
@@ -106,7 +106,7 @@ import Testing
             #expect(!follower.hasEnded(), "\(when): \(follower.errors)")
         }
         print("replicate, \(victim) killed \(Self.rounds) times: \(passes) full passes, seed \(seed)")
-        // A purge or the deletion of a database may be under way; most kills cost nothing.
+        // Only a kill during a purge or during the deletion of a database needs another pass.
         #expect(passes <= Self.rounds / 2 + 1)
     }
 }

@@ -19,7 +19,7 @@ final class ManualLockClock: Sendable {
         LockClock(now: { [self] in state.value.now }, sleep: { [self] in try await sleep($0) })
     }
 
-    /// The milliseconds that each sleeper still sleeps. A renewal under way is a sleeper too: it waits for its time limit.
+    /// The remaining milliseconds of each sleeper. A running renewal is a sleeper too: it waits for its time limit.
     var rests: [Int64] { state.with { state in state.sleepers.values.map { $0.until - state.now } } }
 
     /// Advances by the given number of milliseconds, and wakes the sleepers that are due.

@@ -12,7 +12,7 @@ import Testing
         return (RedisOrigin(try cluster.address(of: seeds), limits: limits, listener: ears), ears)
     }
 
-    /// Waits until all primaries are known and trusted.
+    /// Waits until this many primaries are known and trusted.
     private static func waitUntilBelieved(_ origin: RedisOrigin, _ count: Int = 3) async {
         await eventually { origin.status().servers.count { $0.isUp } >= count }
     }
@@ -61,7 +61,7 @@ import Testing
         let old = try await origin.reading("moves")
         #expect(origin.isCurrentNow(absent.stamp) && origin.isCurrentNow(old.stamp))
         try cluster.move(slot: slot, from: from, to: to)
-        // No server reports that an absent key has another owner: the heartbeat finds it.
+        // No server reports the new owner of an absent key; the heartbeat detects it.
         await eventually { !origin.isCurrentNow(absent.stamp) }
         #expect(try await origin.value("moves") == "1")
         await eventually { origin.isCurrentNow(try? await origin.reading("moves").stamp) }
@@ -98,7 +98,7 @@ import Testing
         let absent = try await origin.reading("{asks}absent")
         try cluster.beginMoving(slot: slot, from: from, to: to)
         await eventually { !origin.isCurrentNow(absent.stamp) }
-        // From now on a new key is created at the other server, and this one does not report it.
+        // From now on new keys are created at the other server, and the old one does not report their changes.
         let before = origin.status().redirections
         try await origin.write("{asks}new", "2")
         #expect(try await origin.value("{asks}new") == "2")
@@ -140,18 +140,18 @@ import Testing
         victim.freeze()
         await eventually { !origin.isCurrentNow(stamp) }
         await eventually { ears.lost.all.contains { $0.contains("\(victim.port)") } }
-        // The replica is elected, and the map shows it.
+        // The replica is elected, and the slot map shows that.
         await eventually { origin.isCurrentNow(try? await origin.reading("a").stamp) }
         #expect(try await origin.value("a") == "1")
         try await origin.write("a", "2")
         #expect(try replica.control.call("GET a") == "$1\r\n2\r\n")
-        // The old primary returns, and is a replica before it is trusted again.
+        // The old primary continues, and becomes a replica before it is trusted again.
         victim.thaw()
         try await eventually { try victim.control.call("ROLE").contains("slave") }
         #expect(try await origin.value("a") == "2")
         _ = try replica.control.call("SET a 3")
         await eventually { ears.invalidated.all.contains("a") }
-        // And one is killed, while the cluster was half down anyway.
+        // Kill another primary, while the cluster is half down anyway.
         let second = cluster.nodes.prefix(3).first { $0 !== victim }!
         second.process.killNow()
         await eventually { ears.lost.all.contains { $0.contains("\(second.port)") } }
@@ -184,7 +184,7 @@ import Testing
         victim.thaw()
     }
 
-    /// Most seeds are dead, and of the cluster only a minority lives.
+    /// Most of the addresses to start from are dead, and only a minority of the cluster is alive.
     @Test(.timeLimit(.minutes(10))) func aClusterThatIsHalfDownAtTheStart() async throws {
         let cluster = try await LoopbackCluster()
         cluster.nodes[0].process.killNow()

@@ -12,7 +12,6 @@ import Testing
         ("{", 4092),
     ]) func slots(_ key: String, _ slot: Int) { #expect(HashSlot.of(Array(key.utf8)) == slot) }
 
-    /// The same as a redis-server for keys of all kinds.
     @Test func slotsAreEqualToThoseOfRedis() async throws {
         var random = SeededGenerator(seed: 15)
         let redis = try RedisProcess(["--cluster-enabled", "yes", "--port", "0"])

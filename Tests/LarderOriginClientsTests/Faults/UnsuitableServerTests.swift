@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Servers that are none, or that want something else.
+/// Servers that are not Redis servers, or whose settings differ from the address.
 @Suite struct UnsuitableServerTests {
     private static func error(_ address: OriginAddress, _ limits: OriginLimits = OriginLimits()) async -> OriginError? {
         let origin = RedisOrigin(address, limits: limits)
@@ -84,7 +84,7 @@ import Testing
         #expect(await Self.error(wrong)?.description.contains("user or password is wrong") == true)
     }
 
-    /// It answers the greeting and heartbeats, and nothing else.
+    /// A server that answers the greeting and heartbeats itself, and all other requests with `reply`.
     private static func answering(_ reply: @escaping @Sendable (FakeServer.Request) -> FakeServer.Answer)
         -> @Sendable (FakeServer.Request) -> FakeServer.Answer
     {
@@ -191,7 +191,7 @@ import Testing
         #expect(ears.invalidated.all == ["a"], "heard before the answer")
         #expect(try await origin.reading("b").stamp != nil)
         let both = try await origin.readMany(["a", "b"]).map { try $0.get().stamp }
-        // The push after the reply to b's GET names a, which was answered before.
+        // The push after the reply to b's GET invalidates a, whose reply came before.
         #expect(both[0] == nil && both[1] != nil)
         origin.close()
     }

@@ -77,7 +77,7 @@ import Testing
             #expect(error?.description.contains(reason) == true, "\(options): \(String(describing: error))")
             origin.close()
         }
-        // No encryption where it is expected, and the other way round.
+        // A server without TLS where TLS is expected, and the other way round.
         let plain = RedisOrigin(
             try OriginAddress("rediss://127.0.0.1:\(server.plainPort)\(server.trusting)"),
             limits: .with { $0.connect = 300 })

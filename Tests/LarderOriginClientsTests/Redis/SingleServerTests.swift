@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// The client's own SET is not tracked: the read after it is.
+    /// The server does not track a key after the client's own SET, but after the read that follows it.
     @Test(.timeLimit(.minutes(10)), arguments: [false, true]) func aForeignWriteAfterAnOwnOneIsReported(
         _ isReadBefore: Bool
     ) async throws {
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    /// The server remembers ten keys: it must report the keys that it forgets.
+    /// The server tracks ten keys, and must report those that it stops tracking.
     @Test(.timeLimit(.minutes(10))) func keysThatAreNoLongerTrackedAreReported() async throws {
         try await Self.live(settings: ["--tracking-table-max-keys", "10"]) { origin, ears, other in
             let keys = (0..<50).map { "k\($0)" }
@@ -204,7 +204,8 @@ import Testing
         origin.close()
     }
 
-    /// Even without the origin's thread: a stopped and continued process serves nothing old.
+    /// Trust ends even if the origin's thread does not run: a process that was stopped and continued serves no outdated
+    /// value.
     @Test(.timeLimit(.minutes(10))) func trustEndsByTheClockAlone() async throws {
         try await Self.live { origin, _, _ in
             let stamp = try #require(try await origin.reading("a").stamp)

@@ -6,7 +6,8 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct ChangeRaceTests {
     private static let end = "~end"
 
-    /// The state known to an observer: reported changes, and everything read again where it fell behind.
+    /// Returns the state as an observer knows it, which applies the reported changes, and reads everything again if it
+    /// fell behind.
     private func follow(_ cache: Cache, _ changes: DecodedChanges<Int>) async throws -> (
         known: [String: Int], gaps: Int
     ) {
@@ -61,7 +62,7 @@ import Testing
         }
         await writers.value
         #expect(errors.all == [])
-        // Reports all expiries so far. Then time stands still.
+        // Report all expiries so far. Time does not advance after this.
         try await cache.sweep()
         try await cache.set(1, forKey: Self.end)
         let (known, gaps) = try await follower.value

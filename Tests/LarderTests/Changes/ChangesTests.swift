@@ -5,7 +5,7 @@ import Testing
 
 /// Changes reported to observers, for every way in which entries change.
 @Suite(.timeLimit(.minutes(10))) struct ChangesTests: Sendable {
-    // One task at a time makes caches with it.
+    // Safe, because only one task at a time creates caches with it.
     nonisolated(unsafe) let work: Workspace
     let cache: Cache
 
@@ -151,7 +151,7 @@ import Testing
         #expect(try await told(changes) == ["expired own"])
         try await advance(30_000)
         #expect(try await told(changes) == ["expired governed"])
-        // The later sweep, which reclaims the space, reports nothing again.
+        // The later sweep, which reclaims the space, does not report them again.
         try await cache.removeExpired()
         for _ in 0..<4 { try await advance(60_000) }
         #expect(Set(try await told(changes)).isSubset(of: ["expired ~end"]))

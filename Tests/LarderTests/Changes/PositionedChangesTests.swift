@@ -5,7 +5,7 @@ import Testing
 
 /// Change feeds of the library.
 @Suite(.timeLimit(.minutes(10))) struct PositionedChangesTests: Sendable {
-    // One task at a time makes caches with it.
+    // Safe, because only one task at a time creates caches with it.
     nonisolated(unsafe) let work: Workspace
     let cache: Cache
 

@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test func readersNeverSeeAPartOfABatch() throws {
-        // Pairs of entries that are always changed together, read together while they change.
+        // Pairs of entries are always changed together, and are read together at the same time.
         let cache = cache
         try cache.set(["left": 0, "right": 0])
         let torn = Recorder<String>()

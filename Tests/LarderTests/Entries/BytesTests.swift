@@ -36,7 +36,7 @@ import Testing
         #expect(try cache.value([UInt8].self, forKey: "empty") == [])
     }
 
-    /// Other programs store text without quotes, and may mean the quotes that are there.
+    /// Other programs store text without quotes, so quotes may be part of the text.
     @Test func textIsStoredAsItIs() throws {
         for text in ["", "plain", "\"quoted\"", "null", "5", "{\"a\":1}", "中"] {
             try cache.set(text, forKey: "set")
@@ -62,7 +62,7 @@ import Testing
         for reader in [cache, json] { #expect(try reader.value(String.self, forKey: "json") == "x") }
     }
 
-    /// The client reads it so, because it cannot know how it was stored.
+    /// The client reads it in the same way, because it cannot know how the value was stored.
     @Test func aRawPropertyListIsReadAsAModel() throws {
         let lists = try work.cache { $0.codec = .propertyList }
         try lists.set(["a": 1], forKey: "list")
@@ -116,7 +116,7 @@ import Testing
             #expect(try cache.values(Int?.self, forKeys: ["none", "absent"]) == ["none": .none])
         }
         #expect(try cache.entries(of: Int?.self).dictionary()["none"] == .some(.none))
-        // Asked for as a number it is not one.
+        // The entry cannot be read as a number.
         expectError(.decoding) { _ = try cache.value(Int.self, forKey: "none") }
     }
 

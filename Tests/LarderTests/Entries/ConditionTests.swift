@@ -72,12 +72,12 @@ import Testing
         }
         #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(6))
         #expect(try cache.info(forKey: "never")?.rule == .ownNever)
-        // Governed entries count from when they were stored.
+        // The lifetime of an entry that follows the policy counts from the time at which it was stored.
         #expect(try cache.info(forKey: "governed")?.timeToLive == .seconds(60))
         #expect(try cache.info(forKey: "new")?.rule == .governed)
         try cache.setBytes([1], forKey: "own", policy: .keep)
         #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(6))
-        // A value of the long way to the disk.
+        // A value so long that it is written before it is committed.
         try cache.setBytes([UInt8](repeating: 7, count: 5 << 20), forKey: "own", policy: .keep)
         #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(6))
     }
@@ -211,7 +211,7 @@ import Testing
         #expect(try cache.value(Int.self, forKey: "k") == 3)
     }
 
-    /// With a fixed number of attempts, one of a hundred failed.
+    /// With a fixed number of attempts, one of a hundred updates used to fail.
     @Test func updatesOfManyThreadsAllSucceed() throws {
         let cache = cache
         onThreads(8) { _ in
@@ -262,7 +262,7 @@ import Testing
         #expect(rests[0] < 50_001 && rests[5] > rests[0] && rests[999] > 490_000_000)
         #expect(runs.rest(now: 99, random: 0) == 0)
         #expect(runs.rest(now: 100, random: 0) == nil)
-        // A number of attempts is that number; no limit is none.
+        // A given number of attempts is exact; without a time limit there is no end.
         runs = UpdateAttempts(most: 2, limitMilliseconds: 0, now: 0)
         #expect(runs.rest(now: 9, random: 0) != nil && runs.rest(now: 9, random: 0) == nil)
         runs = UpdateAttempts(most: nil, limitMilliseconds: nil, now: 0)
@@ -300,7 +300,7 @@ import Testing
         for (policy, text) in shown { #expect("\(policy)" == text) }
     }
 
-    /// This used to be stored although it could not be read: a sum that no `Double` holds.
+    /// A sum that no `Double` holds used to be stored, although it could not be read.
     @Test func aSumThatNoDoubleHoldsIsRefused() throws {
         try cache.set(1.7e308, forKey: "d")
         expectError(.invalidArgument) { try cache.increment("d", by: 1.7e308) }
@@ -314,7 +314,7 @@ import Testing
         }
     }
 
-    /// Threads that count by `increment`, `update` and `replace` lose nothing of each other's.
+    /// Threads that count by `increment`, `update` and `replace` do not lose each other's changes.
     @Test func countersOfManyThreadsLoseNothing() throws {
         let cache = cache
         try cache.set(0, forKey: "replaced")
@@ -371,7 +371,7 @@ import Testing
         enum Page: Int, CacheKey { case first = 1 }
         try cache.set("page", forKey: Page.first)
         #expect(try cache.value(forKey: 1) == "page")
-        // Bytes are a key, and no list of keys.
+        // An array of bytes is one key, and not a list of keys.
         try cache.setBytes([1], forKey: [0x34, 0x32] as [UInt8])
         #expect(try cache.remove([0x34, 0x32] as [UInt8]) == true)
         #expect(try cache.remove([42, -7, 1]) == 2)

@@ -46,7 +46,7 @@ import Testing
         }
         expectError(.deleted) { _ = try snapshot.value(Int.self, forKey: "k") }
         expectError(.deleted) { _ = try run.next() }
-        // The name gives a new database, and old handles do not reach into it.
+        // Opening the name creates a new database, which old handles do not access.
         let again = try work.cache(policy: nil)
         #expect(again.policy == .lowest)
         #expect(try again.value(Int.self, forKey: "k") == nil)
@@ -92,7 +92,7 @@ import Testing
         let text = expectError(.damaged) { _ = try work.cache() }
         #expect(text.contains("books") && text.contains("CURRENT") && text.contains("set it aside"))
         expectError(.damaged) { _ = try work.cache(policy: nil) }
-        // Nothing was changed, and the others are untouched.
+        // Nothing was changed, and the other databases are untouched.
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: work.directory + "/books/\(epoch)").sorted() == files)
         let other = try work.cache("other")
@@ -105,7 +105,7 @@ import Testing
         #expect(try other.count() == 1)
     }
 
-    /// By the call, or automatically with the option, even after the handle that met the damage was closed.
+    /// By the call, or automatically with the option, even after the handle that found the damage was closed.
     @Test func salvagingKeepsReadableEntries() throws {
         for isByItself in [false, true] {
             let name = isByItself ? "itself" : "called"

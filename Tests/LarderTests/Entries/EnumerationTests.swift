@@ -37,7 +37,7 @@ import Testing
         #expect(try cache.keys(EntryOptions(from: "ab", to: "ba", backward: true)) == ["b", "abc", "ab"])
         #expect(try cache.keys(EntryOptions(from: "c", to: "a", backward: true)) == [])
         #expect(try cache.keys(EntryOptions(from: "b", backward: true)) == ["c", "ba", "b"])
-        // The ancestor gave nothing going backward from beyond the last key.
+        // A previous implementation returned nothing when enumerating backward from beyond the last key.
         #expect(try cache.keys(EntryOptions(to: "d", backward: true)) == ["c", "ba", "b", "abc", "ab", "a"])
         #expect(try cache.keys(EntryOptions(prefix: "ab")) == ["ab", "abc"])
         #expect(try cache.keys(EntryOptions(prefix: "ab", backward: true)) == ["abc", "ab"])
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func prefixesOfHighBytes() throws {
-        // The ancestor's end of a prefix went wrong at 0xFF.
+        // A previous implementation computed a wrong end of a prefix with 0xFF.
         let keys: [[UInt8]] = [[0xFE], [0xFE, 0xFF], [0xFE, 0xFF, 0x01], [0xFF], [0xFF, 0xFF], [0xFF, 0xFF, 0xFF]]
         for key in keys { try cache.setBytes([1], forKey: key) }
         func found(_ options: EntryOptions) throws -> [[UInt8]] {
@@ -184,7 +184,7 @@ import Testing
         #expect(try cache.entries(of: Int.self).values() == [1, 2])
     }
 
-    /// One key of another program, which need not be text, used to end the call.
+    /// A single key of another program that is not text used to end the call.
     @Test func keysThatAreNotTextAreOmittedFromTheKeys() async throws {
         try await cache.set(1, forKey: "a")
         try await cache.set(2, forKey: [0xC3] as [UInt8])

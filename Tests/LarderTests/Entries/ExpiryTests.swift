@@ -175,7 +175,7 @@ import Testing
         let cache = try work.cache(policy: .highest)
         try cache.set(1, forKey: "k")
         work.time.stepWall(milliseconds: -step)
-        // Further than the clock was set back: it must not count as having caught up.
+        // Advance by more than the clock was set back: this must not count as having caught up.
         work.time.advance(milliseconds: 9_999)
         #expect(try cache.value(Int.self, forKey: "k") == 1)
         work.time.advance(milliseconds: 1)

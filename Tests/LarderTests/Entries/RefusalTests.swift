@@ -69,7 +69,7 @@ import Testing
                 .hasSuffix("a value of type Decimal is not finite at '.amount'"))
     }
 
-    /// The whole error can be printed too: the date itself cannot.
+    /// Printing the whole error must work too: describing a date that is not finite traps.
     @Test func aDateThatIsNotFiniteIsNamedInTheError() throws {
         for seconds in [Double.nan, .infinity] {
             do {
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    /// Foundation needs a stack for every level and ends the process where there is none.
+    /// Foundation recurses for every level, and crashes when its stack is exhausted.
     @Test func veryDeepModelsDoNotCrash() throws {
         for codec in [ModelCodec.standard, .json] {
             let cache = try work.cache { $0.codec = codec }

@@ -113,7 +113,7 @@ import Testing
             #expect(text.contains("65537") && text.contains("65536"))
             #expect(text.count < 400)
         }
-        // A batch takes it and is not applied, nor is what else it has.
+        // A batch accepts a key that is too long, but then nothing of it is applied.
         let batch = cache.makeBatch()
         batch.remove(longest)
         batch.remove(longest + "k")
@@ -175,7 +175,7 @@ import Testing
     }
 
     @Test func setNeverTouchesTheCallersModel() throws {
-        // The ancestor wrote its time stamp into the model itself.
+        // A previous implementation wrote its time stamp into the model itself.
         let model = Everything()
         try cache.set(model, forKey: "k")
         #expect(model == Everything())

@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Testing
 
-/// Code of a program that reads from either.
+/// Code that reads from a cache or a snapshot.
 private func userNames(_ reading: some CacheReading) throws -> [String] {
     try reading.entries(of: Reader.self).values().map(\.userName)
 }

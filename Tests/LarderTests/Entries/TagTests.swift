@@ -11,7 +11,7 @@ import Testing
 
     init() throws { work = try Workspace() }
 
-    /// Hot models, entries on the disk, and snapshots obey a removal.
+    /// Models in memory, entries on the disk, and snapshots respect a removal.
     @Test(arguments: [0, 64 << 20]) func entriesRemovedByTagAreNotReadAgain(memory: Int) throws {
         var cache = try work.cache { $0.memoryBytes = memory }
         for index in 0..<50 { try cache.set(index, forKey: "k\(index)", tags: ["all", index < 25 ? "low" : "high"]) }
@@ -137,7 +137,7 @@ import Testing
         #expect(origin.calls == 2)
     }
 
-    /// The purge may be due to the very value that the origin returned before it.
+    /// The purge may concern the value that the origin returned before it.
     @Test(arguments: [false, true]) func aTagPurgeDuringAFetchPreventsStoring(soft: Bool) async throws {
         let cache = try work.cache()
         let origin = TestOrigin()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Larder
 
-/// Blocking work leaves the threads of Swift's cooperative pool, and other work stays on them.
+/// Blocking work runs outside Swift's cooperative pool, and all other work in it.
 ///
 /// Serialized, because each test holds all of the process's threads for the library's blocking work.
 @Suite(.serialized) struct AsyncTests {
@@ -68,7 +68,7 @@ import Testing
         #expect(try await cache.count() == 0)
     }
 
-    /// More than is read ahead at a time, with all options of a run.
+    /// More entries than are read ahead at a time, with all options of a run.
     @Test func entriesAreEnumeratedInOrder() async throws {
         let cache = try work.cache()
         try await cache.set((0..<500).map { (key: String(1_000 + $0), value: $0) })
@@ -154,7 +154,7 @@ import Testing
                 finished.with { $0 += 1 }
             }
         }
-        // More of them than the pool has threads; a concurrent ticker continues.
+        // There are more calls than the pool has threads, but a concurrent ticker continues.
         for _ in 0..<2_000 { await Task.yield() }
         #expect(finished.value == 0)
         gate.open()
@@ -182,7 +182,7 @@ import Testing
         gate.open()
     }
 
-    /// Has all threads on which the library lets work block wait at a gate.
+    /// Makes all of the library's threads for blocking work wait at a gate.
     private static func holdAllThreads() async -> Gate {
         let gate = Gate(isClosed: true)
         for _ in 0..<BlockingWork.threadsMax {

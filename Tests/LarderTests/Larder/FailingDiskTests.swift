@@ -18,7 +18,7 @@ private final class Disk: Sendable {
 @Suite struct FailingDiskTests {
     let work: Workspace
     private let disk = Disk()
-    /// The caches of this test share it, because it is open already.
+    /// The caches of this test share this engine, because the larder is already open.
     private let engine: Engine
 
     init() throws {

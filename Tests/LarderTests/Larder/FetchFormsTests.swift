@@ -61,8 +61,8 @@ import Testing
         #expect(try await cache.value(Weather.self, forKey: "b") { try await ask() } == Weather())
     }
 
-    /// An optional as the model, by its name or inferred: nil means that the origin has none, which is remembered, and
-    /// the value is that of the model without the optional.
+    /// The model may be an optional, specified or inferred. Nil means that the origin has no value, which is
+    /// remembered; other values are stored like those of the wrapped type.
     @Test func optionalModels() async throws {
         let work = try Workspace()
         let cache = try work.cache()

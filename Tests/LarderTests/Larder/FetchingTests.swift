@@ -5,7 +5,7 @@ import Testing
 
 /// Read-through calls: every source and every state of an entry.
 @Suite(.timeLimit(.minutes(10))) struct FetchingTests: Sendable {
-    // One task at a time makes caches with it.
+    // Safe, because only one task at a time creates caches with it.
     nonisolated(unsafe) let work: Workspace
     let origin = TestOrigin()
     let cache: Cache
@@ -102,7 +102,7 @@ import Testing
         #expect(origin.calls == 1)
         work.time.advance(milliseconds: 1)
         #expect(try await fetch() == 2)
-        // Without a back-off it is called at once.
+        // Without a back-off the origin is called again at once.
         var options = FetchOptions()
         options.backOff = .zero
         origin.fails = true
@@ -158,7 +158,7 @@ import Testing
         #expect(try await fetch() == 1)
         work.time.advance(milliseconds: 60_000 + 600_000)
         #expect(try await fetch() == 2)
-        // Nor while another caller fetches that was served before.
+        // The same holds while another caller fetches, which was served the stale value before.
         becomeStale()
         origin.hold()
         #expect(try await fetch() == 2)
@@ -175,7 +175,7 @@ import Testing
         origin.fails = true
         var options = FetchOptions()
         options.softTimeout = nil
-        // It waits for the origin, and takes what there is when that fails.
+        // The call waits for the origin, and returns the cached value if the origin fails.
         #expect(try await fetch("k", options) == 1)
         #expect(origin.calls == 2)
         // The origin is not called during the back-off.
@@ -293,7 +293,7 @@ import Testing
         #expect(try await fetch("k", FetchOptions(maximumAge: .seconds(10))) == 7)
         #expect(try await fetch("k", FetchOptions(maximumAge: .milliseconds(9_999))) == 1)
         #expect(try await cache.value(Int.self, forKey: "k") == 1)
-        // Too old is not good enough where the origin fails.
+        // If the origin fails, a value that is too old is not returned.
         work.time.advance(milliseconds: 10_000)
         origin.fails = true
         await #expect(throws: TestOrigin.Failure.self) {
@@ -362,7 +362,7 @@ import Testing
         // Any write ends it.
         try await cache.set(5, forKey: "k")
         #expect(try await find() == 5)
-        // And what the origin does not have any more is removed, stale or not.
+        // If the origin no longer has a value, the entry is removed, even if it is stale.
         becomeStale()
         #expect(try await find() == 5)
         await eventually { asked.count == 3 && FlightTable.shared.count == 0 }
@@ -430,7 +430,7 @@ import Testing
         for task in [Task { try await both("a", "b") }, Task { try await both("b", "a") }] {
             await fails(.recursion) { _ = try await task.value }
         }
-        // Via a third key, and via several keys.
+        // Cycles via a third key, and via several keys.
         let all = Recorder<String>()
         @Sendable func next(_ key: String, _ other: String) async throws -> Int? {
             let options = FetchOptions()
@@ -462,7 +462,7 @@ import Testing
         await eventually { began.count == 5 }
         origin.letGo()
         for sum in sums { #expect(try await sum.value == 1) }
-        // A stale value is served to whose closure is waited for.
+        // A stale value is also served to a closure that other callers wait for.
         becomeStale()
         for number in 0..<5 { #expect(try await sum("sum:\(number)") == 1) }
         await eventually { origin.calls == 2 && origin.running == 0 && FlightTable.shared.count == 0 }
@@ -540,7 +540,7 @@ import Testing
         #expect(try await find() == ["a": 1, "b": 2, "x": 10, "y": 20])
         #expect(asked.count == 1, "that there is none is remembered")
         #expect(try await cache.keys() == ["a", "b", "x", "y"])
-        // Stale ones are served, and fetched with one call in the background.
+        // Stale values are served, and fetched with one call in the background.
         becomeStale()
         #expect(try await find() == ["a": 1, "b": 2, "x": 10, "y": 20] || asked.count == 2)
         await eventually { asked.count == 2 }

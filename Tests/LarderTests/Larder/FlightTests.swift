@@ -42,7 +42,7 @@ import Testing
         await cache.state.gate.waitUntil(calls: 1)
         cache.state.value.with { $0 = "new" }
         let later = (0..<3).map { _ in Task { try await FlightTable.shared.value(cache, options) { "origin" } } }
-        // Whether they have joined by now or not.
+        // The result must be the same whether or not the callers have joined by now.
         for _ in 0..<100 { await Task.yield() }
         cache.state.gate.letGo()
         #expect(try await first.value == "old")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-/// Serialized, because the tests look for leftovers of others.
+/// Serialized, because the tests look for directories that others left behind.
 @Suite(.serialized) struct InMemoryTests {
     @Test func aLarderInMemoryLeavesNoFiles() throws {
         let cache = try Cache.inMemory(policy: .low)
@@ -30,7 +30,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// In a process of its own, which has no other larders.
+        /// Runs in a separate process, which has no other larders.
         @Test("a larder starts only the threads that it needs") func threadsAreStartedOnDemand() async throws {
             let result = try await #require(processExitsWith: .success, observing: [\.standardOutputContent]) {
                 try await onThread { try InMemoryTests.printThreads() }
@@ -113,9 +113,9 @@ import Testing
         #expect(try leftovers() == before)
     }
 
-    /// A process that was killed cannot clear up; the next one that wants memory does.
+    /// A killed process cannot remove its directory; the next process that creates a larder in memory does.
     @Test func leftoversOfAKilledProcessAreRemoved() throws {
-        // The number of a process that has ended.
+        // The process ID of a process that has exited.
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/true")
         try process.run()
@@ -179,7 +179,7 @@ import Testing
         return "\(of.hits) \(of.misses), \(of.writes) \(of.removals) \(of.purges)"
     }
 
-    /// A key that was not in memory counted twice, or, read past memory, not at all.
+    /// A key that was not in memory used to be counted twice, or, if the read bypassed memory, not at all.
     @Test func everyRequestedKeyCountsOnce() throws {
         for change in [{ _ in }, { $0.decodedModels = false }, { $0.memoryBytes = 0 }]
             as [(inout CacheOptions) -> Void]
@@ -226,7 +226,7 @@ import Testing
             #expect(before.hasPrefix("0 0, "))
             #expect(try counts(cache) == before.replacing("0 0, ", with: "3 3, ", maxReplacements: 1), "\(isCold)")
             try await cache.removeAll()
-            // Otherwise a thread of the last call may still keep the larder and its counters open.
+            // Wait for this, because a thread of the last call may still keep the larder and its counters open.
             await cache.close()
         }
     }
@@ -259,7 +259,7 @@ import Testing
         #expect(try counts(cache) == "3 1, 4 0 0")
     }
 
-    /// The removal of nothing counted, and that of everything did not.
+    /// Removing a missing entry used to be counted, and removing everything was not.
     @Test func removalsCountExistingEntriesOnly() throws {
         for change in [{ _ in }, { $0.memoryBytes = 0 }] as [(inout CacheOptions) -> Void] {
             let work = try Workspace()

@@ -13,7 +13,7 @@ import Testing
             var storedAt: Int64
             /// nil: governed by the database's policy.
             var own: Int64??
-            /// In milliseconds; nil: the database's, which has none.
+            /// In milliseconds; nil for the database's grace, which is none.
             var grace: Int64?
             var tags: [String] = []
         }
@@ -96,7 +96,7 @@ import Testing
 
         func pickGrace() -> Int64? { random.oneIn(2) ? nil : Int64([0, 5_000, 90_000][random.below(3)]) }
 
-        /// A model of any class of size, up to those from which values are treated otherwise.
+        /// A model of a random size class, including sizes that are stored in another way.
         func pickValue(_ number: Int) -> Reader {
             var value = Reader("v\(number)", price: Double(number))
             let length = [0, 100, 5_000, 1 << 20, 4 << 20][random.oneIn(200) ? 3 + random.below(2) : random.below(3)]
@@ -132,7 +132,7 @@ import Testing
                 expected.change(to: policy, now: now)
             case 60..<62:
                 try cache.removeAll()
-                // A new epoch begins with a clean slate.
+                // The database starts again without any entries.
                 expected.items = [:]
                 expected.deadBefore = 0
             case 62..<65:
@@ -191,7 +191,8 @@ import Testing
                 tags.isEmpty ? former?.tags ?? [] : tags)
         }
 
-        /// An update while another caller changes the entry, its lifetime or its tags only: the closure runs again.
+        /// Updates an entry while another caller changes the entry, or only its lifetime or tags: the closure runs
+        /// again.
         func update(_ key: String, _ number: Int) throws {
             var runs = 0
             let meddles = random.below(4)
@@ -202,7 +203,7 @@ import Testing
                 if runs == 1, let before { try meddle(key, before, meddles, number) }
                 value = Reader("u\(number)", price: (value?.book.price ?? 0) + 1)
             }
-            // Nothing visible has changed: the same lifetime is not a change.
+            // Setting the same lifetime changes nothing visible, and is not a change.
             if before != nil, meddles == 1 || meddles == 3 { #expect(runs == 2) }
             let former = fresh(key)
             let value = Reader("u\(number)", price: (former?.value.book.price ?? 0) + 1)
@@ -212,7 +213,7 @@ import Testing
         private func meddle(_ key: String, _ former: Expected.Item, _ kind: Int, _ number: Int) throws {
             switch kind {
             case 1:
-                // A new lifetime. Deadlines refer to the wall clock, which may be behind.
+                // Set a new lifetime. Deadlines refer to the wall clock, which may be behind.
                 let instant = now + 70_000 + Int64(number)
                 let ahead = now - work.time.wallMilliseconds()
                 try cache.touch(key, policy: .until(millisecondsSince1970: instant - (ahead > 1 ? ahead : 0)))
@@ -221,7 +222,7 @@ import Testing
                 try cache.remove(key)
                 expected.items[id(key)] = nil
             case 3:
-                // The same value with other tags and another grace.
+                // Store the same value with other tags and another grace.
                 try cache.set(former.value, forKey: key, policy: .never.grace(.milliseconds(number)), tags: ["meddled"])
                 expected.items[id(key)] = item(former.value, .some(nil), Int64(number), ["meddled"])
             default: break

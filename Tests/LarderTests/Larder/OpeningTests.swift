@@ -198,13 +198,13 @@ import Testing
         #expect(try snapshot?.value(Int.self, forKey: "a") == 1)
         snapshot?.close()
         #expect(try entries?.next()?.value() == 1)
-        // Still held: other options of the larder take effect only when it is reopened.
+        // The larder is still open, and its other options take effect only when it is reopened.
         expectError(.invalidArgument) { _ = try work.cache("b") { $0.databasesMax = 1 } }
         entries?.close()
         expectError(.tooManyDatabases) { _ = try work.cache("b") { $0.databasesMax = 1 } }
     }
 
-    @Test("options of an open larder that another handle would change are refused")
+    @Test("a handle with different options for an open larder is refused")
     func optionsThatCannotBeHonouredAreRefused() throws {
         let options = work.options {
             $0.memoryBytes = 8 << 20
@@ -227,7 +227,7 @@ import Testing
             }
             #expect(text.contains(name), "\(text)")
         }
-        // The same, and none at all, are honoured.
+        // The same options, and the default options, are accepted.
         for other in [options, CacheOptions()] {
             #expect(
                 try Cache(named: "b", directory: directory, options: other).statistics().memoryLimitBytes == 8 << 20)

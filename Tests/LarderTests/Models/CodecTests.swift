@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// JSON turned round, as an encoding that only its own closures can read.
+/// Reversed JSON, as an encoding that only its own closures can read.
 private let reversed = ModelCodec.custom(
     encode: { Array(try JSONEncoder().encode($0).reversed()) },
     decode: { try JSONDecoder().decode($0, from: Data($1.reversed())) })
@@ -177,7 +177,7 @@ private let reversed = ModelCodec.custom(
         var pages: Int
     }
 
-    @Test("if a model gains a field, calls with a closure replace entries of the old model, and report that")
+    @Test("if a model gains a field, calls with a closure replace entries of the old model and report them")
     func aModelThatGainsAField() async throws {
         let events = Recorder<String>()
         let cache = try work.cache { $0.onEvent = { events.add("\($0)") } }
@@ -220,7 +220,7 @@ private let reversed = ModelCodec.custom(
     }
 
     @Test func anEntryReplacedDuringDecodingIsNotRemoved() throws {
-        // A past defect: the entry was read, decoded and then removed, although it might have been replaced.
+        // The entry used to be read, decoded and then removed, although it might have been replaced in the meantime.
         let decoded = Guarded(0)
         let writer = try work.cache()
         let cache = try work.cache { options in

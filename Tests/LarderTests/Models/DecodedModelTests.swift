@@ -4,7 +4,7 @@ import LarderTestSupport
 import Synchronization
 import Testing
 
-/// Counts how often it was decoded, and by which thread does not matter.
+/// Counts how often it was decoded, by any thread.
 private struct Counted: Codable, Equatable {
     static let decodings = Atomic<Int>(0)
     var number: Int
@@ -20,7 +20,7 @@ private struct Counted: Codable, Equatable {
     }
 }
 
-/// Would be shared, were it not for the protocol.
+/// Would be shared if it did not conform to the protocol.
 private struct Anew: Codable, Sendable, DecodedEachTime {
     var number: Int
     var identity = Object()
@@ -33,7 +33,7 @@ private final class Shared: Codable {
     init(_ number: Int) { self.number = number }
 }
 
-/// Text in memory of its own, and all of the same writing.
+/// Lines of text in separate allocations. All lines of a page are equal, so mixed pages can be detected.
 private struct Page: Codable {
     var lines: [String]
 
@@ -41,7 +41,7 @@ private struct Page: Codable {
     var isWhole: Bool { lines.count == 8 && lines.allSatisfy { $0 == lines[0] && $0.hasSuffix("inline") } }
 }
 
-/// Decoded models of hot entries, which are visible only by the saved work.
+/// Decoded models of frequently read entries, which can be observed only by the saved work.
 @Suite(.serialized) struct DecodedModelTests {
     let work: Workspace
 
@@ -92,7 +92,7 @@ private struct Page: Codable {
             if round == 0 { try cache.set(large, forKey: "k") }
             let before = Large.decodings.load(ordering: .relaxed)
             for _ in 0..<10 { #expect(try cache.value(Large.self, forKey: "k")?.texts.count == large.texts.count) }
-            // The first read from the disk decodes a copy of its own, the next one keeps it.
+            // The first read from the disk decodes its own copy, and the next one keeps the model.
             #expect(Large.decodings.load(ordering: .relaxed) - before <= 2)
             cache.close()
         }
@@ -124,7 +124,7 @@ private struct Page: Codable {
         #expect(try decodings { for _ in 0..<10 { _ = try cache.value(Counted.self, forKey: "k") } } == 10)
     }
 
-    /// From anywhere in the process, by any call.
+    /// This holds for writes from anywhere in the process, by any call.
     @Test func everyWriteReplacesTheDecodedModel() throws {
         let cache = try work.cache()
         let other = try work.cache()
@@ -177,7 +177,7 @@ private struct Page: Codable {
         }
     }
 
-    /// Two caches on one database that read dates in ways of their own.
+    /// Two caches on one database that decode dates differently.
     @Test func eachCodecGetsItsOwn() throws {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .secondsSince1970
@@ -239,7 +239,7 @@ private struct Page: Codable {
         }
     }
 
-    /// Models are bounded by the memory budget: many large ones do not stay, and all are right.
+    /// Models are bounded by the memory budget: not all of many large models are kept, and all reads are correct.
     @Test func manyModelsStayWithinTheBudget() throws {
         let cache = try work.cache { $0.memoryBytes = 200_000 }
         let text = String(repeating: "x", count: 1000)

@@ -4,7 +4,7 @@
     import LarderTestSupport
     import Testing
 
-    /// A model that is large where its text is short.
+    /// A model that takes much more memory than its text.
     private struct Wide: Codable, Sendable {
         var a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p: String?
     }
@@ -50,7 +50,7 @@
         var names: [String]
     }
 
-    /// Decoded models of any shape stay within their share of the allowed memory. Measured in a process of its own, by
+    /// Decoded models of any shape stay within their share of the allowed memory. Measured in a separate process, by
     /// the allocator's figures.
     @Suite(.serialized, .timeLimit(.minutes(10)), .disabled(if: TestSetting.sanitized.isSet)) struct ModelMemoryTests {
         private static let memoryBytes = 16 << 20

@@ -4,10 +4,10 @@ import LarderTestSupport
 import Synchronization
 import Testing
 
-/// The action of models when they are released: the current test's.
+/// The number of models that the current test has released.
 private let letGo = Atomic<Int>(0)
 
-/// Writes to the cache when it is let go.
+/// Writes to the cache when it is released.
 private struct Witness: Codable, Sendable {
     final class Bell: Sendable {
         let cache: Cache?
@@ -18,7 +18,7 @@ private struct Witness: Codable, Sendable {
         }
         deinit {
             guard let cache else { return }
-            // Keys of every shard, so that one of them is the locked one.
+            // Use keys of every shard, so that one of them is in the shard that is locked.
             for other in 0..<32 {
                 _ = try? cache.value(Int.self, forKey: "other \(other)")
                 try? cache.set(other, forKey: "other \(other)")
@@ -147,7 +147,7 @@ private struct Witness: Codable, Sendable {
         #expect(letGo.load(ordering: .relaxed) == before + 1)
     }
 
-    /// Readers, writers and the models that they let go, all in each other's way.
+    /// Concurrent readers and writers, and models whose release calls the cache.
     @Test func manyAtOnce() async throws {
         let cache = try work.cache("witness", policy: .high) { $0.memoryBytes = 1 << 20 }
         Witness.current.cache = cache
@@ -168,7 +168,7 @@ private struct Witness: Codable, Sendable {
         await cache.close()
     }
 
-    /// A commit that fails takes everything in memory back.
+    /// A failed commit drops all its entries from memory.
     @Test func failedCommits() throws {
         final class Disk: Sendable {
             let isFull = Atomic<Bool>(false)

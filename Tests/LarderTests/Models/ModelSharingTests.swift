@@ -16,7 +16,7 @@ private enum Choice: Codable {
     case none
 }
 
-/// A value, and none that a class is in. Tells how often it was decoded.
+/// A value type without classes in it. Counts how often it was decoded.
 private struct Plain: Codable, Equatable {
     static let decodings = Atomic<Int>(0)
     var number = 1
@@ -48,7 +48,7 @@ private struct Plain: Codable, Equatable {
         return Plain.decodings.load(ordering: .relaxed) - before
     }
 
-    /// Every call that returns a model: changes by one reader are not visible to others.
+    /// For every call that returns a model: changes by one reader are not visible to others.
     @Test func modelsWithObjectsAreNotShared() throws {
         try cache.set(Holder(), forKey: "k")
         let snapshot = try cache.snapshot()
@@ -89,7 +89,7 @@ private struct Plain: Codable, Equatable {
         }
     }
 
-    /// A program without a warning, which ended in SIGSEGV.
+    /// This program compiles without a warning, and used to crash.
     @Test func tasksChangeTheirOwnCopy() async throws {
         try await cache.set(Holder(), forKey: "k")
         let cache = cache

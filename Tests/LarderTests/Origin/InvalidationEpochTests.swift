@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-/// Which replies of an origin may be stored, without an origin.
+/// Decides which replies of an origin may be stored, without an origin.
 @Suite struct InvalidationEpochTests {
     /// A reply may be stored if its key was not changed since the request was sent and is not being changed.
     @Test func repliesAreStoredUnlessTheirKeysChange() {
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("a key that changes while its entry is made stale is made stale again") func changesDuringSettlingCount()
+    @Test("if a key changes while its entry is being made stale, the entry is made stale again") func changesDuringSettlingCount()
         throws
     {
         let directory = try TemporaryDirectory(inMemory: true)
@@ -71,7 +71,7 @@ import Testing
         defer { engine.shutdown() }
         let database = try engine.openDatabase("origin")
         let trust = InvalidationEpoch(isTold: false) { nil }
-        // The end of the key's lease, which is part of that, wakes the client that waits for it.
+        // Making the entry stale ends the key's lease, which wakes the client that waits for it.
         let isChanged = Guarded(false)
         let waiter = LeaseWaiter(LeaseHolder(), leaseMilliseconds: nil) {
             if !isChanged.value { _ = trust.changed([Array("k".utf8)]) }

@@ -63,7 +63,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "a") == "new")
     }
 
-    /// Stale values are served while the origin fails, and not during another call's request.
+    /// Stale values are served while the origin fails, but not during another call's request.
     @Test(arguments: ["value", "values", "originOnly", "originElseCache"], ["value", "values", "both"])
     func changedEntriesAreNotServedDuringARequest(first: String, second: String) async throws {
         let (cache, _) = try await cache(grace: .seconds(60))
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    /// The origin detects it itself, for example by a clock, without a notification.
+    /// The origin begins another epoch without a notification, for example because of a clock.
     @Test func anotherEpoch() async throws {
         let (cache, _) = try await cache()
         #expect(try await cache.value(String.self, forKey: "a") == "1")
@@ -259,7 +259,7 @@ import Testing
         #expect(origin.reads.count == 2)
     }
 
-    /// Only the origin knows which was last, whichever is acknowledged first.
+    /// Only the origin knows which write was the last, whichever is acknowledged first.
     @Test(arguments: [true, false]) func concurrentWritesAreNotCached(_ firstEndsFirst: Bool) async throws {
         let (first, second) = (TestOrigin(), TestOrigin())
         let origin = ClosureOrigin(
@@ -308,7 +308,7 @@ import Testing
         #expect(origin.reads == [["a"]])
     }
 
-    @Test("changes after the confirmation of a write, and those by the program, invalidate the value")
+    @Test("changes by the program, and changes after the confirmation of a write, invalidate the value")
     func aChangeAfterTheConfirmation() async throws {
         let (cache, _) = try await cache()
         origin.tellsOwnWrites = true
@@ -323,7 +323,7 @@ import Testing
         }
     }
 
-    @Test("a write that the origin refuses leaves the entry")
+    @Test("a write that the origin refuses leaves the cached entry unchanged")
     func refusedWritesLeaveTheEntry() async throws {
         let origin = ClosureOrigin(
             "picky", write: { _, _ in throw OriginFailure.refused("no") },

@@ -81,7 +81,7 @@ import Testing
         await eventually { origin.running == 2 }
         origin.change("page:1", to: "new", silently: true)
         try await say(word, isPurge: how.isPurge, to: cache)
-        // It joins the earlier request, and does not accept its reply.
+        // This call joins the earlier request, but does not accept its reply.
         let late = Task { try await cache.value(String.self, forKey: "page:1") }
         await eventually { cache.trust.callCount >= 5 }
         origin.isHeld = false

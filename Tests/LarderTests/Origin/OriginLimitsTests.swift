@@ -41,14 +41,14 @@ import Testing
 
     @Test(arguments: [false, true]) func aWriteThatTimesOut(isRemoval: Bool) async throws {
         let cache = try cache(call: .seconds(1))
-        // On a busy machine an answer may take as long, too.
+        // On a busy machine an answer may take as long as the limit, so try again.
         await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
         origin.holdsWrites = true
         defer { origin.holdsWrites = false }
         await #expect(throws: OriginFailure.timedOut(origin.name, milliseconds: 1_000)) {
             if isRemoval { try await cache.remove("a") } else { try await cache.set("mine", forKey: "a") }
         }
-        // It may have been done, as here, and may be done again: nothing is cached until the outcome is known.
+        // The write may have been done, as here, or may still be done: nothing is cached until the outcome is known.
         for value in [isRemoval ? nil : "mine", "late"] {
             origin.change("a", to: value, silently: true)
             await eventually { (try? await cache.value(String.self, forKey: "a")) == .some(value) }
@@ -71,7 +71,7 @@ import Testing
         workspace.time.advance(milliseconds: 60_000)
         origin.isHeld = true
         defer { origin.isHeld = false }
-        // No caller has a limit of its own.
+        // No caller has a separate time limit.
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         for keys in [["b"], ["c", "d"]] {
             await #expect(throws: OriginFailure.timedOut(origin.name, milliseconds: 1_000)) {
@@ -81,7 +81,7 @@ import Testing
         #expect(cache.status.timeouts >= 3)
     }
 
-    /// A function that ends when its task is cancelled does so, and nothing is known of the origin.
+    /// If the origin's function ends because its task is cancelled, nothing is known about the origin.
     @Test func aCancelledWriteIsNotAFailure() async throws {
         let slow = TestOrigin()
         slow.hold()
@@ -147,7 +147,7 @@ import Testing
 
         workspace.time.advance(milliseconds: 1_000)
         #expect(!cache.status.isResting)
-        // A refused key has no back-off of its own.
+        // A key whose call was refused does not back off by itself.
         #expect(try await cache.value(String.self, forKey: "b") == "2")
         #expect(cache.status.failuresInRow == 0 && cache.status.lastError == nil)
         #expect(events.all.last?.message.hasSuffix("answers again") == true)
@@ -217,7 +217,7 @@ import Testing
         #expect(cache.status.failures == 0 && cache.status.calls == 20)
     }
 
-    /// Other keys do not back off because of it.
+    /// Other keys do not back off either.
     @Test func aRefusedKeyDoesNotBackOff() async throws {
         let cache = try cache(
             origin: ClosureOrigin("picky") { key in
@@ -286,7 +286,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "b") == "2")
     }
 
-    /// Callers that wait for a hanging origin do not have to wait for its limit.
+    /// When the cache is closed, callers that wait for a hanging origin return at once, and not after its time limit.
     @Test func closingEndsWaitingCalls() async throws {
         let cache = try cache()
         origin.isHeld = true
@@ -303,7 +303,7 @@ import Testing
             await #expect { try await call.value } throws: { ($0 as? LarderError)?.code == .closed }
         }
         origin.isHeld = false
-        // Calls that end afterwards are counted down once.
+        // Calls that end afterwards are subtracted from the count only once.
         await eventually { cache.trust.callCount == 0 }
         #expect(cache.status.failures == 0)
         await #expect { try await cache.set("mine", forKey: "d") } throws: { ($0 as? LarderError)?.code == .closed }

@@ -42,7 +42,7 @@ import Testing
         #expect(try await !cache.cache.contains("a"))
     }
 
-    /// The error affects its reader only: neither the keys nor the origin back off.
+    /// The error affects only its reader: neither the key nor the origin backs off.
     @Test func aDecodingErrorAffectsItsReaderOnly() async throws {
         origin.change("book", to: #"{"name":"Reader","price":2.5}"#)
         let cache = try cache()
@@ -193,7 +193,7 @@ import Testing
         #expect(try await cache.cache.contains("book:1"))
     }
 
-    /// Otherwise two keys would be requested as one.
+    /// If such keys were converted to text, two keys could be requested as one.
     @Test func keysThatAreNotTextAreRefused() async throws {
         let cache = OriginCache(
             try workspace.cache(), origin: ClosureOrigin("text") { key in OriginAnswer(Array(key.utf8)) },

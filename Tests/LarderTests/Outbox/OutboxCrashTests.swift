@@ -3,8 +3,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// A program with an outbox is killed while it saves and delivers: nothing that was acknowledged is lost, and the order of
-/// each key holds.
+/// A program with an outbox is killed while it saves and delivers: no acknowledged write is lost, and the writes of
+/// each key keep their order.
 @Suite(.timeLimit(.minutes(10))) struct OutboxCrashTests {
     private static let keyCount = 5
     private static let rounds = 6

@@ -98,7 +98,7 @@ import Testing
         #expect(seen.map { Int($0[1]) } == Array(1...attempts + 1))
         #expect(Set(seen.map { $0[2] }).count == 1 && seen[0][2].count == 32)
         #expect(outbox.progress.retried == attempts)
-        // Another write of the key has another one.
+        // Another write of the key has another token.
         try await outbox.save("1", forKey: "a")
         await deliver(outbox)
         #expect(Set(tokens.all.filter { $0.hasPrefix("a ") }.map { $0.suffix(32) }).count == 2)
@@ -270,7 +270,7 @@ import Testing
         #expect { _ = try self.outbox(on: long) } throws: { ($0 as? LarderError)?.code == .invalidArgument }
     }
 
-    /// A thread of its own delivers where the larder's threads run, and closing cancels what is under way.
+    /// If the larder has background threads, a separate thread delivers, and closing cancels running deliveries.
     @Test func anOutboxDeliversInTheBackground() async throws {
         let cache = try await Cache.inMemory()
         let gate = TestOrigin()
@@ -320,7 +320,7 @@ import Testing
         #expect(await outbox.untilDelivered("first"))
         #expect(server.all == ["false"])
         try await outbox.save("x", forKey: "second")
-        // It was delivered, or the end came before that was noted.
+        // The write was delivered, or the outbox was closed before that was recorded.
         _ = await outbox.untilDelivered("second")
         await outbox.close()
         own.with { $0 = nil }

@@ -2,17 +2,17 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// A larder of its own for one test, whose time is moved by hand and where nothing happens in the background.
+/// A separate larder for one test. The test controls its time, and nothing happens in the background.
 final class Workspace {
     let time = ManualTimeSource()
     private let temporary: TemporaryDirectory
 
     init() throws { temporary = try TemporaryDirectory(inMemory: true) }
 
-    /// The larder's directory, which the first cache makes.
+    /// The larder's directory, which the first cache creates.
     var directory: String { temporary.path + "/larder" }
 
-    /// Options for a larder whose time is moved by hand.
+    /// Options for a larder whose time the test controls.
     func options(_ change: (inout CacheOptions) -> Void = { _ in }) -> CacheOptions {
         var options = CacheOptions()
         options.timeSource = time
@@ -49,7 +49,7 @@ func expectError(
 }
 
 extension CacheReading {
-    /// The number of entries that take room: with expired ones that were not removed yet.
+    /// The number of stored entries, including expired ones that have not been removed yet.
     func storedCount() throws -> Int {
         try entries(of: String.self, EntryOptions(includingExpired: true)).map { _ in () }.count
     }

@@ -3,11 +3,11 @@
 
 #include <stdbool.h>
 
-/// Starts the thread that gives free memory back to the system; false if there is none.
+/// Starts the thread that returns unused memory to the system. Returns false if there is none.
 bool larder_allocator_start_thread(void);
 
-/// The version of jemalloc that serves malloc in this process. A program that calls this has it linked, whatever the
-/// linker leaves out as unneeded.
+/// The version of jemalloc that serves malloc in this process. A call of this function makes the linker keep jemalloc
+/// even if it omits unneeded libraries.
 const char *larder_allocator_version(void);
 
 #endif

@@ -1,7 +1,7 @@
-// CRC-32C (Castagnoli) with the processor's own instruction where there is one.
+// CRC-32C (Castagnoli) with the processor's own instruction if it has one.
 //
-// Here because Swift cannot name these instructions, and a table costs several times as much: the checksum of a
-// journal frame is on the path of every write.
+// In C, because Swift has no access to these instructions, and a table takes several times as long. Each write computes
+// the checksum of a journal frame.
 
 #ifndef LARDER_CCRC32C_H
 #define LARDER_CCRC32C_H
@@ -9,11 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// The checksum of bytes whose beginning has the checksum `crc` (0 for nothing) and that go on with `count` bytes.
-/// Any alignment; `bytes` may be NULL when `count` is 0. Thread-safe.
+/// Extends a checksum by `count` bytes; `crc` is the checksum of the bytes before them (0 for none). Any alignment;
+/// `bytes` may be NULL if `count` is 0. Thread-safe.
 uint32_t larder_crc32c_extend(uint32_t crc, const void *bytes, size_t count);
 
-/// The same without special instructions: what is used where the processor has none, and what tests compare with.
+/// Like larder_crc32c_extend, without special instructions. Used on processors that have none, and by tests for
+/// comparison.
 uint32_t larder_crc32c_extend_portable(uint32_t crc, const void *bytes, size_t count);
 
 /// 1 where `larder_crc32c_extend` uses the processor's instruction.

@@ -1,7 +1,7 @@
-// Lua 5.1 for scripts that Larder's clients send: bytes in, replies out.
+// Lua 5.1 for scripts of Larder's clients: bytes in, replies out.
 //
-// Everything that Lua may end by longjmp stands in this C target, so that no frame of Swift is ever jumped over. Lua calls
-// back through larder_script_host only, and these functions return normally.
+// All code that Lua may leave by longjmp is in this C target, so that no frame of Swift is ever skipped. Lua calls back
+// only through larder_script_host, whose functions return normally.
 #ifndef LARDER_LUA_BRIDGE_H
 #define LARDER_LUA_BRIDGE_H
 
@@ -40,17 +40,18 @@ typedef struct {
     int64_t integer;
 } larder_script_answer;
 
-/// What a script may ask for. All functions get `context`; none may keep what it is given.
+/// The functions of the host that a script may call. All of them get `context`; none may keep its arguments.
 typedef struct {
     void *context;
-    /// Runs a command and returns 0, with its answer; else the script ends, and cannot prevent it, with the returned
-    /// number (see larder_script_run).
+    /// Runs a command. Returns 0 and the answer, or a number with which the script ends (see larder_script_run); the
+    /// script cannot prevent that.
     /// @param protocol 2 or 3: the version of an encoded answer.
     int (*call)(
         void *context, const larder_script_word *words, size_t count, int protocol, larder_script_answer *answer);
-    /// Asked now and then: the number with which to end the script, or 0.
+    /// Called now and then. Returns the number with which to end the script, or 0 to continue.
     int (*interrupt)(void *context);
-    /// Asked before something that may take up to seconds in one piece: the number with which to end the script, or 0.
+    /// Called before work that may take up to seconds without interruption. Returns the number with which to end the
+    /// script, or 0 to continue.
     int (*weigh)(void *context);
     /// Writes to the log. `level` is 0 (debug) to 3 (warning).
     void (*log)(void *context, int level, const uint8_t *text, size_t count);
@@ -64,9 +65,9 @@ typedef struct {
 typedef enum {
     /// The reply is complete: a value or an error.
     LARDER_SCRIPT_REPLIED,
-    /// The host ended it; there is no reply.
+    /// The host ended the script; there is no reply.
     LARDER_SCRIPT_ENDED,
-    /// It needed more memory than it may have. The reply says so, and the state is to be destroyed.
+    /// The script needed more memory than allowed. The reply is an error, and the state must be destroyed.
     LARDER_SCRIPT_OUT_OF_MEMORY,
 } larder_script_end;
 
@@ -76,8 +77,8 @@ typedef struct {
     int function;
     /// What error texts call it.
     const char *name;
-    /// For a library: the function to call, by the name that the library registers it by. Its parameters are the keys
-    /// and the arguments, each as one table.
+    /// For a library: the function to call, by its registered name. Its parameters are the keys and the arguments, each
+    /// as one table.
     const char *called;
     const larder_script_word *keys;
     size_t key_count;
@@ -106,7 +107,7 @@ void larder_script_forget(larder_script_state *state, int function);
 
 larder_script_end larder_script_run(larder_script_state *state, const larder_script_job *job);
 
-/// What a library says of a function in its call of redis.register_function.
+/// The declaration of a function in a library's call of redis.register_function.
 typedef struct {
     larder_script_word name;
     bool is_described;
@@ -115,12 +116,12 @@ typedef struct {
     unsigned flags;
 } larder_script_declaration;
 
-/// The name of a bit, from 0 on, of the flags of functions; null behind the last.
+/// The name of a flag of functions by its bit, from 0 on; null after the last one.
 const char *larder_script_flag_name(unsigned bit);
 
 /// Runs a compiled library, so that it registers its functions.
-/// @param job what is there besides function, name and host is ignored; of the host only interrupt, weigh and log are used.
-/// @param add is given each function; returns null, or a text that refuses it.
+/// @param job only function, name and host are used, and of the host only interrupt, weigh and log.
+/// @param add receives each function; returns null, or the text of an error to refuse it.
 /// @return the reply is empty, or an error.
 larder_script_end larder_script_register(
     larder_script_state *state, const larder_script_job *job, void *context,
@@ -130,7 +131,7 @@ larder_script_end larder_script_register(
 int larder_script_ending(const larder_script_state *state);
 /// The encoded reply of the last run; valid until the next.
 const uint8_t *larder_script_output(const larder_script_state *state, size_t *count);
-/// Whether the last run left something behind that another script could see: the state is to be destroyed.
+/// Whether the last run left anything behind that another script could see. If so, the state must be destroyed.
 bool larder_script_is_spoilt(const larder_script_state *state);
 /// Bytes of the interpreter now.
 size_t larder_script_bytes(const larder_script_state *state);

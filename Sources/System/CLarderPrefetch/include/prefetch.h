@@ -1,8 +1,7 @@
 #ifndef LARDER_PREFETCH_H
 #define LARDER_PREFETCH_H
 
-/// Has the processor fetch the cache line at `address`, which need not be valid, while the program goes on. Swift has no
-/// way to say so.
+/// Prefetches the cache line at `address`, which need not be valid. Swift has no function for this.
 static inline void larder_prefetch(const void *address) { __builtin_prefetch(address); }
 
 #endif

@@ -1,4 +1,4 @@
-// The files that a browser gets, as they stand in the directory Pages.
+// The files for browsers, as they are in the directory Pages.
 #ifndef LARDER_CWEBPAGES_H
 #define LARDER_CWEBPAGES_H
 
@@ -11,7 +11,7 @@ struct larder_web_page {
   size_t length;
 };
 
-// The file with that number, from 0 on; NULL behind the last one.
+// Returns the file with that number, from 0 on; NULL after the last one.
 const struct larder_web_page *larder_web_page_at(size_t index);
 
 #endif
