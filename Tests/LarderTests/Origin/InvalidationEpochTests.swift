@@ -61,9 +61,8 @@ import Testing
         }
     }
 
-    @Test("if a key changes while its entry is being made stale, the entry is made stale again") func changesDuringSettlingCount()
-        throws
-    {
+    @Test("if a key changes while its entry is being made stale, the entry is made stale again")
+    func changesDuringSettlingCount() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         var options = EngineOptions()
         options.backgroundMaintenance = false
