@@ -1,4 +1,4 @@
-// Line charts over time, drawn as SVG. Their colors are those of the style sheet, so a change of the theme needs no code.
+// Line charts over time, drawn as SVG. Their colors come from the style sheet, so a change of the theme needs no code.
 
 import { clock, drawing, element } from "./common.js";
 
@@ -7,7 +7,7 @@ const margin = { top: 6, right: 8, bottom: 18, left: 52 };
 const names = ["one", "two", "three", "four"];
 const timeSteps = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800];
 
-/** The smallest step of 1, 2 or 5 times a power of ten, for bytes a power of two, that reaches `most` in at most four steps. */
+/** The smallest axis step that reaches `most` in at most four steps: 1, 2 or 5 times a power of ten; for bytes a power of two. */
 function step(most, isBytes) {
   if (isBytes) return 2 ** Math.ceil(Math.log2(Math.max(most, 4) / 4));
   if (!(most > 0)) return 0.25;
@@ -15,7 +15,7 @@ function step(most, isBytes) {
   return power * [1, 2, 5, 10].find((factor) => factor * power * 4 >= most * 0.999);
 }
 
-/** Round instants between two, at most five. */
+/** At most five round instants between two instants. */
 function timeTicks(first, last) {
   const step = timeSteps.find((one) => (last - first) / one <= 5) ?? 86400;
   const ticks = [];
@@ -23,7 +23,7 @@ function timeTicks(first, last) {
   return ticks;
 }
 
-/** A chart with a line for each of `series`: `{label, value}`, where `value` takes a point's value or nothing. */
+/** A chart with a line for each of `series`: `{label, value}`, where `value` returns the value of a point, or nothing. */
 export class TimeChart {
   constructor(place, title, series, format, options = {}) {
     Object.assign(this, { title, format, options, series: [], points: [] });
@@ -37,7 +37,7 @@ export class TimeChart {
     new ResizeObserver(() => this.draw()).observe(this.drawing);
   }
 
-  /** Shows other series; `show` brings their points. */
+  /** Replaces the series; call `show` afterwards to set their points. */
   setSeries(series) {
     this.series = series;
     this.legend.replaceChildren(
@@ -72,7 +72,7 @@ export class TimeChart {
       parts.push(drawing("line", { x1: margin.left, x2: right, y1: y(value), y2: y(value), class: "grid" }));
       parts.push(drawing("text", { x: margin.left - 6, y: y(value) + 4, "text-anchor": "end" }, this.format(value)));
     }
-    // Seconds are shown while the chart spans some minutes only.
+    // Show seconds only if the chart spans some minutes.
     const digits = last - first < 900 ? 8 : 5;
     for (const time of timeTicks(first, last)) {
       const place = { x: this.x(time), y: height - 4, "text-anchor": "middle" };
@@ -85,7 +85,7 @@ export class TimeChart {
     this.drawing.replaceChildren(...parts);
   }
 
-  /** A line through the values of a series, with gaps where a value is missing or the daemon was away. */
+  /** A line through the values of a series, with gaps where a value is missing or the daemon was not running. */
   path(one, y) {
     let isDrawing = false;
     return this.points.map((point, at) => {
@@ -98,7 +98,7 @@ export class TimeChart {
     }).join("");
   }
 
-  /** Shows in words what the point next to a place has. */
+  /** Shows the values of the point nearest to a place as text. */
   read(place) {
     this.reading.hidden = place === null || this.points.length === 0;
     if (this.reading.hidden) return;

@@ -1,6 +1,6 @@
-// What all pages share.
+// Functions shared by all pages.
 
-/** Makes an element: attributes by name, `on…` as listeners, children as text or elements. Text is never read as HTML. */
+/** Creates an element: attributes by name, `on…` as listeners, children as text or elements. Text is never parsed as HTML. */
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -13,7 +13,7 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** Makes an element of SVG. */
+/** Creates an SVG element. */
 export const drawing = (name, attributes, text) => {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -23,7 +23,7 @@ export const drawing = (name, attributes, text) => {
 
 export const byID = (name) => document.getElementById(name);
 
-/** Asks larderweb. Throws what was wrong, as text for people. */
+/** Sends a request to larderweb. Throws an error with a text for people. */
 export async function ask(path, body) {
   const options = { headers: { Accept: "application/json" }, cache: "no-store", signal: AbortSignal.timeout(15000) };
   if (body !== undefined) {
@@ -74,7 +74,7 @@ export function percent(value) {
   return value === undefined || value === null ? "–" : `${short.format(value * 100)} %`;
 }
 
-/** A length of time in seconds. */
+/** Formats a duration in seconds. */
 export function span(value) {
   if (value === undefined || value === null) return "–";
   if (value < 0) return `-${span(-value)}`;
@@ -103,10 +103,10 @@ export function fill(table, rows, empty) {
   body.replaceChildren(...made);
 }
 
-/** Text in which no character changes the direction of what stands around it. */
+/** Escapes the characters that change the direction of the text around them. */
 export const visible = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (one) => `\\u${one.charCodeAt(0).toString(16)}`);
 
-/** Shows a message where screen readers hear it; none hides it. */
+/** Shows a message, which screen readers announce; no text hides it. */
 export function say(place, text) {
   place.textContent = text ?? "";
   place.hidden = !text;
@@ -118,7 +118,7 @@ const media = matchMedia("(prefers-color-scheme: dark)");
 
 const isDark = () => (document.documentElement.dataset.theme ?? (media.matches ? "dark" : "light")) === "dark";
 
-/** Wires the switch. */
+/** Connects the theme switch. */
 export function watchTheme() {
   const button = byID("theme");
   const show = () => button.setAttribute("aria-pressed", String(isDark()));
@@ -128,7 +128,7 @@ export function watchTheme() {
     try {
       localStorage.setItem("theme", theme);
     } catch {
-      // It lasts as long as the page.
+      // Without storage the choice lasts as long as the page.
     }
     show();
   });
@@ -136,7 +136,7 @@ export function watchTheme() {
   show();
 }
 
-/** Calls `work` now, and again so many milliseconds after it has ended; not while the page is hidden. */
+/** Calls `work` now, and again a number of milliseconds after it has ended. Pauses while the page is hidden. */
 export function repeat(milliseconds, work) {
   const run = async () => {
     if (!document.hidden) await work();

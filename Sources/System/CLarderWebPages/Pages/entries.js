@@ -6,11 +6,11 @@ watchTheme();
 
 const pageSize = 50;
 let settings = { allowsChanges: false };
-/** The pages so far, each with its keys and where the next one begins; the last one is shown. */
+/** The pages so far, each with its keys and the cursor of the next page. The last page is shown. */
 let pages = [];
 let shown = null;
 
-/** How a key is named to larderweb: its bytes, each as `%xx`. */
+/** A key in requests to larderweb: its bytes, each as `%xx`. */
 const encoded = (hex) => hex.replace(/../g, "%$&");
 const encodedText = (text) => Array.from(new TextEncoder().encode(text), (byte) => "%" + byte.toString(16).padStart(2, "0")).join("");
 const shownMost = 150;
@@ -18,7 +18,7 @@ const label = (key) => {
   const text = visible(key.text ?? `0x${key.hex}`);
   return text.length > shownMost ? `${text.slice(0, shownMost)}… (${number(key.hex.length / 2)} bytes)` : text;
 };
-/** A request's head has 16 KiB, and a byte takes three in it. */
+/** The head of a request may have 16 KiB, and each byte of a key takes three characters. */
 const keyBytesMost = 5000;
 
 async function attempt(work) {
@@ -83,7 +83,7 @@ document.addEventListener("keydown", (event) => {
 // One entry
 
 async function load(key) {
-  // What is shown and could be removed is never another entry than the one that was asked for.
+  // Hide the previous entry, so that it cannot be taken for the requested one, and removed.
   if (shown === null || shown.key.hex !== key.hex) byID("entry").hidden = true;
   if (key.hex.length / 2 > keyBytesMost) throw new Error(`A key of more than ${number(keyBytesMost)} bytes is not shown here; larderctl get has its value.`);
   shown = await ask(`/api/entry?database=${encodeURIComponent(byID("database").value)}&key=${encoded(key.hex)}`);
@@ -95,7 +95,7 @@ function open(key, button) {
   button?.setAttribute("aria-current", "true");
   return attempt(async () => {
     await load(key);
-    // The address leads to this entry.
+    // Make the page's address lead to this entry.
     const query = new URLSearchParams(location.search);
     query.set("database", byID("database").value);
     query.delete("key");
@@ -130,14 +130,14 @@ function showEntry() {
 
 const left = (milliseconds) => (milliseconds > 0 ? `in ${span(milliseconds / 1000)}` : `${span(-milliseconds / 1000)} ago`);
 
-/** The line of an entry's life: stored, fresh until, kept for its grace until, and where now is. */
+/** Draws the time line of an entry: when it was stored, until when it is fresh and kept for its grace, and the current time. */
 function drawLife(entry) {
   const place = byID("life");
   const width = Math.max(place.clientWidth, 200);
   const [start, end, height] = [8, width - 8, 92];
   const ends = entry.deadline === undefined ? null : entry.deadline + entry.grace;
   const last = Math.max(ends ?? 0, entry.now, entry.storedAt + 1);
-  // An entry without an end goes on beyond now.
+  // The line of an entry that does not expire extends beyond the current time.
   const scale = (end - start) / ((ends === null ? entry.storedAt + (last - entry.storedAt) * 1.5 : last) - entry.storedAt);
   const at = (time) => start + (time - entry.storedAt) * scale;
   const middle = 46;
@@ -185,7 +185,7 @@ function valueOf(entry) {
         return [element("div", { class: "json", tabindex: 0, "aria-label": "Value, JSON" }, folded(null, value, 0))];
       }
     } catch {
-      // It is other text.
+      // The text is not JSON.
     }
   }
   return [element("pre", { tabindex: 0, "aria-label": "Value, text" }, entry.value.text), ...note];
@@ -204,18 +204,18 @@ function hexDump(hex) {
 const depthMax = 60;
 const membersMax = 500;
 
-/** A number that JavaScript would show otherwise than it is written, such as one of more than 15 digits. */
+/** A number that JavaScript would not show as it is written, such as one of more than 15 digits. */
 class WrittenNumber {
   constructor(text) {
     this.text = text;
   }
 }
 
-/** Browsers that do not tell how a number was written show it as JavaScript does. */
+/** Keeps a number as it is written. Browsers that do not report the source text of numbers show them as JavaScript does. */
 const exactly = (_, value, context) =>
   typeof value === "number" && (context?.source ?? String(value)) !== String(value) ? new WrittenNumber(context.source) : value;
 
-/** JSON that can be folded; the first two levels are open. Its members are drawn when they are opened first. */
+/** JSON that can be folded; the first two levels are open. Members are drawn when they are opened for the first time. */
 function folded(name, value, depth) {
   const title = name === null ? [] : [element("span", { class: "name" }, name), ": "];
   if (typeof value !== "object" || value === null || value instanceof WrittenNumber) {
@@ -246,7 +246,7 @@ function folded(name, value, depth) {
 
 let asked = null;
 
-/** Asks before something is removed. Resolves to what was typed, or nothing. */
+/** Asks for confirmation before a removal. Resolves to the typed text, or to nothing if cancelled. */
 function question(title, text, labelText, yes) {
   const dialog = byID("question");
   byID("question-title").textContent = title;
@@ -260,7 +260,7 @@ function question(title, text, labelText, yes) {
   const mine = (asked = {});
   return new Promise((resolve) => {
     const close = () => {
-      // What is told late of the question before.
+      // Ignore a late event of the previous question.
       if (asked === mine && dialog.open) return;
       dialog.removeEventListener("close", close);
       resolve(asked === mine && dialog.returnValue === "yes" ? byID("question-input").value : null);
@@ -313,7 +313,7 @@ byID("purge-tag").addEventListener("click", async () => {
   });
 });
 
-// The beginning
+// Start
 
 async function begin() {
   const answer = await ask("/api/overview");
@@ -333,14 +333,14 @@ async function begin() {
   if (location.hash === "#prefix") byID("prefix").focus();
 }
 
-/** Again and again until the daemon is there. */
+/** Retries until the daemon can be reached. */
 async function beginWhenPossible() {
   await attempt(begin);
   if (document.body.dataset.ready !== "yes") setTimeout(beginWhenPossible, 2000);
 }
 
 beginWhenPossible();
-// The line of an open entry moves on.
+// Move the current time in the time line of the open entry.
 repeat(1000, async () => {
   if (!shown || byID("entry").hidden) return;
   shown.now += 1000;

@@ -1,4 +1,4 @@
-// The overview: asks larderweb every two seconds, and draws.
+// The overview: requests figures from larderweb every two seconds, and draws them.
 
 import { ask, byID, bytes, clock, element, fill, number, percent, rate, repeat, say, span, visible, watchTheme } from "./common.js";
 import { TimeChart } from "./charts.js";
@@ -24,7 +24,7 @@ const charts = [
   ["Resident memory", [{ label: "memory", value: (p) => p.memory }], bytes, { bytes: true }],
 ].map(([title, series, format, options]) => new TimeChart(byID("charts"), title, series, format, options));
 
-/** Those that show the commands that were called most, with the figure of each. */
+/** The charts of the most frequent commands, each with the figure that it shows. */
 const byCommand = [
   [charts[1], (point) => point.commandRates],
   [charts[2], (point) => point.commandSeconds],
@@ -36,7 +36,7 @@ let former = null;
 let sorting = "rate";
 let commands = [];
 
-// What is now
+// Current figures
 
 function tile(name, value, more) {
   return element("div", {}, element("dt", {}, name), element("dd", {}, value, more ? element("small", {}, more) : null));
@@ -142,7 +142,7 @@ repeat(2000, async () => {
     showJournal(now, answer.texts);
     if (answer.databases) showDatabases(answer.databases);
     showCommands(answer.commands, seconds);
-    // Within half a second larderweb answers with the same figures.
+    // Two answers within half a second have the same figures.
     if (seconds > 0 || !former) former = answer;
     document.body.dataset.ready = "yes";
   } catch (error) {
@@ -150,20 +150,20 @@ repeat(2000, async () => {
   }
 });
 
-// What was
+// History
 
 const range = () => document.querySelector("input[name=range]:checked").value;
 
-/** What was fetched, with how much of it is shown: only what is new is asked for. */
+/** The fetched points, and the number of points to show. Only new points are requested. */
 const history = { recent: { points: [], most: 300 }, day: { points: [], most: 1440 } };
 
 async function fetchHistory(name) {
   const kept = history[name];
   const since = kept.points.at(-1)?.time ?? 0;
   const added = await ask(`/api/history?range=${name}&since=${since}`);
-  // The clock was set back: the answer is all that there is.
+  // If the clock was set back, the answer has all points.
   if (added.length > 0 && added[0].time <= since) kept.points = [];
-  // Another call may have brought them meanwhile.
+  // Another call may have added the same points in the meantime.
   const last = kept.points.at(-1)?.time ?? 0;
   kept.points = [...kept.points, ...added.filter((point) => point.time > last)].slice(-kept.most);
   return kept.points;
@@ -171,7 +171,7 @@ async function fetchHistory(name) {
 
 const commandName = (name) => name.toUpperCase().replace("|", " ");
 
-/** As many as there are colors, in the order of their names, so that each keeps its color. */
+/** The most frequent commands, one for each color, sorted by name, so that each keeps its color. */
 function mostCalled(points) {
   const sums = new Map();
   for (const point of points) {
@@ -194,7 +194,7 @@ async function showHistory() {
 
 byID("range").addEventListener("change", () => showHistory().catch((error) => say(byID("problem"), error.message)));
 
-// What is asked for more seldom
+// Figures that are requested less often
 
 function endsBar(one) {
   const parts = [
@@ -214,7 +214,7 @@ async function quietly(work) {
   try {
     await work();
   } catch {
-    // The overview tells what is wrong.
+    // The overview reports the error.
   }
 }
 
@@ -243,7 +243,7 @@ repeat(5000, () =>
   })
 );
 
-// The search is on the other page.
+// The search field is on the other page.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) return;
   event.preventDefault();
