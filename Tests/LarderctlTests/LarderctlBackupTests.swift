@@ -27,7 +27,7 @@ import Testing
 
         let first = backups + "/" + (try #require(try FileSystem.list(backups).first))
         let good = try larderctl("verify", first)
-        #expect(good.exitCode == 0 && good.text.contains(" is good: "), "\(good)")
+        #expect(good.exitCode == 0 && good.text.contains(" is undamaged: "), "\(good)")
         #expect(try larderctl("restore", first, restored).exitCode == 0)
         let other = try DaemonProcess(in: directory)
         let copy = Larderctl(socketPath: other.socketPath)

@@ -73,8 +73,8 @@ import Testing
             #expect(late.exitCode == 6 && late.text.isEmpty)
             #expect(
                 late.errors
-                    == "larderctl: l: another holder kept the lock for as long as the call may wait, or something else is stored under "
-                    + "its name\n")
+                    == "larderctl: l: the lock was not free within the time limit: it has another holder, or another "
+                    + "value is stored under its name\n")
         }
         let next = try start("--", "echo", "next")
         try waitFor("fetch", 2)

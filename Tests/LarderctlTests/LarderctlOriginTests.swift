@@ -189,8 +189,9 @@ import Testing
                 && set.errors.contains("/nowhere: No such file"))
         #expect(try larderctl("set", "a", "1").exitCode == 0)
         let doctor = try larderctl("doctor")
-        #expect(doctor.exitCode == 8 && doctor.text.contains("origin-away: that of '0' is down for "), "\(doctor)")
-        #expect(doctor.text.contains("1 keys in its outbox"), "\(doctor)")
+        #expect(
+            doctor.exitCode == 8 && doctor.text.contains("origin-away: the origin of '0' is down for "), "\(doctor)")
+        #expect(doctor.text.contains("1 key in its outbox"), "\(doctor)")
     }
 
     /// The packaged unit has `RestrictAddressFamilies=AF_UNIX`, which this test imitates.

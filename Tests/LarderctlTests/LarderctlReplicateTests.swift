@@ -45,7 +45,7 @@ import Testing
     @Test(arguments: ["", String(repeating: "x", count: 129)]) func tagsThatNoEntryCanHave(_ tag: String) throws {
         let result = try larderctl("replicate", "--tag", tag, source.socketPath, target.socketPath)
         #expect(result.exitCode == 2 && result.text.isEmpty, "\(result)")
-        #expect(result.errors.contains("--tag: a tag has 1 to 128 bytes, this one has \(tag.utf8.count)"), "\(result)")
+        #expect(result.errors.contains("--tag: a tag must have 1 to 128 bytes, not \(tag.utf8.count)"), "\(result)")
     }
 
     @Test func theLongestTagIsAccepted() throws {

@@ -214,7 +214,7 @@ import Testing
             try shell.wait(for: "use AUTH PASSWORD.\r\n")
             try shell.wait(for: "larder> ")
             try shell.type("GET k\r", "(error) NOAUTH ", "larder> ")
-            try shell.type("AUTH\r", "(error) it is AUTH PASSWORD", "larder> ")
+            try shell.type("AUTH\r", "(error) usage: AUTH PASSWORD", "larder> ")
             try shell.type("AUTH other\r", "(error) WRONGPASS ", "larder> ")
             try shell.type("AUTH secret\r", "\r\nOK\r\n", "larder:shop> ")
             try shell.type("SET k v\r", "OK\r\n", "larder:shop> ")
@@ -235,7 +235,7 @@ import Testing
             // The terminal echoes the input, and keeps it for the next read.
             try shell.type("set typed 1\r", "set typed 1\r\n")
             #expect(try larderctl("CLIENT", "KILL", "TYPE", "pubsub").text == "1\n")
-            try shell.wait(for: " has ended the connection: no more comes\r\n")
+            try shell.wait(for: " closed the connection: no more messages will arrive\r\n")
             try shell.wait(for: "larder:0> ")
             try shell.type("# a note\r", "larder:0> ")
             try shell.type("EXISTS typed\r", "(integer) 0\r\n")

@@ -56,7 +56,7 @@ import Testing
         (["--json=yes", "ping"], "--json takes no value\n(see: larderctl help)"),
         (
             ["--timeout", "soon", "ping"],
-            "--timeout is a number of milliseconds, or one followed by us, ms, s, sec, m, min, h or d, such as 250ms, 90s, "
+            "--timeout must be a number of milliseconds, or one followed by us, ms, s, sec, m, min, h or d, such as 250ms, 90s, "
                 + "15m or 1h, from 1 to 86400000, or 0 for no limit, not 'soon'\n(see: larderctl help)"
         ),
         (

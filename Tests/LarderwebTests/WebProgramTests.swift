@@ -64,8 +64,8 @@ import Testing
         var cases: [(mode: mode_t, owner: uid_t, text: String?)] = [
             (0o600, geteuid(), nil), (0o640, geteuid(), nil),
             (0o644, geteuid(), "warning all users can read the password file \(path): chmod o-r"),
-            (0o666, geteuid(), "warning all users can write the password file \(path): chmod o-rw"),
-            (0o660, geteuid(), "can write the password file \(path): chmod g-w"),
+            (0o666, geteuid(), "warning all users can write to the password file \(path): chmod o-rw"),
+            (0o660, geteuid(), "can write to the password file \(path): chmod g-w"),
         ]
         if geteuid() == 0 {
             cases.append(

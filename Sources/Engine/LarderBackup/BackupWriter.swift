@@ -119,8 +119,8 @@ package struct BackupWriter {
     private mutating func warnOfOtherLarder() {
         guard differing > 0, let former else { return }
         result.warnings.append(
-            "\(former.path) has tables of the same names with different content (\(differing)), which were not linked: it is of "
-                + "another larder, of this one before it was restored, or one of the two is damaged")
+            "\(former.path) has different tables with the same names (\(differing)), which were not linked: that backup is of "
+                + "another larder, or of this larder before a restore, or one of the two is damaged")
     }
 
     /// Removes the leftovers of an earlier attempt.

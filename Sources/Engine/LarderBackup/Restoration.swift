@@ -45,7 +45,7 @@ struct Restoration: ~Copyable {
     private static func obstacle(at place: String, _ name: String) throws(FileError) -> String? {
         if name == "." || name == ".." {
             return
-                "a larder cannot be restored to '\(name)': use a directory with a name, which it gets when it is complete"
+                "a larder cannot be restored to '\(name)': the path must end with the name of the new directory"
         }
         guard let status = try FileSystem.linkStatus(place) else { return nil }
         switch status.st_mode & S_IFMT {
@@ -56,11 +56,11 @@ struct Restoration: ~Copyable {
         guard try FileSystem.list(place).isEmpty else {
             return
                 "\(place) exists and is not empty; a backup is restored to a new directory. To replace a larder, stop its "
-                + "daemon, move the directory away, and restore then"
+                + "daemon, move the directory away, and then restore"
         }
         var parent = stat()
         guard stat(FileSystem.parent(place), &parent) == 0, parent.st_dev != status.st_dev else { return nil }
-        return "\(place) is a file system of its own; a backup is restored to a new directory, such as \(place)/larder"
+        return "\(place) is a mount point; a backup is restored to a new directory, such as \(place)/larder"
     }
 
     /// Gives the directory its name.

@@ -49,14 +49,14 @@ public struct EntrySequence<Value: Decodable> {
 
     /// Starts a run, for loops that cannot be a closure. It and each step of the run block the thread. For the costs
     /// see ``EntrySequence``.
-    @available(*, noasync, message: "go over the entries with for try await")
+    @available(*, noasync, message: "iterate over the entries with for try await")
     public func makeIterator() throws(LarderError) -> EntryIterator<Value> { try run() }
 
     private func run() throws(LarderError) -> EntryIterator<Value> { try EntryIterator(source, options, filters) }
 
     /// Calls `body` for each entry until the last, or until `body` sets its second argument to true.
     /// - Throws: ``LarderError``, and errors of `body`.
-    @available(*, noasync, message: "go over the entries with for try await")
+    @available(*, noasync, message: "iterate over the entries with for try await")
     public func enumerate(_ body: (CacheEntry<Value>, _ stop: inout Bool) throws -> Void) throws {
         let iterator = try run()
         defer { iterator.close() }

@@ -175,7 +175,7 @@ public enum OriginFailure: Error, Hashable, Sendable, CustomStringConvertible {
         case .wrongAnswers(let name, let expected, let got):
             "the origin '\(name)' returned \(got) values for \(expected) keys; it must return one per key, in the same order"
         case .resting(let name, let reason):
-            "the origin '\(name)' is not asked for a moment because it failed: \(reason)"
+            "the origin '\(name)' is backing off after a failure: \(reason)"
         case .timedOut(let name, let milliseconds): "the origin '\(name)' did not answer within \(milliseconds) ms"
         case .refused(let reason): "the origin refused: \(reason)"
         }

@@ -28,7 +28,7 @@ extension OriginCache {
         if source.isClosed { throw source.closedError("set") }
         if let lifetime, lifetime < .milliseconds(1) {
             throw LarderError(
-                .invalidArgument, "a lifetime at the origin is a millisecond at least, this one is \(lifetime)",
+                .invalidArgument, "a lifetime at the origin must be at least 1 millisecond, not \(lifetime)",
                 operation: "set", database: cache.name)
         }
         let stored = try source.key(key, "set")

@@ -146,11 +146,11 @@ final class OriginLimiter: @unchecked Sendable {
             let wasOpen = breaker.isOpen
             count(ending, pass, question)
             guard breaker.isOpen != wasOpen else { return nil }
-            guard breaker.isOpen else { return (true, "the origin '\(name)' answers again") }
+            guard breaker.isOpen else { return (true, "the origin '\(name)' is available again") }
             return (
                 false,
-                "the origin '\(name)' is not asked for \(limits.rest) ms each time: \(breaker.failures) calls in a row failed, "
-                    + "the last one: \(counts.lastError ?? "")"
+                "the origin '\(name)' has failed \(breaker.failures) times in a row, and is now asked at most every "
+                    + "\(limits.rest) ms; last error: \(counts.lastError ?? "")"
             )
         }
         if let word { database.reportOrigin(isAsked: word.isAsked, word.text) }
@@ -170,7 +170,7 @@ final class OriginLimiter: @unchecked Sendable {
             if isProbe { breaker.noteAbandoned() }
         case .timedOut:
             counts.timeouts += 1
-            fail("no answer within its limit", isProbe, isCounted: true)
+            fail("no answer within the time limit", isProbe, isCounted: true)
         case .failed(let error):
             fail("\(error)", isProbe, isCounted: isNew(question))
         }

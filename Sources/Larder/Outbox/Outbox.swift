@@ -67,12 +67,12 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         guard keysMax >= 1 else { throw refuse("keysMax is \(keysMax), and must be at least 1") }
         guard let name = LarderOutboxes.Outbox.name(for: source.database.name) else {
             throw refuse(
-                "what waits stands in a database '\(source.database.name).outbox', and that is no possible name")
+                "queued writes are stored in a database '\(source.database.name).outbox', which is not a valid name")
         }
         let lease = try source.hold("outbox")
         let companion = try lease.engine.database(name)
         guard OpenOutboxes.shared.add(companion) else {
-            throw refuse("the outbox of this database is open already in this process: close that one first")
+            throw refuse("the outbox of this database is already open in this process: close it first")
         }
         do throws(LarderError) {
             let outbox = try LarderOutboxes.Outbox(
@@ -222,7 +222,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
                     (update, other) throws(LarderError) in
                     // The key's locks are held, so that numbers are in the order of the writes.
                     guard let number = outbox.index.note([bytes], bytes: [size], now: update.now) else {
-                        throw LarderError(.writesSuspended, "no writes are taken now", operation: "save")
+                        throw LarderError(.writesSuspended, "the outbox does not accept writes now", operation: "save")
                     }
                     if action.isRemoval {
                         update.removeStored(0)

@@ -153,7 +153,7 @@ final class OutboxDeliverer: @unchecked Sendable {
     private func deliver(_ turns: [OutboxIndex.Turn]) throws(LarderError) {
         if turns.isEmpty { return }
         let parcels = try outbox.collect(turns, bytesMax: Self.bytesMax) { turn in
-            note("the entry of a key is none of this outbox's writes, and stays until it is purged")
+            note("an entry was not written by this outbox, and is ignored until it is purged")
             outbox.index.rest(turn, until: engine.monotonic() + RetryBackoff.longest)
         }
         outbox.counts.retried.add(parcels.count { $0.turn.failures > 0 })

@@ -11,7 +11,7 @@ extension CacheSource {
         guard FeedPosition(position.description) != nil else {
             throw LarderError(
                 .invalidArgument,
-                "the position '\(printableKey(position.description.utf8))' is none that changes have had",
+                "invalid position '\(printableKey(position.description.utf8))': no change has returned it",
                 operation: "changes", database: database.name)
         }
         var options = FeedOptions()

@@ -298,7 +298,7 @@ extension Payload {
     func check(_ key: Key, _ database: String?) throws(LarderError) {
         guard count <= Record.payloadBytesMax else {
             throw LarderError(
-                .invalidArgument, "the value has \(count) bytes, and may have at most \(Record.payloadBytesMax)",
+                .invalidArgument, "the value has \(count) bytes; the limit is \(Record.payloadBytesMax)",
                 operation: "set", database: database, key: key.description)
         }
     }

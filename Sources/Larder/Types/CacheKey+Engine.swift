@@ -10,7 +10,7 @@ extension Key {
             let count = key.withKeyBytes { $0.count }
             let start = key.withKeyBytes { Array($0.prefix(64)) }
             throw LarderError(
-                .invalidArgument, "the key has \(count) bytes, and may have at most \(Key.bytesMax)",
+                .invalidArgument, "the key has \(count) bytes; the limit is \(Key.bytesMax)",
                 operation: operation, database: database, key: printableKey(start) + "…")
         }
         self = made

@@ -186,7 +186,7 @@ extension CacheOptions {
         guard let refused else { return }
         throw LarderError(
             .invalidArgument,
-            "the larder is open with another \(refused); open it with this one first, or leave the option alone",
+            "the larder is already open with another \(refused); use this value when it is first opened, or omit the option",
             operation: "open")
     }
 }

@@ -60,7 +60,7 @@ final class BlockingSession: @unchecked Sendable {
         for request in requests {
             guard let name = request.first, !name.isEmpty else {
                 throw LarderClientError(
-                    .invalidArgument, "a command has at least one word, its name", operation: operation)
+                    .invalidArgument, "a command must have at least one word, its name", operation: operation)
             }
             try CommandRules.checkLengths(request)
             RequestEncoder.encode(request, into: &bytes)
@@ -134,7 +134,7 @@ final class BlockingSession: @unchecked Sendable {
         } catch let failure as WireFailure {
             if hasBegun, case .closed = failure.kind, failure.finalError == nil {
                 throw LarderClientError(
-                    .closed, "the daemon at \(socketPath) has ended the connection: no more comes",
+                    .closed, "the daemon at \(socketPath) closed the connection: no more messages will arrive",
                     operation: operation,
                     socketPath: socketPath)
             }

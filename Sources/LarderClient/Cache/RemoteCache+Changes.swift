@@ -98,7 +98,7 @@ extension RemoteCache {
             }
         guard bytes.count > keyBytesMax else { return }
         throw LarderClientError(
-            .invalidArgument, "the \(what) has \(bytes.count) bytes, and may have at most \(keyBytesMax)",
+            .invalidArgument, "the \(what) has \(bytes.count) bytes; the limit is \(keyBytesMax)",
             operation: "changes", key: printableKey(bytes))
     }
 }

@@ -17,7 +17,7 @@ enum RemoteCoding {
     static func check(valueBytes count: Int, key: [UInt8]) throws(LarderClientError) {
         guard count > CommandRules.wordBytesMax else { return }
         throw LarderClientError(
-            .invalidArgument, "the value has \(count) bytes, and may have at most \(CommandRules.wordBytesMax)",
+            .invalidArgument, "the value has \(count) bytes; the limit is \(CommandRules.wordBytesMax)",
             operation: "SET",
             key: printableKey(key))
     }

@@ -159,7 +159,7 @@ extension RemoteCache {
         throw LarderClientError(
             .conflict,
             "the watched keys were changed by others in each of \(attempts) attempts, and nothing was written: call "
-                + "again later, give more attempts, or let fewer tasks change these keys at once",
+                + "again later, allow more attempts, or let fewer tasks change these keys at once",
             operation: "transaction", database: name, key: keys.first.map { printableKey($0) })
     }
 

@@ -41,7 +41,8 @@ extension LarderClient {
 
     private func subscribe(_ topics: [Topic], _ bufferMax: Int) async throws(LarderClientError) -> Subscription {
         guard !topics.isEmpty else {
-            throw LarderClientError(.invalidArgument, "a subscription names a channel", operation: "SUBSCRIBE")
+            throw LarderClientError(
+                .invalidArgument, "a subscription needs at least one channel", operation: "SUBSCRIBE")
         }
         guard bufferMax >= 1 else {
             throw LarderClientError(

@@ -13,7 +13,7 @@ struct LockCall: Sendable {
     ) throws(LarderClientError) {
         let name = LockName(store, key)
         guard let milliseconds = time.roundedMilliseconds, (1...Self.longest).contains(milliseconds) else {
-            throw name.error(.invalidArgument, "a lock is held for 1 millisecond to a day, and not for \(time)")
+            throw name.error(.invalidArgument, "invalid lock duration \(time): it must be from 1 millisecond to a day")
         }
         let wait = limit.map { $0.roundedMilliseconds ?? -1 }
         if let limit, let wait, wait < 0 {

@@ -39,7 +39,8 @@ struct LockQueue: Sendable {
     private var tooLate: LarderClientError {
         name.error(
             .locked,
-            "another holder kept the lock for as long as the call may wait, or something else is stored under its name")
+            "the lock was not free within the time limit: it has another holder, or another value is stored under its name"
+        )
     }
 
     // MARK: The queue

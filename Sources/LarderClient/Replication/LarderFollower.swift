@@ -57,7 +57,7 @@ public final class LarderFollower {
         }
         guard options.database != ReplicationMark.database else {
             throw LarderClientError(
-                .invalidArgument, "the database '\(options.database)' is for the positions of followers",
+                .invalidArgument, "the database '\(options.database)' is reserved for the positions of followers",
                 operation: "replicate")
         }
         guard !CompanionName.isOne(options.database) else {
@@ -180,7 +180,7 @@ public final class LarderFollower {
         LarderClientError(
             .invalidArgument,
             "the database '\(options.database)' of the target has entries and has never followed this source: it would "
-                + "become a copy and lose them; to keep them and join both, say so (larderctl replicate --join)",
+                + "become a copy and lose them; to merge both instead, use larderctl replicate --join",
             operation: "replicate", database: options.database)
     }
 
@@ -190,8 +190,8 @@ public final class LarderFollower {
         guard let url = (try? target.client.originInfo())?.first?.1, !url.isEmpty else { return }
         throw LarderClientError(
             .invalidArgument,
-            "the database '\(options.database)' of the target has an origin, \(url), which says what is in it: it cannot "
-                + "follow a larder as well. Leave it out, or take the origin away first (larderctl origin "
+            "the database '\(options.database)' of the target has an origin, \(url), so it cannot also follow a larder. "
+                + "Leave the database out, or remove its origin first (larderctl origin "
                 + "\(options.database) none)", operation: "replicate", database: options.database)
     }
 

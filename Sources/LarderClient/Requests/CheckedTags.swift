@@ -35,7 +35,8 @@ struct CheckedTags: Hashable, Sendable {
     {
         guard !bytes.isEmpty, !server.isLarder else { return }
         throw LarderClientError(
-            .invalidArgument, "the server keeps no tags, because it is not larderd: store the entry without them",
+            .invalidArgument,
+            "the server does not support tags, because it is not larderd: store the entry without them",
             operation: operation, database: database, key: printableKey(key))
     }
 

@@ -20,7 +20,7 @@ enum CommandRules {
         for words in commands {
             guard let first = words.first, !first.isEmpty else {
                 throw LarderClientError(
-                    .invalidArgument, "a command has at least one word, its name", operation: "command")
+                    .invalidArgument, "a command must have at least one word, its name", operation: "command")
             }
             try Self.checkLengths(words)
             guard let row = CommandMetadata.row(of: words), let reason = refusal(of: row) else { continue }
@@ -37,8 +37,8 @@ enum CommandRules {
             guard case .selectsDatabase = CommandMetadata.row(of: words)?.effect else { continue }
             throw LarderClientError(
                 .invalidArgument,
-                "SELECT cannot be sent together with commands behind it: if it were refused, they would be carried out in "
-                    + "the database before; send it first, and them when it is done", operation: "SELECT")
+                "SELECT must be the last command of a pipeline: if it were refused, later commands would run in "
+                    + "the previous database; send them after SELECT has succeeded", operation: "SELECT")
         }
     }
 
@@ -51,7 +51,7 @@ enum CommandRules {
         case (.own, _), (.blocking, _), (_, .none), (_, .names), (_, .endsDaemon): nil
         case (.shared, _):
             "it would change the state of a shared connection: see withConnection, transaction"
-        case (.transaction, _): "it is not possible in a transaction"
+        case (.transaction, _): "it is not allowed in a transaction"
         }
     }
 
@@ -60,7 +60,7 @@ enum CommandRules {
         for word in words where word.count > Self.wordBytesMax {
             throw LarderClientError(
                 .invalidArgument,
-                "a word of the command has \(word.count) bytes, and may have at most \(Self.wordBytesMax)",
+                "a word of the command has \(word.count) bytes; the limit is \(Self.wordBytesMax)",
                 operation: words.first.map { printableKey($0) } ?? "command")
         }
     }

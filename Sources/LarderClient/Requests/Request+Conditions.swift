@@ -81,7 +81,7 @@ extension Request where Result == Double {
             // larderd refuses a sum that is not finite; Redis computes with more bits, and has stored it.
             guard sum.isFinite else {
                 throw LarderClientError(
-                    .decode, "the sum is stored, and is beyond what a Double can hold", operation: "INCRBYFLOAT",
+                    .decode, "the sum was stored, but exceeds the range of a Double", operation: "INCRBYFLOAT",
                     key: printableKey(key))
             }
             return sum

@@ -67,11 +67,11 @@ extension ClientOptions {
         }
         try check(
             (0...Self.timeoutMillisecondsMax).contains(reconnectPatienceMilliseconds),
-            "reconnectPatienceMilliseconds is 0 to \(Self.timeoutMillisecondsMax)")
-        try check((1...16).contains(connections), "connections is 1 to 16")
-        try check((1...1024).contains(ownConnectionsMax), "ownConnectionsMax is 1 to 1024")
+            "reconnectPatienceMilliseconds must be from 0 to \(Self.timeoutMillisecondsMax)")
+        try check((1...16).contains(connections), "connections must be from 1 to 16")
+        try check((1...1024).contains(ownConnectionsMax), "ownConnectionsMax must be from 1 to 1024")
         if let nearCache {
-            try check((1...16_777_216).contains(nearCache.entriesMax), "entriesMax is 1 to 16777216")
+            try check((1...16_777_216).contains(nearCache.entriesMax), "entriesMax must be from 1 to 16777216")
             try check(nearCache.bytesMax >= 1, "bytesMax is \(nearCache.bytesMax), and must be at least 1")
             let age = nearCache.ageMillisecondsMax ?? .max
             try check(age >= 1, "ageMillisecondsMax is \(age), and must be at least 1; nil for no limit")

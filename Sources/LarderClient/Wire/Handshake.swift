@@ -75,7 +75,7 @@ struct Handshake {
         // Redis's text does not mention the valid range.
         if refusal.contains("DB index") || refusal.contains("not an integer") {
             message +=
-                "; possible are the numbers 0 to 15 and, in larderd, names of 1 to 64 characters of a-z, 0-9, '.', '_' "
+                "; valid names are the numbers 0 to 15 and, in larderd, names of 1 to 64 characters of a-z, 0-9, '.', '_' "
                 + "and '-'"
         }
         return LarderClientError(.server, message, operation: "SELECT", serverText: refusal)

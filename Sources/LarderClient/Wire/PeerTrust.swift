@@ -37,7 +37,7 @@ struct PeerTrust: Sendable {
         guard let problem = problem(peer, own, path, look) else { return nil }
         return
             "the process that answers at \(path) runs as user \(peer), who is neither root nor the user of this process "
-            + "(\(own)), and \(problem): nothing was sent. If that user is to be trusted, name it "
+            + "(\(own)), and \(problem): nothing was sent. To trust that user: "
             + "(larderctl --trust-user, trustedUsers in Swift)"
     }
 
@@ -46,8 +46,8 @@ struct PeerTrust: Sendable {
         var rest = path.split(separator: "/").map(String.init)[...]
         var directory = "/"
         var links = 0
-        guard let root = look("/"), root.owner == 0 || root.owner == own else { return "/ belongs to others" }
-        if root.isWritableByOthers { return "others can write to /" }
+        guard let root = look("/"), root.owner == 0 || root.owner == own else { return "/ belongs to another user" }
+        if root.isWritableByOthers { return "other users can write to /" }
         while let name = rest.popFirst() {
             if name == "." { continue }
             if name == ".." {
@@ -55,7 +55,7 @@ struct PeerTrust: Sendable {
                 continue
             }
             let place = directory == "/" ? "/" + name : directory + "/" + name
-            guard let entry = look(place) else { return "what \(place) is cannot be told" }
+            guard let entry = look(place) else { return "\(place) cannot be checked" }
             if let target = entry.target {
                 links += 1
                 guard links <= Self.linksMax else { return "\(path) has too many symbolic links" }
@@ -67,7 +67,7 @@ struct PeerTrust: Sendable {
             if entry.owner == peer { return nil }
             guard entry.owner == 0 || entry.owner == own else { return "\(place) belongs to user \(entry.owner)" }
             if rest.isEmpty { return "\(place) belongs to user \(entry.owner)" }
-            if entry.isWritableByOthers { return "others can write to \(place)" }
+            if entry.isWritableByOthers { return "other users can write to \(place)" }
             directory = place
         }
         return "\(path) is a directory"

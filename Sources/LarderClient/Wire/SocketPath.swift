@@ -12,7 +12,7 @@ enum SocketPath {
         guard !path.utf8.contains(0) else { throw refuse("a socket's path cannot contain a zero byte") }
         guard path.utf8.count <= UnixSocket.pathBytesMax else {
             throw refuse(
-                "the socket's path has \(path.utf8.count) bytes, and at most \(UnixSocket.pathBytesMax) are possible: "
+                "the socket's path has \(path.utf8.count) bytes, and at most \(UnixSocket.pathBytesMax) are allowed: "
                     + path)
         }
         guard (0...ClientOptions.timeoutMillisecondsMax).contains(timeoutMilliseconds) else {

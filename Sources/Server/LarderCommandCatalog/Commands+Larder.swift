@@ -11,7 +11,7 @@ extension CommandMetadata {
         "meta", arity: 2, [.readonly, .fast], keys: .one, group: .larder, since: "0.1.0", syntax: "key",
         summary: "Returns when an entry was stored, when it expires, and why.",
         reply: "map of stored-at, age, deadline, ttl (milliseconds, -1 never), rule, policy, grace, size, codec, "
-            + "state (fresh, or stale: within its grace, or not to be verified at the origin); null when there is neither",
+            + "state (fresh; stale: within its grace, or unverified because its origin is away); null when there is no such entry",
         access: ["RO"])
 
     package static let policy = CommandMetadata(

@@ -18,7 +18,7 @@ package enum CodingProblem {
             return "a value of type \(type) is not finite\(place(context.codingPath))"
         }
         if isTooDeep(context) {
-            return "it has more than \(JSONCoder.depthMax) objects and arrays inside one another, which is the most"
+            return "it nests more than \(JSONCoder.depthMax) objects and arrays, which is the limit"
         }
         var reason = "a value of type \(type(of: value)) cannot be encoded\(place(context.codingPath))"
         if codec == .propertyList, context.codingPath.isEmpty {
@@ -54,7 +54,7 @@ package enum CodingProblem {
         case DecodingError.dataCorrupted(let context):
             "it is not well-formed, or out of range\(place(context.codingPath))"
         case DecodingProblem.rawBytes(let error):
-            "raw bytes were taken for JSON, and \(decoding(error)); bytes(forKey:) reads them as they are"
+            "raw bytes cannot be decoded as JSON: \(decoding(error)); use bytes(forKey:) to read them unchanged"
         case DecodingProblem.notText: "the bytes are not UTF-8"
         case DecodingProblem.noCodec(.custom): "it needs the custom codec that wrote it, and this cache has none"
         case DecodingProblem.noCodec: "this version of Larder does not know that codec"

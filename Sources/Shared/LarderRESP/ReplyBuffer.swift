@@ -159,7 +159,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
 
     /// A whole push message in RESP3 encoding, of types that RESP2 has too. An array in RESP2.
     package mutating func push(encoded bytes: [UInt8]) {
-        precondition(bytes.first == UInt8(ascii: ">"), "what is pushed does not begin as a push")
+        precondition(bytes.first == UInt8(ascii: ">"), "a push must begin with a push header")
         raw(version == .two ? "*" : ">")
         bytes.withUnsafeBytes { raw(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
     }

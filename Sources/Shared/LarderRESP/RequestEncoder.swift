@@ -4,7 +4,7 @@
 package enum RequestEncoder {
     /// Appends one command to `output`. `arguments` has its name and its arguments; it must not be empty.
     package static func encode(_ arguments: [[UInt8]], into output: inout [UInt8]) {
-        precondition(!arguments.isEmpty, "a command has a name")
+        precondition(!arguments.isEmpty, "a command must have a name")
         // Each bulk string needs its bytes, two line ends, `$` and usually few digits.
         let needed = arguments.reduce(output.count + 8) { $0 + $1.count + 12 }
         // Doubling keeps a long pipeline linear: reserving exactly would copy it for each of its commands.

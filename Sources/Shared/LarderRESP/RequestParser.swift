@@ -163,7 +163,9 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     /// Consumes bytes that ``usualGets(_:_:)`` found.
     package mutating func skip(_ byteCount: Int) {
-        precondition(phase == .start && byteCount >= 0 && byteCount <= input.available, "there is not so much to skip")
+        precondition(
+            phase == .start && byteCount >= 0 && byteCount <= input.available,
+            "more bytes are skipped than are available")
         input.noteExamined(byteCount)
         input.advance(byteCount)
         finish()

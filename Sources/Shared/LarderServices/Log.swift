@@ -41,7 +41,8 @@ package final class Log: Sendable {
             Self.mayWait(descriptor)
             ? LogWriter(descriptor) { count in
                 format.line(
-                    .warning, "\(count) \(count == 1 ? "line was" : "lines were") lost here: this log was not read",
+                    .warning,
+                    "\(count) \(count == 1 ? "line was" : "lines were") lost here, because this log was not read",
                     time: Self.timestamp())
             } : nil
     }

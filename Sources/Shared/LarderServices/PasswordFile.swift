@@ -18,13 +18,13 @@ package enum PasswordFile {
                     + "root or to the user that runs \(program) (\(geteuid()))")
         }
         if status.st_mode & 0o002 != 0 {
-            warnings.append("all users can write the password file \(path): chmod o-rw")
+            warnings.append("all users can write to the password file \(path): chmod o-rw")
         } else if status.st_mode & 0o004 != 0 {
             warnings.append("all users can read the password file \(path): chmod o-r")
         }
         if status.st_mode & 0o022 == 0o020 {
             warnings.append(
-                "the group with gid \(status.st_gid) can write the password file \(path): chmod g-w")
+                "the group with gid \(status.st_gid) can write to the password file \(path): chmod g-w")
         }
         return warnings
     }

@@ -22,14 +22,14 @@ package enum TagRules {
             seen.append(tag)
         }
         guard seen.count <= countMax else {
-            throw Impossible(message: "an entry has at most \(countMax) tags, these are \(seen.count)")
+            throw Impossible(message: "an entry can have at most \(countMax) tags, not \(seen.count)")
         }
         return seen
     }
 
     package static func check(_ tag: [UInt8]) throws(Impossible) {
         guard (1...bytesMax).contains(tag.count) else {
-            throw Impossible(message: "a tag has 1 to \(bytesMax) bytes, this one has \(tag.count)")
+            throw Impossible(message: "a tag must have 1 to \(bytesMax) bytes, not \(tag.count)")
         }
         if tag.contains(0) { throw Impossible(message: "a tag must not contain a NUL byte") }
     }
@@ -40,7 +40,7 @@ package enum TagRules {
         var seen: Set<[UInt8]> = []
         let tags = tags.filter { seen.insert($0).inserted }
         guard tags.count <= purgedMax else {
-            throw Impossible(message: "at most \(purgedMax) tags can be purged at once, these are \(tags.count)")
+            throw Impossible(message: "at most \(purgedMax) tags can be purged at once, not \(tags.count)")
         }
         return tags
     }

@@ -51,6 +51,6 @@ package struct UpdateAttempts {
         let attempts = most == 1 ? "the only attempt" : "each of \(count) attempts"
         let time = most == nil ? limit.map { " within \($0) ms" } ?? "" : ""
         return "another writer changed the entry in \(attempts)\(time), and nothing was written: try again later, "
-            + "give more attempts, or let fewer tasks change this key at once; increment adds to a number without attempts"
+            + "allow more attempts, or let fewer tasks change this key at once; increment adds to a number without attempts"
     }
 }

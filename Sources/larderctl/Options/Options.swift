@@ -85,7 +85,7 @@ struct Options {
         ) { options, _ in options.json = true },
         OptionSpec(
             name: "--raw", value: nil,
-            summary: "do not escape control characters in keys and values on a terminal (otherwise they never are)"
+            summary: "print keys and values unchanged on a terminal (default: with control characters escaped)"
         ) { options, _ in options.isRaw = true },
         OptionSpec(
             name: "--timeout", value: "MS", summary: "how long to wait for the daemon (default: 5000; 0: no limit)"
@@ -129,7 +129,7 @@ struct Options {
             (0...Int64(ClientOptions.timeoutMillisecondsMax)).contains(number)
         else {
             throw UsageError(
-                "--timeout is \(TimeSpan.rule(.milliseconds)), from 1 to \(ClientOptions.timeoutMillisecondsMax), or 0 for no "
+                "--timeout must be \(TimeSpan.rule(.milliseconds)), from 1 to \(ClientOptions.timeoutMillisecondsMax), or 0 for no "
                     + "limit, not '\(printableKey(text.utf8))'")
         }
         return Int(number)

@@ -61,7 +61,7 @@ final class BatchShell {
 
     private static func refusal(_ words: [[UInt8]]) -> String? {
         guard !ShellSession.streams(words) else {
-            return "this command does not end: see larderctl subscribe, watch and monitor"
+            return "this command runs until it is stopped: use larderctl subscribe, watch or monitor"
         }
         return ShellSession.refusal(words)
     }

@@ -127,7 +127,7 @@ final class InteractiveShell {
         guard words.count == 2 || words.count == 3 && words[1] == Array("default".utf8),
             let password = String(validating: words[words.count - 1], as: UTF8.self), !password.isEmpty
         else {
-            return complain("usage", "it is AUTH PASSWORD")
+            return complain("usage", "usage: AUTH PASSWORD")
         }
         var options = context.options
         options.password = password

@@ -63,7 +63,9 @@ private struct LineParser {
         }
         var databases: [String] = []
         for place in try elements("databases") {
-            guard let name = JSONOutline.string(text, place) else { throw LineDefect("\"databases\" are names") }
+            guard let name = JSONOutline.string(text, place) else {
+                throw LineDefect("its \"databases\" must be names")
+            }
             databases.append(name)
         }
         return ExportHeader(

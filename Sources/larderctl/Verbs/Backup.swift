@@ -40,9 +40,8 @@ extension Verb {
         guard isSeen(path) else {
             throw InputOutputError(
                 message:
-                    "the daemon created \(printableKey(Array(path.utf8))), which is not visible here: it has its own "
-                    + "view of the file system. A systemd service has its own /tmp and /var/tmp; below /var/lib/larder others "
-                    + "see what it writes")
+                    "the daemon created \(printableKey(Array(path.utf8))), which is not visible here: a systemd service has "
+                    + "its own /tmp and /var/tmp. Use a directory below /var/lib/larder, which other processes can see")
         }
         if context.options.json {
             context.output.json(
@@ -92,7 +91,7 @@ extension Verb {
                 ]))
         } else if problems.isEmpty {
             context.output.line(
-                "\(reader.directory) is good: \(reader.fileCount) files, \(ByteText.short(reader.byteCount))")
+                "\(reader.directory) is undamaged: \(reader.fileCount) files, \(ByteText.short(reader.byteCount))")
         } else {
             for problem in problems { context.output.line(problem) }
         }

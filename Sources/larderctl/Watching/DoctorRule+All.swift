@@ -42,9 +42,9 @@ extension DoctorRule {
                 guard let state = origin.fields["state"], state != "up" else { return nil }
                 let since = origin.fields["down-milliseconds"].flatMap { Int64($0) }.map { $0 / 1000 } ?? 0
                 let waiting = origin.fields["outbox"].flatMap { Int64($0) } ?? 0
-                return "that of '\(origin.database)' is \(state) for \(NumberText.duration(since))"
+                return "the origin of '\(origin.database)' is \(state) for \(NumberText.duration(since))"
                     + (facts.originErrors[origin.database].map { ": \($0)" } ?? "")
-                    + (waiting > 0 ? "; \(waiting) keys in its outbox" : "")
+                    + (waiting > 0 ? "; \(waiting) \(waiting == 1 ? "key" : "keys") in its outbox" : "")
             }
             return away.isEmpty ? nil : away.joined(separator: ", ")
         },
@@ -204,7 +204,8 @@ extension DoctorRule {
                 "raise --max-clients and the limit of descriptors (LimitNOFILE), or let clients open fewer connections"
         ) { facts in
             let refused = facts.info.number("rejected_connections")
-            return refused > 0 ? "\(refused) connections were refused since the start" : nil
+            guard refused > 0 else { return nil }
+            return "\(refused) \(refused == 1 ? "connection was" : "connections were") refused since the start"
         },
         DoctorRule(
             name: "many-clients", weight: .advice, condition: "more than 80 % of the allowed connections are open",

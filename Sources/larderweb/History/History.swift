@@ -171,7 +171,7 @@ final class History: @unchecked Sendable {
         guard let skipped else { return }
         log.write(
             event.level == .error ? .error : .warning,
-            text + (isDamage ? Self.remedy : "") + LineRate.rest(skipped, "lines of it"))
+            text + (isDamage ? Self.remedy : "") + LineRate.rest(skipped, "lines like this"))
     }
 
     /// Advice about damage. Repairing the larder is not worth it: it has only the figures of a day.

@@ -58,7 +58,8 @@ struct FieldMetric: Sendable {
         seconds(
             "expiry_lag_p99_seconds", "expiry_lag_p99_ms", "Delay of reclamation after expiry, p99.",
             scale: 0.001),
-        seconds("expiry_lag_max_seconds", "expiry_lag_max_ms", "The maximum of these delays.", scale: 0.001),
+        seconds(
+            "expiry_lag_max_seconds", "expiry_lag_max_ms", "Maximum delay of reclamation after expiry.", scale: 0.001),
         counter("purges", "purges", "Purges of databases."),
         gauge("databases", "databases", "Databases in the larder."),
         gauge("open_snapshots", "open_snapshots", "Open snapshots."),

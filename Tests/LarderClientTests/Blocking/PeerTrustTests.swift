@@ -47,16 +47,16 @@ import Testing
 
     @Test(arguments: [
         // Places where any user can create a directory, or a link to one.
-        (stranger, "/tmp/larder-1000/larder.sock", "others can write to /tmp"),
-        (daemon, "/tmp/link/larder/larder.sock", "others can write to /tmp"),
-        (daemon, "/tmp/mine/larder.sock", "others can write to /tmp"),
-        (daemon, "/var/group/larder.sock", "others can write to /var/group"),
-        (stranger, "/home/me/open/x.sock", "others can write to /home/me/open"),
+        (stranger, "/tmp/larder-1000/larder.sock", "other users can write to /tmp"),
+        (daemon, "/tmp/link/larder/larder.sock", "other users can write to /tmp"),
+        (daemon, "/tmp/mine/larder.sock", "other users can write to /tmp"),
+        (daemon, "/var/group/larder.sock", "other users can write to /var/group"),
+        (stranger, "/home/me/open/x.sock", "other users can write to /home/me/open"),
         // The location belongs to another user.
         (stranger, "/run/larder/larder.sock", "/run/larder belongs to user 200"),
         (daemon, "/home/other/x.sock", "/home/other belongs to user 1001"),
         (stranger, "/run/own.sock", "/run/own.sock belongs to user 1000"),
-        (stranger, "/run/none.sock", "what /run/none.sock is cannot be told"),
+        (stranger, "/run/none.sock", "/run/none.sock cannot be checked"),
         (stranger, "/var/loop/x.sock", "too many symbolic links"), (stranger, "/run", "/run belongs to user 0"),
     ])
     func allOtherUsersAreNotTrusted(_ peer: UInt32, _ path: String, _ reason: String) throws {

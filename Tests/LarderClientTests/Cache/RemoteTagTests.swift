@@ -111,7 +111,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct TagsWithoutLarderdTests {
     private func refused(_ body: () async throws -> Void) async {
         let error = await #expect(throws: LarderClientError.self) { try await body() }
-        #expect(error?.code == .invalidArgument && error?.message.contains("keeps no tags") == true)
+        #expect(error?.code == .invalidArgument && error?.message.contains("does not support tags") == true)
     }
 
     @Test func tagsAreRefusedWithRedis() async throws {

@@ -8,9 +8,9 @@ import Testing
     /// The expected results of the calls below, for each client.
     private static let expected = [
         "[\"a\", \"b\"] [] nil", "[\"a\", \"b\"] 5", "[\"c\"] [\"d\"] [\"e\"] [\"f\"] [\"g\"] [\"h\"] [\"i\"]",
-        "an entry has at most 16 tags, these are 17", "a tag has 1 to 128 bytes, this one has 0",
-        "a tag must not contain a NUL byte", "a tag has 1 to 128 bytes, this one has 129", "false 1",
-        "at most 1024 tags can be purged at once, these are 1025", "all spellings of 'soft'", "1 nil 2", "nil nil 3",
+        "an entry can have at most 16 tags, not 17", "a tag must have 1 to 128 bytes, not 0",
+        "a tag must not contain a NUL byte", "a tag must have 1 to 128 bytes, not 129", "false 1",
+        "at most 1024 tags can be purged at once, not 1025", "all spellings of 'soft'", "1 nil 2", "nil nil 3",
     ]
     private static let bad = [
         (1...17).map { "\($0)" }, ["a", ""], ["a\0b"], [String(repeating: "ä", count: 64) + "x"],

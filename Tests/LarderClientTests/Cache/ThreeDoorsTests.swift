@@ -257,7 +257,7 @@ import Testing
                     number = 0
                 }
             }
-            #expect(error?.message.contains("give more attempts") == true)
+            #expect(error?.message.contains("allow more attempts") == true)
         }
     }
 

@@ -124,10 +124,10 @@ import Testing
             #expect(call("SET k v \(words)") == count, "\(words)")
         }
         let many = (1...17).map { "t\($0)" }.joined(separator: " ")
-        #expect(call("SET k v TAGS 17 \(many)") == Wire.error("ERR an entry has at most 16 tags, these are 17"))
+        #expect(call("SET k v TAGS 17 \(many)") == Wire.error("ERR an entry can have at most 16 tags, not 17"))
         #expect(call(["SET", "k", "v", "TAGS", "1", "a\0b"]) == Wire.error("ERR a tag must not contain a NUL byte"))
-        #expect(call(["SET", "k", "v", "TAGS", "1", ""]) == Wire.error("ERR a tag has 1 to 128 bytes, this one has 0"))
-        #expect(call(["PURGE", "TAG", ""]) == Wire.error("ERR a tag has 1 to 128 bytes, this one has 0"))
+        #expect(call(["SET", "k", "v", "TAGS", "1", ""]) == Wire.error("ERR a tag must have 1 to 128 bytes, not 0"))
+        #expect(call(["PURGE", "TAG", ""]) == Wire.error("ERR a tag must have 1 to 128 bytes, not 0"))
         #expect(call("PURGE TAG") == Wire.syntaxError)
         #expect(call("GET k") == Wire.null)
     }

@@ -41,7 +41,7 @@ import Testing
         #expect(kept.count * 1004 > LogWriter.bytesMax && kept.count < count)
         #expect(
             Array(seen.dropFirst(kept.count)) == [
-                "<4>\(count - kept.count) lines were lost here: this log was not read", "<6>afterwards",
+                "<4>\(count - kept.count) lines were lost here, because this log was not read", "<6>afterwards",
             ])
     }
 

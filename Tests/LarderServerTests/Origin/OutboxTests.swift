@@ -19,7 +19,7 @@ import Testing
         fixture.origin.duringNextInquiry { replies.add(writer("SET k v")) }
         let reply = fixture.client("ORIGIN redis://elsewhere BEHIND")
         #expect(replies.all == [Wire.ok])
-        #expect(reply.hasPrefix("-ERR 1 writes are queued for the origin"), "\(reply)")
+        #expect(reply.hasPrefix("-ERR 1 write is queued for the origin"), "\(reply)")
         fixture.deliver()
         #expect(fixture.origin.value("k") == "v")
         #expect(fixture.client("ORIGIN redis://elsewhere BEHIND") == Wire.ok)
@@ -341,7 +341,7 @@ import Testing
         fixture.origin.fail(.unreachable("gone"))
         _ = fixture.client("SET a 1")
         for line in ["ORIGIN NONE", "ORIGIN redis://elsewhere BEHIND", "ORIGIN redis://there THROUGH"] {
-            #expect(fixture.client(line).contains("1 writes are queued for the origin"), "\(line)")
+            #expect(fixture.client(line).contains("1 write is queued for the origin"), "\(line)")
         }
         #expect(fixture.client("SET b 1") == Wire.ok, "it goes on")
         #expect(fixture.client("ORIGIN redis://there BEHIND STALE") == Wire.ok)

@@ -11,7 +11,7 @@ import Testing
     }
 
     private func refusal(_ name: String) -> String {
-        "-NOPERM the '\(name)' command is switched off (--disable-commands)\r\n"
+        "-NOPERM the '\(name)' command is disabled (--disable-commands)\r\n"
     }
 
     @Test func disabledCommandsReplyNOPERMAndDoNothing() throws {
@@ -61,7 +61,7 @@ import Testing
         let arguments = line.split(separator: " ").map { "'\($0)'" }.joined(separator: ",")
         for _ in 0..<3 {
             let answer = call(["EVAL", "return redis.call(\(arguments))", "1", "k"])
-            #expect(answer.hasPrefix("-NOPERM the '\(name)' command is switched off"), "\(answer)")
+            #expect(answer.hasPrefix("-NOPERM the '\(name)' command is disabled"), "\(answer)")
         }
         #expect(call(["EVAL", "return redis.pcall(\(arguments)).err", "0"]).contains("NOPERM"))
     }

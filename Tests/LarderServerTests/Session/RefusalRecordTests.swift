@@ -61,7 +61,7 @@ import Testing
             disabled: try CommandSet("flushall"), rules: try Self.rules("user:50001=write"))
         let call = server.connect(as: PeerCredentials(user: 50_001, groups: []))
         let owner = server.connect(as: PeerCredentials(user: 0, groups: []))
-        #expect(call("FLUSHALL").hasPrefix("-NOPERM the 'flushall' command is switched off"))
+        #expect(call("FLUSHALL").hasPrefix("-NOPERM the 'flushall' command is disabled"))
         #expect(call(["EVAL", "return redis.call('flushall')", "0"]).hasPrefix("-NOPERM the 'flushall'"))
         #expect(call("MULTI") == Wire.ok)
         #expect(call("FLUSHALL").hasPrefix("-NOPERM"))
@@ -71,8 +71,8 @@ import Testing
         for text in ["command", "flushall", "toplevel", "lua", "multi", "50001"] {
             #expect(log.contains(Wire.bulk(text)), "\(text): \(log)")
         }
-        #expect(owner("ACL DRYRUN 50001 FLUSHALL").contains("'flushall' command is switched off (--disable-commands)"))
-        #expect(owner("ACL DRYRUN root FLUSHALL").contains("switched off"))
+        #expect(owner("ACL DRYRUN 50001 FLUSHALL").contains("'flushall' command is disabled (--disable-commands)"))
+        #expect(owner("ACL DRYRUN root FLUSHALL").contains("disabled"))
         #expect(owner("ACL DRYRUN 50001 SET k v") == Wire.ok)
     }
 

@@ -42,7 +42,7 @@ import Testing
                              (default: a tenth of the file system, at most 8G)
           --max-change-log BYTES
                              memory for the latest changes of databases with followers (CHANGES); a follower that falls
-                             behind by more does a full resync; at least 4K (default: 32M)
+                             behind by more starts with a full pass; at least 4K (default: 32M)
           --checkpoint BYTES size of the journal that starts a checkpoint, which writes entries to the databases;
                              a smaller one takes less disk and memory but more time; at least 1K (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
@@ -297,7 +297,7 @@ import Testing
         #expect(try client.call("SET k v") == "+OK\r\n")
         for (line, name) in [("GET k", "get"), ("CONFIG SET timeout 1", "config|set"), ("FLUSHALL", "flushall")] {
             #expect(
-                try client.call(line) == "-NOPERM the '\(name)' command is switched off (--disable-commands)\r\n")
+                try client.call(line) == "-NOPERM the '\(name)' command is disabled (--disable-commands)\r\n")
         }
         #expect(try client.call("EXISTS k") == ":1\r\n")
         #expect(try daemon.stop() == .exited(0))

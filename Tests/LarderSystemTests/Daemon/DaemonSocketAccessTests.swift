@@ -111,7 +111,7 @@ import Testing
         chmod(place.path + "/shared", 0o777)
         for (mode, text) in [
             (0o600, nil), (0o640, nil), (0o644, "all users can read the password file \(secret): chmod o-r"),
-            (0o666, "all users can write the password file \(secret): chmod o-rw"),
+            (0o666, "all users can write to the password file \(secret): chmod o-rw"),
         ] as [(mode_t, String?)] {
             chmod(secret, mode)
             let child = try start(place.path + "/own/socket", ["--password-file", secret])

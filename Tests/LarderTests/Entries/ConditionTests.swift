@@ -244,7 +244,7 @@ import Testing
                 number = 0
             }
         }
-        #expect(text.contains("the only attempt") && text.contains("give more attempts"))
+        #expect(text.contains("the only attempt") && text.contains("allow more attempts"))
     }
 
     /// Neither slow closures nor contention make an update fail early; pauses grow, with jitter.

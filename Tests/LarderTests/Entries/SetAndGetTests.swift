@@ -149,7 +149,7 @@ import Testing
         try cache.setBytes(Array(#"{"name":"a","price":1.5}"#.utf8), forKey: "k")
         #expect(try cache.value(Book.self, forKey: "k")?.price == 1.5)
         let message = expectError(.decoding) { _ = try cache.value([Int].self, forKey: "k") }
-        #expect(message.contains("taken for JSON") && message.contains("'k'"))
+        #expect(message.contains("cannot be decoded as JSON") && message.contains("'k'"))
     }
 
     @Test func theBytesOfAModelAreItsJSON() throws {

@@ -98,7 +98,7 @@ import Testing
         let cache = try work.cache()
         let batch = cache.makeBatch()
         let text = expectError(.invalidArgument) { try batch.set(1, forKey: "k", tags: [""]) }
-        #expect(text.contains("a tag has 1 to 128 bytes, this one has 0"))
+        #expect(text.contains("a tag must have 1 to 128 bytes, not 0"))
         expectError(.invalidArgument) { try batch.setBytes([1], forKey: "k", tags: ["a\0"]) }
         #expect(batch.isEmpty)
         expectError(.invalidArgument) { try cache.set(["k": 1], tags: [String(repeating: "x", count: 129)]) }

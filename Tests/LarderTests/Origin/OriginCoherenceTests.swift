@@ -231,7 +231,7 @@ import Testing
             let error = await #expect(throws: LarderError.self) {
                 try await cache.set("mine", forKey: "a", lifetime: lifetime)
             }
-            #expect(error?.code == .invalidArgument && error?.message.contains("a millisecond at least") == true)
+            #expect(error?.code == .invalidArgument && error?.message.contains("at least 1 millisecond") == true)
         }
         cache.close()
         let set = await #expect(throws: LarderError.self) { try await cache.set("mine", forKey: "a") }

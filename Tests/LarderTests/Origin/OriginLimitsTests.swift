@@ -132,7 +132,7 @@ import Testing
         await fail(cache, ["5"])
         #expect(cache.status.isResting && cache.status.restLeft == .seconds(1))
         #expect(cache.status.lastError == "Failure()")
-        #expect(events.all.map(\.message).filter { $0.contains("is not asked for 1000 ms") }.count == 1)
+        #expect(events.all.map(\.message).filter { $0.contains("is now asked at most every 1000 ms") }.count == 1)
         origin.fails = false
         let reads = origin.reads.count
         await expectResting("Failure()") { _ = try await cache.value(String.self, forKey: "b") }
@@ -150,7 +150,7 @@ import Testing
         // A key whose call was refused does not back off by itself.
         #expect(try await cache.value(String.self, forKey: "b") == "2")
         #expect(cache.status.failuresInRow == 0 && cache.status.lastError == nil)
-        #expect(events.all.last?.message.hasSuffix("answers again") == true)
+        #expect(events.all.last?.message.hasSuffix("is available again") == true)
         #expect(try await cache.values(String.self, forKeys: ["a", "c"]) == ["a": "1"])
     }
 
@@ -263,7 +263,7 @@ import Testing
             await #expect(throws: (any Error).self) { _ = try await cache.value(String.self, forKey: "\(number)") }
             await eventually { cache.status.timeouts >= min(asked + 1, cache.status.calls) }
         }
-        await #expect(throws: OriginFailure.resting("slow", reason: "no answer within its limit")) {
+        await #expect(throws: OriginFailure.resting("slow", reason: "no answer within the time limit")) {
             _ = try await cache.value(String.self, forKey: "6")
         }
         #expect(cache.status.timeouts >= 5 && slow.cancellations == cache.status.timeouts)

@@ -202,7 +202,7 @@ import Testing
         for keys: [[UInt8]] in [[[0xFF]], [[0x61], [0xFE]]] {
             await #expect { _ = try await cache.values(String.self, forKeys: keys) } throws: { error in
                 guard case .refused(let reason)? = error as? OriginFailure else { return false }
-                return reason.contains("is no UTF-8")
+                return reason.contains("is not UTF-8")
             }
         }
     }

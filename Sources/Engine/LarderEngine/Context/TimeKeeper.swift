@@ -103,8 +103,8 @@ final class TimeKeeper: @unchecked Sendable {
         report(
             offset >= Self.saidMilliseconds ? .warning : .info,
             "the clock shows \(wall), and the larder's time was at \(mark.time) when it showed \(mark.wall) (milliseconds "
-                + "since 1970): time continues from there, \(offset) ms ahead of the clock, so that nothing revives "
-                + "and nothing is lost")
+                + "since 1970): time continues from there, \(offset) ms ahead of the clock, so that expired "
+                + "entries stay expired")
     }
 
     /// Continues from the storage time of an entry, if there was a mark: that time was taken after the last mark.

@@ -40,7 +40,7 @@ extension Database {
         guard bytes > most else { return }
         throw LarderError(
             .invalidArgument,
-            "\(bytes) bytes at once are too much for a disk limit of \(2 * most) bytes, which allows half of that; "
+            "a write of \(bytes) bytes is too large: a disk limit of \(2 * most) bytes allows at most half of it per write; "
                 + "raise it (--max-disk, CacheOptions.diskBytesMax, larderctl limit)",
             operation: "update", database: name)
     }

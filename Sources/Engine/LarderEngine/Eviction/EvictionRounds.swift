@@ -177,7 +177,7 @@ struct EvictionRounds {
         context.report(
             .debug,
             "evicted \(outcome.evicted) entries of database '\(chosen.database.name)', \(outcome.evictedBytes) bytes, "
-                + "and removed \(outcome.gone) that were gone")
+                + "and removed \(outcome.gone) expired ones")
         return .some
     }
 }

@@ -20,7 +20,7 @@ struct EpochImage {
             guard let copied = try round() else { continue }
             return try removeOthers(than: copied)
         }
-        throw LarderError(.io, "its tables are being merged all the time; try again later", operation: "backup")
+        throw LarderError(.io, "its tables are merged continuously; try again later", operation: "backup")
     }
 
     /// Copies the files that are not in the image yet.

@@ -41,7 +41,7 @@ final class LarderImages: Sendable {
             if try attempt(place, names, leavingOut) { return }
             try? FileSystem.removeTree(place)
         }
-        throw LarderError(.io, "databases are being created all the time; try again later", operation: "backup")
+        throw LarderError(.io, "databases are created continuously; try again later", operation: "backup")
     }
 
     /// - Returns: false if a database was added whose files were not locked.

@@ -98,7 +98,7 @@ struct JournalReplay {
             // Also if it is empty: its previous content is unknown.
             report.cut = JournalCut(
                 segment: last.segment.number, offset: 0, bytes: reader.fileBytes,
-                reason: "the segment has no good header and no groups")
+                reason: "the segment has no valid header and no groups")
             stillborn.insert(last.segment, at: 0)
             items.removeLast()
         }

@@ -172,7 +172,8 @@ struct SalvagePlan {
         // A missing log was put into a table.
         requiredLog = newer.isEmpty && log != 0 ? log : logs.isEmpty ? 0 : nil
         report.notes.append(
-            "the current tables are known from a note: \(known.tables.count), and \(newer.count) were created since")
+            "the current tables are known from a separate record: \(known.tables.count), and \(newer.count) were created since"
+        )
         let isLogGone = log != 0 && names.logs[log] == nil && options.syncedLogBytes[log] != 0
         if isLogGone, let newest = newer.max(), !(next...newest).allSatisfy(names.has) {
             report.isComplete = false

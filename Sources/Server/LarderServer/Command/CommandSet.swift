@@ -48,6 +48,6 @@ extension CommandError {
     }
 
     static func switchedOffText(_ row: CommandMetadata) -> String {
-        "the '\(row.name)' command is switched off (--disable-commands)"
+        "the '\(row.name)' command is disabled (--disable-commands)"
     }
 }

@@ -113,7 +113,7 @@ extension DaemonOption {
             "--max-change-log", "BYTES",
             [
                 "memory for the latest changes of databases with followers (CHANGES); a follower that falls",
-                "behind by more does a full resync; at least 4K (default: 32M)",
+                "behind by more starts with a full pass; at least 4K (default: 32M)",
             ],
             settings: [.own { String($0.engine.options.changeLogBytes) }]
         ) { $0.configuration.engine.changeLogBytes = try $1.byteCount(least: 4096) },

@@ -293,8 +293,8 @@ package final class OriginTable: @unchecked Sendable {
     private func checkNothingWaits(_ name: String, _ outbox: Outbox?, _ discards: Bool) throws(CommandError) {
         guard let waiting = outbox?.index.waiting, waiting > 0, !discards else { return }
         throw CommandError(
-            "ERR \(waiting) writes are queued for the origin of database '\(name)', and would be lost: wait until ORIGIN "
-                + "reports outbox 0, or add DISCARD. Nothing was changed")
+            "ERR \(waiting) \(waiting == 1 ? "write is" : "writes are") queued for the origin of database '\(name)', and would be "
+                + "lost: wait until ORIGIN reports outbox 0, or add DISCARD. Nothing was changed")
     }
 
     /// An existing companion database with entries that were not queued for this origin; nil if it is empty.
@@ -304,9 +304,9 @@ package final class OriginTable: @unchecked Sendable {
         guard companion.index.waiting > 0 else { return nil }
         guard discards else {
             throw CommandError(
-                "ERR database '\(companion.database.name)' has \(companion.index.waiting) entries that were not "
-                    + "queued for this origin: writes for a previous origin (restore that "
-                    + "origin from a backup), or your own entries (move them elsewhere). To remove them, PURGE in "
+                "ERR database '\(companion.database.name)' has entries that were not queued for this origin "
+                    + "(\(companion.index.waiting)): writes for a previous origin (restore that origin from a backup), "
+                    + "or your own entries (move them elsewhere). To remove them, PURGE in "
                     + "'\(companion.database.name)', or add DISCARD. Nothing was changed")
         }
         return companion

@@ -271,7 +271,7 @@ struct Call {
     }
 
     private static let snapshotIsOpen = CommandError(
-        "ERR a snapshot is open, and a transaction sees the present: SNAPSHOT CLOSE first")
+        "ERR a snapshot is open, and transactions read current entries: SNAPSHOT CLOSE first")
 
     /// The fresh entry of a key, for a command that may block.
     private mutating func read(_ key: Key, _ open: OpenSnapshot?) throws(CommandError) -> Record? {

@@ -84,7 +84,7 @@ final class OriginSocket {
             loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.tryNext() } }
         case .success(let started):
             descriptor = started.descriptor
-            guard startPolling() else { return fail("the loop takes no more sockets") }
+            guard startPolling() else { return fail("the event loop cannot poll another socket") }
             if started.isConnected {
                 loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.connected() } }
             } else {

@@ -38,7 +38,7 @@ public enum OriginError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     static func noTLS(_ endpoint: OriginEndpoint) -> OriginError {
-        .unsuitable("\(endpoint): TLS is not possible with this server")
+        .unsuitable("\(endpoint): TLS to this server failed")
     }
 
     /// Whether the origin may have executed the request.
