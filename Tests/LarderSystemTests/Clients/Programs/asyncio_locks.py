@@ -35,7 +35,7 @@ async def expect_error(kind, call):
 
 
 async def in_aiocache(raw):
-    """aiocache knows nothing of Unix sockets itself; the class of its connections does."""
+    """Uses a connection class with Unix sockets, because aiocache itself does not support them."""
 
     def connect():
         return RedisCache(
@@ -46,7 +46,7 @@ async def in_aiocache(raw):
     cache, other = connect(), connect()
     expect(await cache.set("model", {"title": "一本书"}, ttl=100), True)
     expect(await other.get("model"), {"title": "一本书"})
-    # The lock of another process is waited for no longer than its lease, and is not released by who does not have it.
+    # A process that does not have the lock waits at most for its lease, and cannot release it.
     async with RedLock(cache, "key", lease=100):
         key = cache.build_key("key-lock")
         expect_in(await raw.ttl(key), (99, 100))
@@ -64,9 +64,9 @@ async def in_aiocache(raw):
         await answer.wait()
         return "made"
 
-    # Who hears of another's lock before that other one has heard of its success does not wait in aiocache, so the first
-    # has it already; and who takes the lock while the first still hears that it has released it finds no event in the end,
-    # so all others wait for the first.
+    # aiocache has two race conditions: a task does not wait if it sees the lock before its holder does, and it finds no
+    # event if it takes the lock while the holder is releasing it. So start the other tasks when the first has the lock, and
+    # let all of them wait before it ends.
     first = asyncio.create_task(value())
     await asked.wait()
     others = [asyncio.create_task(value()) for _ in range(20)]
@@ -76,7 +76,7 @@ async def in_aiocache(raw):
     answer.set()
     expect(await asyncio.gather(first, *others), ["made"] * 21)
     expect(made, [1])
-    # Compare and set.
+    # Compare-and-set.
     await cache.set("counted", 1)
     async with OptimisticLock(cache, "counted") as lock:
         expect(await lock.cas(2, ttl=100), True)
@@ -90,13 +90,13 @@ async def in_aiocache(raw):
 
 
 async def in_cashews(raw):
-    # It knows no Unix sockets by itself, but its connections do. And it hides errors of the server unless told not to.
+    # cashews itself does not support Unix sockets, but its connections do. Without `suppress=False` it hides server errors.
     register_backend("unix", Redis, pass_uri=True, pickler=PicklerType.DEFAULT)
     cashews.setup(f"unix://{path}?db=0", suppress=False)
     await cashews.set("model", {"title": "一本书"}, expire="100s")
     expect(await cashews.get("model"), {"title": "一本书"})
     expect_in(await cashews.get_expire("model"), (99, 100))
-    # A lock, and one that is somebody else's.
+    # A lock, which others cannot release or take.
     async with cashews.lock("lock", expire=100):
         expect(await cashews.is_locked("lock"), True)
         expect(await cashews.unlock("lock", "somebody else's"), 0)
@@ -113,7 +113,7 @@ async def in_cashews(raw):
 
     await asyncio.gather(*(work() for _ in range(8)))
     expect(most, [1] * 8)
-    # Counters with a time: a rate limit, and a hit counter.
+    # Counters with an expiry: a rate limit and a hit counter.
     expect([await cashews.incr("n", expire=100) for _ in range(3)], [1, 2, 3])
     expect_in(await cashews.get_expire("n"), (99, 100))
 
@@ -146,14 +146,14 @@ async def in_litestar(raw):
 
 
 def litestar_sessions():
-    """By way of requests: a session in the store that each visit renews."""
+    """Sends requests with a session in the store; each request renews the session."""
 
     @get("/count", sync_to_thread=False)
     def count(request: Request) -> str:
         request.session["visits"] = request.session.get("visits", 0) + 1
         return str(request.session["visits"])
 
-    # with_client() knows TCP only.
+    # with_client() supports only TCP.
     config = ServerSideSessionConfig(max_age=100, renew_on_access=True)
     stores = {"sessions": RedisStore(redis.asyncio.Redis(unix_socket_path=path), handle_client_shutdown=True)}
     app = Litestar(route_handlers=[count], middleware=[config.middleware], stores=stores)

@@ -1,6 +1,6 @@
 """Celery's results in Redis. Argument: the socket.
 
-The broker is kept in memory, since queues need lists; a worker runs beside, in a thread. Who waits for a result
+The broker is in memory, because queues need lists. A worker runs in a thread. A client that waits for a result
 subscribes to the channel on which it is published.
 """
 
@@ -38,7 +38,7 @@ def wait():
     return {"title": "一本书", "tags": ["x"]}
 
 
-# Writing and reading without a worker.
+# Write and read results without a worker.
 backend = app.backend
 backend.store_result("by hand", {"a": [1, None]}, "SUCCESS")
 expect(app.AsyncResult("by hand").get(timeout=60), {"a": [1, None]})
@@ -66,7 +66,7 @@ with start_worker(app, pool="threads", concurrency=2, perform_ping_check=False, 
     expect(waiting.state, "SUCCESS")
     many = group(add.s(number, number) for number in range(20)).apply_async()
     expect(many.get(timeout=60), [2 * number for number in range(20)])
-    # In place of a chord, which needs sets: whoever waits for the group starts the next task.
+    # Instead of a chord, which needs sets, the client that waits for the group starts the next task.
     expect(add.delay(sum(many.get(timeout=60)), 1).get(timeout=60), 381)
     many.save()
     expect(app.GroupResult.restore(many.id).get(timeout=60), [2 * number for number in range(20)])

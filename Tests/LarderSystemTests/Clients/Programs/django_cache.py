@@ -1,4 +1,4 @@
-"""Django's own Redis cache and the sessions it keeps there. Argument: the socket."""
+"""Django's own Redis cache, and sessions stored in it. Argument: the socket."""
 
 import sys
 import time
@@ -33,7 +33,7 @@ from django.views.decorators.cache import cache_page  # noqa: E402
 other = caches["other"]
 raw = cache._cache.get_client()
 
-# Values of every kind, and how they lie in the cache.
+# Values of all kinds, and their form in the cache.
 model = {"title": "一本书", "pages": 321, "tags": ("x", "y"), "none": None}
 cache.set("model", model)
 expect(cache.get("model"), model)
@@ -55,7 +55,7 @@ expect("unmade" in cache, False)
 expect(cache.delete("made"), True)
 expect(cache.delete("made"), False)
 
-# Times.
+# Expiry.
 cache.set("short", "x", timeout=1000)
 expect_in(raw.ttl("site:1:short"), (999, 1000))
 expect(cache.touch("short", 5000), True)
@@ -72,7 +72,7 @@ deadline = time.monotonic() + 60
 while cache.get("soon") is not None:
     expect(time.monotonic() < deadline, True)
 
-# Many at once.
+# Several keys in one call.
 many = {f"many {number}": number * number for number in range(1000)}
 expect(cache.set_many(many, timeout=60), [])
 expect(cache.get_many(list(many) + ["nothing"]), many)
@@ -98,7 +98,7 @@ in_threads(8, work)
 expect(cache.get("number"), 840)
 
 
-# Sessions and a cached page, by way of requests.
+# Requests with sessions and a cached page.
 computed = []
 
 
@@ -131,7 +131,7 @@ expect(bob.get("/count").content, b"2")
 expect([ann.get("/page").content for _ in range(3)], [b"computed 1 times"] * 3)
 expect(computed, ["/page"])
 
-# Emptying one leaves the other.
+# Clearing one cache does not affect the other.
 cache.clear()
 expect(cache.get("model"), None)
 expect(bob.get("/count").content, b"1")

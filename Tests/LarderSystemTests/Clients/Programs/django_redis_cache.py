@@ -1,4 +1,4 @@
-"""django-redis: its cache, the counting in a script, and its lock. Argument: the socket."""
+"""django-redis: its cache, its counters (a script), and its lock. Argument: the socket."""
 
 import sys
 
@@ -47,8 +47,8 @@ expect(cache.get_or_set("made", lambda: "computed"), "computed")
 expect(cache.incr_version("made"), 2)
 expect((cache.get("made"), cache.get("made", version=2)), (None, "computed"))
 
-# Counting is a script, so that a counter that runs out does not come back without a time. Without one, its fallback
-# loses counts of several threads.
+# Counters use a script, so that an expired counter is not stored again without an expiry. The fallback without a script
+# loses concurrent updates.
 cache.set("count", 0, timeout=300)
 expect((cache.incr("count"), cache.incr("count", 41), cache.decr("count", 42)), (1, 42, 0))
 expect_error(ValueError, "Key", cache.incr, "nothing")
@@ -64,7 +64,7 @@ def work(_):
 in_threads(8, work)
 expect(cache.get("count"), 400)
 expect_in(cache.ttl("count"), (298, 299, 300))
-# More than 64 bits, which the server refuses and the client then stores by itself.
+# The server refuses numbers of more than 64 bits; the client then stores the result itself.
 cache.set("great", 9223372036854775807)
 expect(cache.incr("great"), 9223372036854775808)
 

@@ -30,7 +30,7 @@ books.delete("a")
 books.delete_multi(["b", "nothing"])
 expect(books.get_multi(["a", "b"]), [NO_VALUE, NO_VALUE])
 
-# What functions return is computed once.
+# The result of a function is computed once.
 calls = []
 
 
@@ -59,7 +59,7 @@ expect(squares(1, 2, 3), [1, 4, 9])
 expect(squares(2, 3, 4), [4, 9, 16])
 expect(calls[-2:], [(1, 2, 3), (4,)])
 
-# Values go stale by dogpile's own clock, and are made anew.
+# Values become stale by dogpile's own clock, and are recomputed.
 brief = region(expiration_time=1)
 brief.set("stale", "old")
 deadline = time.monotonic() + 60
@@ -67,8 +67,8 @@ while brief.get("stale") != NO_VALUE:
     expect(time.monotonic() < deadline, True)
 expect(brief.get_or_create("stale", lambda: "new"), "new")
 
-# Only one of many makes the value: of the threads of a process, whose lock is the process's own, and of processes, for
-# which the lock lies in the server and a script releases it.
+# Only one caller computes a value. The threads of a process use a lock of the process. Several processes use a lock in
+# the server, which a script releases.
 made = []
 
 

@@ -1,4 +1,4 @@
-"""What the scripts in Python check with: the first difference ends the script with what was found."""
+"""Checks for the Python scripts. The first failed check stops the script, and shows the value found."""
 
 import threading
 
@@ -25,7 +25,7 @@ def expect_error(kind, text, call, *words, **options):
 
 
 def in_threads(count, work):
-    """Runs work(0) … work(count - 1) side by side; an error in one of them is raised here."""
+    """Runs work(0) … work(count - 1) concurrently; an error in one of them is raised here."""
     failures = []
 
     def run(number):
@@ -44,7 +44,7 @@ def in_threads(count, work):
 
 
 def message(subscriber):
-    """The next message of a redis-py subscriber; a subscriber that gets none within a minute has lost it."""
+    """Returns the next message of a redis-py subscriber. Raises an error if none arrives within a minute."""
     found = subscriber.get_message(timeout=60)
     if found is None:
         raise AssertionError("no message came")
@@ -52,5 +52,5 @@ def message(subscriber):
 
 
 def all_is_well():
-    """The last line of every script: only a script that came to its end prints it."""
+    """Prints the last line of every script, which shows that the script has completed."""
     print("all is well")

@@ -1,4 +1,4 @@
-// What the options of Examples/clients/node/cached.js do. Argument: the socket.
+// Tests the options of Examples/clients/node/cached.js. Argument: the socket.
 "use strict";
 const assert = require("node:assert");
 const { createClient } = require("redis");
@@ -21,14 +21,14 @@ async function main() {
   const client = await connected();
   const other = await connected();
   const call = (key, options, origin) => cached(client, () => key, options, origin)();
-  // State and rest of a key, as another connection gets them; what it was chosen for it gives up.
+  // The state of a key and its remaining time, as another connection sees them. Releases a lease that FETCH grants.
   const asked = async (key) => {
     const [state, , token, , , left] = await other.sendCommand(["FETCH", key]);
     if (token !== null) await other.sendCommand(["RELEASE", key, token]);
     return [state, left];
   };
 
-  // The life of an entry.
+  // The lifetime of an entry.
   const value = [1, "two"];
   assert.deepStrictEqual(await call("stored", { ttl: 100.5, grace: 60, jitter: 0 }, async () => value), value);
   within(await other.sendCommand(["PTTL", "stored"]), 30000, 100500);
@@ -37,7 +37,7 @@ async function main() {
   assert.deepStrictEqual(await call("stored", {}, async () => null), value);
   await assert.rejects(call("jitter", { ttl: 100, jitter: 1000 }, async () => 1), /jitter|JITTER/);
 
-  // What is remembered of an origin.
+  // Remembered absences and failures of the origin.
   assert.strictEqual(await call("absent", { absentFor: 100.5 }, async () => null), null);
   const [absent, rest] = await asked("absent");
   assert.strictEqual(absent, "absent");
@@ -51,7 +51,7 @@ async function main() {
     if (state === "failed") within(left, 30000, 100500);
   }
 
-  // The right to ask, and how long others wait.
+  // The lease, and how long other clients wait.
   const five = await call("leased", { lease: 100.5 }, async () => {
     const [state, left] = await asked("leased");
     assert.strictEqual(state, "wait");

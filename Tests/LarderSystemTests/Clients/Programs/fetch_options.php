@@ -1,5 +1,5 @@
 <?php
-// What the options of Examples/clients/php/cached.php do. Argument: the socket.
+// Tests the options of Examples/clients/php/cached.php. Argument: the socket.
 error_reporting(E_ALL);
 set_error_handler(function ($number, $text, $file, $line) {
     throw new ErrorException($text, 0, $number, $file, $line);
@@ -28,7 +28,7 @@ function connected(): Redis
 $redis = connected();
 $other = connected();
 
-/** State and rest of a key, as another connection gets them; what it was chosen for it gives up. */
+/** The state of a key and its remaining time, as another connection sees them. Releases a lease that FETCH grants. */
 function asked(string $key): array
 {
     global $other;
@@ -39,7 +39,7 @@ function asked(string $key): array
     return [$state, $left];
 }
 
-// The life of an entry.
+// The lifetime of an entry.
 $value = [1, 'two'];
 expect(cached($redis, 'stored', ['ttl' => 100.5, 'grace' => 60, 'jitter' => 0], fn() => $value), $value);
 within($other->pttl('stored'), 30000, 100500);
@@ -53,7 +53,7 @@ try {
     expect(str_contains(strtolower($error->getMessage()), 'jitter'), true);
 }
 
-// What is remembered of an origin.
+// Remembered absences and failures of the origin.
 expect(cached($redis, 'absent', ['absentFor' => 100.5], fn() => null), null);
 [$state, $left] = asked('absent');
 expect($state, 'absent');
@@ -74,7 +74,7 @@ foreach ([['failed', 100.5, 'failed'], ['tried again', 0, 'lead']] as [$key, $ba
     }
 }
 
-// The right to ask, and how long others wait.
+// The lease, and how long other clients wait.
 $five = cached($redis, 'leased', ['lease' => 100.5], function () {
     [$state, $left] = asked('leased');
     expect($state, 'wait');

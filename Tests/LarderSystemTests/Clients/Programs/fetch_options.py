@@ -1,4 +1,4 @@
-"""What the options of Examples/clients/python/cached.py do. Argument: the socket."""
+"""Tests the options of Examples/clients/python/cached.py. Argument: the socket."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ def within(number, least, most):
 
 
 def asked(key):
-    """State and rest of a key, as another connection gets them; what it was chosen for it gives up."""
+    """The state of a key and its remaining time, as another connection sees them. Releases a lease that FETCH grants."""
     state, _, token, _, _, left = other.execute_command("FETCH", key)
     if token is not None:
         other.execute_command("RELEASE", key, token)
@@ -33,7 +33,7 @@ def call(key, result, **options):
     return cached(client, key, **options)(origin)()
 
 
-# The life of an entry.
+# The lifetime of an entry.
 assert call("stored", [1, "two"], ttl=100.5, grace=60, jitter=0) == [1, "two"]
 within(other.pttl("stored"), 30_000, 100_500)
 meta = other.execute_command("META", "stored")
@@ -48,7 +48,7 @@ try:
 except redis.ResponseError:
     pass
 
-# What is remembered of an origin.
+# Remembered absences and failures of the origin.
 assert call("absent", None, absent_for=100.5) is None
 state, left = asked("absent")
 assert state == "absent"
@@ -66,7 +66,7 @@ for key, back_off, wanted in (("failed", 100.5, "failed"), ("tried again", 0, "l
     if state == "failed":
         within(left, 30_000, 100_500)
 
-# The right to ask, and how long others wait.
+# The lease, and how long other clients wait.
 def origin():
     state, left = asked("leased")
     assert state == "wait", state

@@ -1,12 +1,14 @@
-"""Many processes want the same value, and one of them asks the origin.
+"""Many processes request the same value, and one of them reads it from the origin.
 
-Arguments: the socket, the path of larderctl, how many rounds, a seed. Clients are threads with nothing but Python's
-socket module, threads with redis-py, and processes of larderctl: 50 processes of 20 at the same time.
+Arguments: the socket, the path of larderctl, the number of rounds, a seed. The clients are threads with Python's socket
+module only, threads with redis-py, and larderctl processes. They run at the same time: 30 processes with 20 threads each,
+and 20 larderctl processes.
 
-- storm: all ask for a key that nobody has asked for. The origin is asked once.
-- kills: as above, and a process that asks the origin is killed at a random moment: once more at most.
-- invalidations: a writer changes the origin, and then writes, removes or purges the entry. Who asks after that was
-  acknowledged gets nothing older.
+- storm: all clients request a new key. The origin is read once.
+- kills: as in storm, but the process that reads the origin is killed at a random moment. The origin is read at most once
+  more.
+- invalidations: a writer changes the origin, and then writes, removes or purges the entry. After the acknowledgement, no
+  client gets an older value.
 """
 
 import multiprocessing
@@ -27,7 +29,7 @@ from larder import Larder
 
 path, larderctl, rounds, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 PROCESSES, THREADS, SHELLS = 30, 20, 20
-# Less than the 30 seconds after which a lease ends by itself: who waits longer was forgotten.
+# Less than the 30 seconds of a lease: a client that waits longer was not woken.
 WAIT = 20_000
 
 fork = multiprocessing.get_context("fork")
@@ -35,7 +37,7 @@ random.seed(seed)
 
 
 class RedisPy:
-    """redis-py in the shape of Larder."""
+    """redis-py with the interface of the class Larder."""
 
     def __init__(self):
         self._client = redis.Redis(unix_socket_path=path, single_connection_client=True)
@@ -56,7 +58,7 @@ def text(value):
 
 
 def fetch(client, key, ask, *options):
-    """The value of a key, which ask() makes if this client is chosen."""
+    """Returns the state and the value of a key. If this client gets the lease, ask() returns the value."""
     state, value, token, *_ = client.command("FETCH", key, "WAIT", WAIT, *options)
     if text(state) == "lead":
         made = ask()
@@ -66,12 +68,12 @@ def fetch(client, key, ask, *options):
 
 
 class Origin:
-    """Tells who asks it, one line for each, in the order of asking."""
+    """Records the process of each read of the origin, one line per read, in order."""
 
     def __init__(self, directory):
         self.name = os.path.join(directory, "origin")
         os.mkfifo(self.name)
-        # For both: it neither ends nor fails when nobody else has it open.
+        # Open for reading and writing: then the pipe works even if no other process has it open.
         self._pipe = os.open(self.name, os.O_RDWR)
         self._reader = os.fdopen(self._pipe, "r", closefd=False)
 
@@ -83,7 +85,7 @@ class Origin:
         return key, int(process)
 
     def told(self):
-        """All lines so far."""
+        """Returns all lines so far."""
         os.write(self._pipe, b"end 0\n")
         lines = []
         while (line := self.next())[0] != "end":
@@ -92,7 +94,7 @@ class Origin:
 
 
 def work(number, origin, jobs, answers):
-    """One process: gets keys, and has each of its threads ask for them."""
+    """Runs one process: it receives keys, and each of its threads requests each key."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     clients = [connect(number + index) for index in range(THREADS)]
     chance = random.Random(seed + number)
@@ -123,7 +125,7 @@ class Worker:
         self.answers, answers = fork.Pipe(duplex=False)
         self.process = fork.Process(target=work, args=(number, origin, theirs, answers))
         self.process.start()
-        # What the process holds ends with it.
+        # Close these copies, so that the pipes close when the process ends.
         theirs.close()
         answers.close()
 
@@ -131,7 +133,7 @@ class Worker:
         self._jobs.send(key)
 
     def found(self):
-        """Its answers; nothing if it was killed."""
+        """Returns the results; an empty list if the process was killed."""
         try:
             return self.answers.recv()
         except EOFError:
@@ -171,7 +173,7 @@ def storm(name, origin, kills):
             try:
                 os.kill(leaders[0][1], signal.SIGKILL)
             except ProcessLookupError:
-                pass  # A shell that has ended.
+                pass  # The shell has already ended.
         answers = 0
         for index, worker in enumerate(workers):
             for state, value in worker.found():
@@ -195,7 +197,7 @@ def storm(name, origin, kills):
         if answers < (PROCESSES - 1) * THREADS + SHELLS - 1:
             raise AssertionError(f"{key}: only {answers} answers")
         count += len(leaders) - 1
-        # Who runs this waits as long as it says something.
+        # Print the progress, because the test waits only as long as there is output.
         if turn % 10 == 9:
             print(f"{name}: {turn + 1} of {rounds} rounds", flush=True)
     for worker in workers:
@@ -204,7 +206,7 @@ def storm(name, origin, kills):
 
 
 def invalidations():
-    """The origin's value is a number that only grows."""
+    """The value at the origin is a number that only increases."""
     present, acknowledged, done = (fork.Value("q", 0) for _ in range(3))
 
     def read(number):

@@ -60,7 +60,7 @@ with app.app_context():
     expect(cache.cache.inc("counter", 41), 42)
     expect(cache.cache.dec("counter", 2), 40)
 
-    # What functions return.
+    # Results of functions.
     expect([power(2, 10) for _ in range(3)], [1024] * 3)
     expect(power(3, 2), 9)
     expect(calls, [(2, 10), (3, 2)])
@@ -84,7 +84,7 @@ with app.app_context():
     deadline = time.monotonic() + 60
     while cache.get("soon") is not None:
         expect(time.monotonic() < deadline, True)
-    # Only what has the prefix is emptied.
+    # clear() removes only keys with the prefix.
     raw.set("somebody else's", 1)
     cache.clear()
     expect(cache.get("model"), None)

@@ -1,4 +1,4 @@
-// What a program in C sees by way of hiredis, synchronously. Argument: the socket.
+// Tests a C program that uses hiredis synchronously. Argument: the socket.
 #include <hiredis/hiredis.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 static redisContext *client;
 
-// Ends the program where a condition does not hold, with what the server said last.
+// Terminates the program if a condition is false, and prints the last reply of the server.
 #define expect(condition, reply)                                                                         \
     do {                                                                                                 \
         if (!(condition)) {                                                                              \
@@ -63,7 +63,7 @@ static void values(void) {
     freeReplyObject(reply);
 }
 
-// Requests are gathered and sent together; the replies are read afterwards, in order.
+// Queues requests, sends them together, and then reads the replies in order.
 static void pipeline(void) {
     enum { COUNT = 20000 };
     for (int index = 0; index < COUNT; index++) {

@@ -1,14 +1,14 @@
-"""Many processes want one lock of redis-py, and holders die.
+"""Many processes contend for one lock of redis-py, and holders are killed.
 
-Arguments: the socket, how many processes, how many rounds, a seed.
+Arguments: the socket, the number of processes, the number of rounds, a seed.
 
-- order: each process takes the lock some times, and adds to a number in a file: it reads, and writes later. A lock of
-  the kernel's on the file, which nobody waits for, is always free for who has the server's.
-- kills, with a quarter of the processes: those that hold the lock, or wait for it, are killed at random moments. It is
-  free for others when its time is over, and no earlier, and none is left when all have ended. A holder says in a file
-  until when the lock is its own at least: as long as it lasts, from when it was asked for. A process that was kept from
-  running for longer has lost its lock, which is no fault; one that gets the lock while it is another's has found a
-  fault.
+- order: each process takes the lock several times, and increments a number in a file: it reads the number, and writes it
+  later. In addition, it takes a file lock of the kernel without waiting, which must always be free for the holder of the
+  server's lock.
+- kills, with a quarter of the processes: processes that hold the lock or wait for it are killed at random moments. Then
+  the lock must become free when its timeout has passed, and not earlier. In the end, no lock is left. A holder writes to
+  a file until when it has the lock at least: the timeout after its request. A process that was suspended for longer has
+  lost its lock, which is not an error. A process that gets the lock before that time of another holder is an error.
 """
 
 import fcntl
@@ -27,14 +27,14 @@ from redis.exceptions import LockNotOwnedError
 path, count, rounds, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 fork = multiprocessing.get_context("fork")
 random.seed(seed)
-# Longer than any holder needs, though the machine is busy; and so short that all can wait for the end of one's time.
+# LONG: longer than any holder needs, even on a busy machine. SHORT: so short that the others can wait for the timeout.
 LONG, SHORT = 100, 0.4
-# Deadlines are milliseconds of the clock of the day, which is not the clock here.
+# The server's deadlines are whole milliseconds of the wall clock, which differs from the monotonic clock used here.
 UNSHARP = 0.005
 
 
 class Record:
-    """Numbers in a file."""
+    """Two numbers in a file."""
 
     def __init__(self, name):
         self._file = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
@@ -46,7 +46,7 @@ class Record:
         fcntl.lockf(self._file, fcntl.LOCK_UN)
 
     def read(self):
-        """The holder's number, and until when it has the lock."""
+        """Returns the holder's number, and the time until which it has the lock."""
         words = os.pread(self._file, 100, 0).split()
         return (int(words[0]), float(words[1])) if words else (0, 0.0)
 
@@ -66,7 +66,7 @@ def order(number, name):
 
 
 class Client(redis.Redis):
-    """Remembers when it asked last."""
+    """Records the time of the last request."""
 
     def execute_command(self, *words, **options):
         self.asked = time.monotonic()
@@ -74,8 +74,8 @@ class Client(redis.Redis):
 
 
 def work(number, name, reader, pipe):
-    """Takes the lock until it is killed, and tells who has it."""
-    # So that it ends at its next turn when nobody reads any longer.
+    """Takes the lock repeatedly until the process is killed, and reports each success."""
+    # Close this copy, so that writing fails when the reader has ended.
     os.close(reader)
     client, record, chance = Client(unix_socket_path=path), Record(name), random.Random(seed + number)
     while True:
@@ -84,7 +84,7 @@ def work(number, name, reader, pipe):
         until, now = client.asked + SHORT - UNSHARP, time.monotonic()
         record.lock()
         other, theirs = record.read()
-        # Where this one's time is over by now, what it reads may be its heir's.
+        # If this holder's time is over, the record may already belong to the next holder.
         if time.monotonic() < until:
             if now < theirs:
                 early = theirs - now
@@ -93,7 +93,8 @@ def work(number, name, reader, pipe):
         record.unlock()
         os.write(pipe, b"%d\n" % os.getpid())
         time.sleep(chance.random() * 0.004)
-        # While the time is not over, nobody else writes there. Who is killed from here on has given the lock back.
+        # Until the time is over, no other process writes the record. From here on, a killed process counts as having
+        # released the lock.
         record.lock()
         if record.read()[0] == number:
             record.write(number, 0)
@@ -112,7 +113,7 @@ def start(target, *arguments):
 
 
 def kills(name):
-    """In each round the holder is killed, and somebody else as well."""
+    """Kills the holder and another process in each round."""
     client = redis.Redis(unix_socket_path=path)
     reader, writer = os.pipe()
     lines = os.fdopen(reader)
@@ -149,7 +150,7 @@ def kills(name):
     os.close(writer)
     rest = lines.read()
     expect([line for line in rest.splitlines() if line.startswith("fault")], [])
-    # Nobody is left to release it: it ends by its time, and then it is anybody's.
+    # No process is left that could release the lock: it ends with its timeout, and can be taken then.
     with client.lock("kills", timeout=LONG, sleep=0.002) as lock:
         expect(client.get("kills"), lock.local.token)
     expect(client.exists("kills"), 0)

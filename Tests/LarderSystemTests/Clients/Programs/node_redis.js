@@ -1,4 +1,4 @@
-// What a program in JavaScript sees by way of node-redis. Argument: the socket.
+// Tests a JavaScript program that uses node-redis. Argument: the socket.
 "use strict";
 const assert = require("node:assert");
 const { createClient, commandOptions, ErrorReply, WatchError } = require("redis");
@@ -69,7 +69,7 @@ async function transactions(client) {
     assert.deepStrictEqual(await isolated.multi().set("t", "won").exec(), ["OK"]);
   });
   assert.strictEqual(await client.get("t"), "won");
-  // Many tasks count with WATCH; none is lost.
+  // Many tasks increment a counter with WATCH; no increment is lost.
   async function addOne() {
     for (;;) {
       try {
@@ -109,7 +109,7 @@ async function messages(client) {
   await subscriber.unsubscribe("news");
   await subscriber.pUnsubscribe();
   assert.strictEqual(await client.publish("news", "third"), 0);
-  // Out of the subscriber's mode the connection goes on with commands.
+  // After subscriber mode, the connection can send commands again.
   assert.strictEqual(await subscriber.get("sum"), "50");
   await subscriber.quit();
 }

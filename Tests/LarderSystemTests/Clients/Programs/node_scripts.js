@@ -1,9 +1,9 @@
-// Scripts as programs in JavaScript send them by way of node-redis: a rate limit and a lock. Argument: the socket.
+// Scripts that JavaScript programs send with node-redis: a rate limit and a lock. Argument: the socket.
 const assert = require("node:assert").strict;
 const { randomUUID } = require("node:crypto");
 const { createClient, defineScript } = require("redis");
 
-// In one script a hit counts, and the first of a window says when it ends.
+// Counts a hit in one script; the first hit of a window sets the window's end.
 const hit = defineScript({
   NUMBER_OF_KEYS: 1,
   SCRIPT: `
@@ -18,7 +18,7 @@ const hit = defineScript({
   transformReply: ([count, left]) => ({ count, left }),
 });
 
-// A lock over several keys, all or none of them; extended and released by who has it.
+// A lock on several keys, taken for all or none of them. Only its holder can extend or release it.
 const take = defineScript({
   NUMBER_OF_KEYS: 2,
   SCRIPT: `
@@ -67,12 +67,12 @@ async function main(path) {
   assert.equal(await client.extend("a", "b", mine, 200_000), 2);
   assert([199, 200].includes(await client.ttl("b")));
   assert.equal(await client.release("a", "b", other, 0), 0);
-  // The server has forgotten its scripts, as after its start.
+  // The server no longer has the scripts, as after a restart.
   await client.scriptFlush();
   assert.equal(await client.release("a", "b", mine, 0), 2);
   assert.equal(await client.take("b", "c", other, 100_000), 2);
 
-  // Of several connections none loses an addition that the lock protects.
+  // Several connections increment a number under the lock; no increment is lost.
   let sum = 0;
   await Promise.all(Array.from({ length: 8 }, async (_, index) => {
     const connection = client.duplicate();

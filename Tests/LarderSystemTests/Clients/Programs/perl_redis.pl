@@ -1,4 +1,4 @@
-# What a program in Perl sees by way of its module Redis. Argument: the socket.
+# Tests a Perl program that uses the module Redis. Argument: the socket.
 use strict;
 use warnings;
 use Redis;
@@ -56,7 +56,7 @@ expect($redis->type('z'), 'string');
 expect($redis->del('z', 'b', 'nothing'), 2);
 expect_error('unknown command', sub { $redis->nosuch('x') });
 
-# Scanning, and a pipeline: replies come by way of callbacks.
+# Scanning, and a pipeline, whose replies are passed to callbacks.
 my $stored = 0;
 for my $number (0 .. 999) {
     $redis->set("scan:$number", $number, sub { my ($reply, $error) = @_; $stored++ if $reply eq 'OK' });

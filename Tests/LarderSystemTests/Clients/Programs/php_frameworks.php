@@ -1,6 +1,6 @@
 <?php
-// Laravel's cache, locks, throttle and funnel, and Symfony's cache, rate limiter and lock, as Debian has them, by way
-// of php-redis and of Predis. Arguments: the socket; for a process that this program starts, also how often it counts.
+// Laravel's cache, locks, throttle and funnel, and Symfony's cache, rate limiter and lock, in Debian's versions, with
+// php-redis and with Predis. Arguments: the socket; for a process that this program starts, also the number of increments.
 error_reporting(E_ALL & ~E_DEPRECATED);
 set_error_handler(function ($number, $text, $file, $line) {
     if (error_reporting() & $number) {
@@ -32,7 +32,7 @@ function expect($found, $wanted): void
     }
 }
 
-// The texts of the error that `call` ends with, and of what it came from.
+// Returns the texts of the error that `call` throws, and of its causes.
 function error(callable $call): string
 {
     try {
@@ -71,7 +71,7 @@ foreach (['phpredis', 'predis'] as $client) {
     $redis = laravel($client);
     $cache = new Repository(new RedisStore($redis, 'laravel'));
 
-    // Cache::add is a script: only the first adds.
+    // Cache::add is a script: only the first call adds a value.
     expect($cache->put('model', ['title' => '一本书'], 100), true);
     expect($cache->get('model'), ['title' => '一本书']);
     expect([$cache->add('added', 'first', 100), $cache->add('added', 'second', 100)], [true, false]);
@@ -93,8 +93,8 @@ foreach (['phpredis', 'predis'] as $client) {
     expect($cache->lock('lock', 100)->get(fn () => 'inside'), 'inside');
     expect($raw->exists('laravel:lock'), 0);
 
-    // Tags: their sets cannot be stored. Predis says so; php-redis hides it, and a flush gives the tag another name, under
-    // which nothing is found. What has no tags is not touched.
+    // Tags need sets, which cannot be stored. Predis reports that. php-redis hides it, and flush() gives the tag another
+    // name, under which nothing is found. Entries without tags are not affected.
     $put = fn () => $cache->tags(['people'])->put('ann', 'v', 100);
     if ($isRedis || $client === 'phpredis') {
         expect([$put(), $cache->tags(['people'])->get('ann')], [true, 'v']);
@@ -105,7 +105,7 @@ foreach (['phpredis', 'predis'] as $client) {
     expect($cache->tags(['people'])->get('ann'), null);
     expect([$cache->get('added'), $cache->get('n')], ['first', '4']);
 
-    // The throttle of routes.
+    // The rate limit for routes.
     $limiter = new RateLimiter($cache);
     $attempts = [];
     foreach (range(1, 5) as $attempt) {
@@ -126,7 +126,7 @@ foreach (['phpredis', 'predis'] as $client) {
     expect($third(), 'full');
     expect($raw->keys('f*'), []);
 
-    // Redis::throttle keeps a hash. Without hashes nothing passes; Predis says why, php-redis hides errors.
+    // Redis::throttle uses a hash. Without hashes, no call passes. Predis reports the reason; php-redis hides errors.
     $throttle = fn () => $redis->connection()->throttle('t')->allow(2)->every(100)->block(0)->then(
         fn () => 'passed', fn () => 'full');
     if ($isRedis) {
@@ -139,7 +139,7 @@ foreach (['phpredis', 'predis'] as $client) {
     expect($cache->flush(), true);
 }
 
-// Processes that count under a lock.
+// Several processes increment a number under a lock.
 $processes = [];
 foreach (range(1, 3) as $_) {
     $processes[] = popen(implode(' ', array_map('escapeshellarg', [PHP_BINARY, __FILE__, $path, '1'])), 'r');
@@ -151,7 +151,7 @@ foreach ($processes as $process) {
 $cache = new Repository(new RedisStore(laravel('phpredis'), 'laravel'));
 expect($cache->get('sum'), '3');
 
-// Symfony's cache, and rate limits that stand on it.
+// Symfony's cache, and rate limits that use it.
 $dsn = "redis://$path";
 foreach ([RedisAdapter::createConnection($dsn), new Predis\Client("unix:$path")] as $connection) {
     $pool = new RedisAdapter($connection, 'symfony', 100);
@@ -174,8 +174,8 @@ foreach ([RedisAdapter::createConnection($dsn), new Predis\Client("unix:$path")]
     expect($pool->hasItem('model'), false);
 }
 
-// Symfony's lock is a sorted set, for which there is no other form: it fails, and says why. On one machine its
-// FlockStore is what to use.
+// Symfony's lock needs a sorted set, and has no variant without one: it fails, and reports the reason. On one machine,
+// use its FlockStore.
 foreach ([$raw, new Predis\Client("unix:$path")] as $connection) {
     $factory = new LockFactory(new Symfony\Component\Lock\Store\RedisStore($connection));
     $lock = $factory->createLock('lock', 100);

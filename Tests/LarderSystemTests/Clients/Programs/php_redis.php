@@ -1,5 +1,5 @@
 <?php
-// What a program in PHP sees by way of php-redis. Argument: the socket.
+// Tests a PHP program that uses php-redis. Argument: the socket.
 error_reporting(E_ALL);
 set_error_handler(function ($number, $text, $file, $line) {
     throw new ErrorException($text, 0, $number, $file, $line);
@@ -56,8 +56,8 @@ expect($redis->get('restored'), '1');
 expect($redis->del('z', 'b', 'nothing'), 2);
 expect($redis->unlink('restored'), 1);
 
-// Scans and reads of what is no string: an error would leave the connection a reply behind (php-redis 5.3), and the next
-// GET would return another key's value.
+// Scans and reads of types other than strings. With php-redis 5.3, an error would leave an unread reply in the connection,
+// so that the next GET would return another key's value.
 expect($redis->mSet(['alice' => 'secret of alice', 'bob' => 'secret of bob']), true);
 foreach (['hScan', 'sScan', 'zScan'] as $scan) {
     $cursor = null;
@@ -70,7 +70,7 @@ expect([$redis->sRem('members', 'm'), $redis->zScore('members', 'm'), $redis->sP
 expect($redis->get('bob'), 'secret of bob');
 expect($redis->del('alice', 'bob'), 2);
 
-// Models, as PHP keeps them.
+// Serialized PHP arrays.
 $redis->setOption(Redis::OPT_SERIALIZER, (string) Redis::SERIALIZER_PHP);
 $redis->setOption(Redis::OPT_PREFIX, 'app:');
 $model = ['title' => '一本书', 'pages' => 321, 'tags' => ['x', 'y']];
@@ -118,7 +118,7 @@ expect($redis->multi()->set('t', 'won')->exec(), [true]);
 expect($redis->multi()->set('t', 'dropped')->discard(), true);
 expect($other->get('t'), 'won');
 
-// A session handler of PHP's own, which the extension brings.
+// PHP sessions, with the session handler of the extension.
 ini_set('session.save_handler', 'redis');
 ini_set('session.save_path', "unix://$path?prefix=session:");
 ini_set('session.use_cookies', '0');
@@ -136,7 +136,7 @@ expect($_SESSION, ['user' => 'Ann']);
 expect(session_destroy(), true);
 expect($other->exists('session:abcdefghijklmnopqrstuvwxyz'), 0);
 
-// Messages: the subscriber asks for them to be published when it hears.
+// Messages: another process publishes as soon as there is a subscriber.
 $subscriber = new Redis();
 expect($subscriber->connect($path, 0, 0, null, 0, 60), true);
 expect($redis->publish('news', 'nobody hears'), 0);
@@ -152,7 +152,7 @@ try {
         }
     });
 } catch (RedisException $closed) {
-    // subscribe() ends in no other way than by its connection's end.
+    // subscribe() ends only when its connection is closed.
     expect($closed->getMessage(), 'Connection closed');
 }
 pclose($process);

@@ -1,6 +1,6 @@
 <?php
-// Sessions of PHP with a lock, by way of php-redis: requests at the same time lose no update. Arguments: the socket;
-// for a request that this program starts, also the session's name and how many times it visits, or `once`.
+// PHP sessions with a lock, using php-redis: concurrent requests lose no update. Arguments: the socket; for a request that
+// this program starts, also the session's name, and the number of visits or `once`.
 error_reporting(E_ALL);
 set_error_handler(function ($number, $text, $file, $line) {
     throw new ErrorException($text, 0, $number, $file, $line);
@@ -20,7 +20,7 @@ ini_set('session.use_cookies', '0');
 ini_set('session.cache_limiter', '');
 ini_set('redis.session.locking_enabled', '1');
 ini_set('redis.session.lock_expire', '100');
-// In microseconds, and without an end: as long as another request has the session.
+// Wait 1000 microseconds between attempts, and retry without limit while another request has the session.
 ini_set('redis.session.lock_wait_time', '1000');
 ini_set('redis.session.lock_retries', '-1');
 
@@ -65,19 +65,19 @@ foreach ($requests as $request) {
 expect($redis->get('session:shared'), 'visits|i:100;');
 expect($redis->exists('session:shared_LOCK'), 0);
 
-// While the session is open, its lock lies in the server, with its time.
+// While the session is open, its lock is in the server, with its timeout.
 session_id('shared');
 expect(session_start(), true);
 expect(in_array($redis->ttl('session:shared_LOCK'), [99, 100], true), true);
 $holder = $redis->get('session:shared_LOCK');
-// Another request, which gives up when it has tried twice, may read and is told that it may not write.
+// Another request tries twice to get the lock. Then it can read the session, but gets an error when it writes.
 $command = array_map('escapeshellarg', [PHP_BINARY, __FILE__, $path, 'shared', 'once']);
 $told = exec(implode(' ', $command));
 expect(str_contains($told, 'Acquire of session lock was not successful'), true);
 expect(str_contains($told, 'Failed to write session data'), true);
 expect($redis->get('session:shared'), 'visits|i:100;');
 expect($redis->get('session:shared_LOCK'), $holder);
-// A lock that was lost is not released from under another.
+// A request that has lost its lock does not release the lock of the new holder.
 expect($redis->set('session:shared_LOCK', 'somebody else'), true);
 set_error_handler(fn () => true);
 session_write_close();

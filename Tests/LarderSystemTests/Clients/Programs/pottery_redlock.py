@@ -33,7 +33,7 @@ else:
     raise AssertionError("a fourth extension")
 mine.release()
 expect(raw.exists("redlock:lock"), 0)
-# Who does not have it cannot release it.
+# A client without the lock cannot release it.
 expect(mine.acquire(), True)
 raw.set("redlock:lock", "somebody else's")
 expect(mine.locked(), 0)

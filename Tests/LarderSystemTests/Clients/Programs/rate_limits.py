@@ -1,4 +1,4 @@
-"""Rate limits: `limits` and what stands on it (Flask-Limiter, slowapi). Argument: the socket."""
+"""Rate limits: `limits`, and libraries that use it (Flask-Limiter, slowapi). Argument: the socket."""
 
 import sys
 import time
@@ -19,7 +19,7 @@ raw = redis.Redis(unix_socket_path=path)
 backend = storage.storage_from_string(uri)
 expect(backend.check(), True)
 
-# A fixed window: INCRBY, and EXPIRE where it was the first.
+# A fixed window: INCRBY, and EXPIRE after the first hit.
 fixed = strategies.FixedWindowRateLimiter(backend)
 hundred = parse("100 per hour")
 expect(fixed.test(hundred, "ann"), True)
@@ -41,7 +41,7 @@ expect(len(passed), 100)
 fixed.clear(hundred, "many")
 expect(fixed.get_window_stats(hundred, "many").remaining, 100)
 
-# Two counters that slide: PTTL, RENAME, SET PX, INCRBY.
+# A sliding window with two counters: PTTL, RENAME, SET PX, INCRBY.
 sliding = strategies.SlidingWindowCounterRateLimiter(backend)
 passed.clear()
 
@@ -56,7 +56,7 @@ in_threads(8, slides)
 expect(len(passed), 100)
 expect(sliding.test(hundred, "sliding"), False)
 expect(sliding.get_window_stats(hundred, "sliding").remaining, 0)
-# The present window becomes the one before, and counts by its share.
+# The current window becomes the previous one, and then counts in proportion to its overlap.
 brief = RateLimitItemPerSecond(4, 1)
 expect([sliding.hit(brief, "brief") for _ in range(4)], [True] * 4)
 deadline = time.monotonic() + 60
@@ -66,7 +66,7 @@ while not sliding.hit(brief, "brief"):
 sliding.clear(hundred, "sliding")
 expect(sliding.test(hundred, "sliding"), True)
 
-# A moving window is a list, which Larder does not have: it fails, and says why.
+# A moving window needs a list, which Larder does not support: it fails, and reports the reason.
 moving = strategies.MovingWindowRateLimiter(backend)
 if raw.info("server").get("executable", "").endswith("redis-server"):
     expect([moving.hit(parse("2 per hour"), "ann") for _ in range(3)], [True, True, False])
@@ -79,7 +79,7 @@ else:
         raise AssertionError(f"a moving window: found {found!r}, wanted an error")
 raw.flushall()
 
-# Flask-Limiter and slowapi, by way of requests.
+# Requests to applications with Flask-Limiter and slowapi.
 for strategy in ("fixed-window", "sliding-window-counter"):
     flask = Flask(__name__)
     limiter = FlaskLimiter(lambda: "ann", app=flask, storage_uri=uri, strategy=strategy, headers_enabled=True)

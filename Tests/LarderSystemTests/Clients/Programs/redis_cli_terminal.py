@@ -1,6 +1,6 @@
 """redis-cli at a terminal: prompt, hints while typing, completion, help. Argument: the socket.
 
-Hints and help come from COMMAND DOCS, which redis-cli asks for when it starts.
+Hints and help come from COMMAND DOCS, which redis-cli requests when it starts.
 """
 
 import fcntl
@@ -16,11 +16,11 @@ import termios
 from expecting import all_is_well
 
 path = sys.argv[1]
-# How long to wait for what redis-cli shows, in seconds; never waited for when all is well.
+# How long to wait for the output of redis-cli, in seconds. Not reached in a successful run.
 PATIENCE = 60
 pid, terminal = pty.fork()
 if pid == 0:
-    # Without a size redis-cli would ask the terminal for it, and take what is typed for the answer.
+    # Set the terminal's size: otherwise redis-cli would ask the terminal for it, and read the typed text as the reply.
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 600, 0, 0))
     os.environ.update({"TERM": "xterm", "HOME": "/nonexistent", "REDISCLI_HISTFILE": "/dev/null"})
     os.execvp("redis-cli", ["redis-cli", "-s", path])
@@ -29,7 +29,7 @@ shown = b""
 
 
 def wait_for(pattern):
-    """Reads until what was shown since the last wait matches, and returns what did."""
+    """Reads until the output since the last call matches a pattern, and returns the match."""
     global shown
     while not (match := re.search(pattern, shown, re.DOTALL)):
         ready, _, _ = select.select([terminal], [], [], PATIENCE)
@@ -55,7 +55,7 @@ type_keys(b"nothing\r")
 wait_for(rb"\(nil\)")
 wait_for(prompt)
 type_keys(b"SET greeting ")
-# The hint goes on with what is still to be typed.
+# The hint shows the remaining arguments.
 wait_for(rb"SET greeting .*value .*EX seconds.*KEEPTTL")
 type_keys(b"\"hello world\"\r")
 wait_for(rb"\nOK")

@@ -1,4 +1,4 @@
-"""Larder's own commands by way of redis-py. Arguments: the socket, the protocol's version."""
+"""Larder's own commands with redis-py. Arguments: the socket, the protocol's version."""
 
 import sys
 
@@ -10,11 +10,11 @@ client = redis.Redis(unix_socket_path=path, protocol=version)
 
 
 def pairs(reply):
-    """A map is a list of names and values in RESP2."""
+    """Converts the RESP2 form of a map, a list of names and values."""
     return reply if isinstance(reply, dict) else dict(zip(reply[0::2], reply[1::2]))
 
 
-# Databases have names.
+# Databases with names.
 books = redis.Redis(unix_socket_path=path, protocol=version, single_connection_client=True)
 expect_in(books.execute_command("SELECT", "books"), (True, b"OK"))
 expect_in(books.execute_command("SET", "title", "一本书", "POLICY", "low"), (True, b"OK"))
@@ -30,7 +30,7 @@ expect(books.set("governed", "x"), True)
 expect_in(books.ttl("governed"), (3599, 3600))
 expect_in(books.ttl("title") // 3600, (23, 24))
 
-# A snapshot sees one instant, whatever others do.
+# A snapshot shows the data of one instant, even if other clients change it.
 expect(books.execute_command("SNAPSHOT", "OPEN"), b"OK")
 other = redis.Redis(unix_socket_path=path, protocol=version, single_connection_client=True)
 expect_in(other.execute_command("SELECT", "books"), (True, b"OK"))

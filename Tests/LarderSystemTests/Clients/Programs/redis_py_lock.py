@@ -1,5 +1,5 @@
-"""redis-py's lock(), of which release, extend and reacquire are scripts. Arguments: the socket, the protocol,
-`origin` for a database that takes no scripts in transactions."""
+"""redis-py's lock(), which uses scripts for release, extend and reacquire. Arguments: the socket, the protocol version,
+and `origin` for a database that does not accept scripts in transactions."""
 
 import sys
 import threading
@@ -18,7 +18,7 @@ def connect():
 
 client, other = connect(), connect()
 
-# What lies in the server, and who gets it.
+# The lock's entry in the server, and which client gets the lock.
 lock = client.lock("lock", timeout=100)
 expect(lock.acquire(), True)
 expect(client.get("lock"), lock.local.token)
@@ -32,7 +32,7 @@ expect((lock.locked(), lock.owned(), rival.locked(), rival.owned()), (True, True
 expect_error(LockError, "Cannot release a lock that's not owned or is already unlocked", rival.release)
 expect_error(LockError, "Cannot extend an unlocked lock", rival.extend, 10)
 
-# More time, and the time of the beginning.
+# Extend the timeout, and reset it to its initial value.
 expect(lock.extend(50), True)
 expect_in(client.ttl("lock"), (148, 149, 150))
 expect(lock.extend(30, replace_ttl=True), True)
@@ -43,7 +43,7 @@ lock.release()
 expect(client.exists("lock"), 0)
 expect(rival.acquire(blocking=False), True)
 
-# Whose lock is another's by now neither ends nor extends it, and is told.
+# A client whose lock belongs to another client now can neither release nor extend it, and gets an error.
 expect(rival.reacquire(), True)
 other.set("lock", "somebody else's", px=100_000)
 expect_error(LockNotOwnedError, "Cannot extend a lock that's no longer owned", rival.extend, 10)
@@ -53,7 +53,7 @@ expect(client.get("lock"), b"somebody else's")
 expect_in(client.ttl("lock"), (99, 100))
 client.delete("lock")
 
-# One that ran out is free again, for one who waits as well.
+# An expired lock is free again, also for a client that is waiting for it.
 brief = client.lock("brief", timeout=0.05)
 expect(brief.acquire(), True)
 heir = other.lock("brief", timeout=100, sleep=0.005)
@@ -62,7 +62,7 @@ expect_error(LockNotOwnedError, "Cannot release a lock that's no longer owned", 
 expect(other.get("brief"), heir.local.token)
 heir.release()
 
-# Without a time it stays; the release is the holder's, in the thread or not.
+# A lock without a timeout stays until its holder releases it, from any thread if thread_local is false.
 ever = client.lock("ever", thread_local=False)
 expect(ever.acquire(), True)
 expect(client.ttl("ever"), -1)
@@ -72,7 +72,7 @@ releaser.start()
 releaser.join()
 expect(client.exists("ever"), 0)
 
-# As a block; and scripts that the server has forgotten are sent again.
+# A lock in a `with` block. Scripts that the server no longer has are sent again.
 client.script_flush()
 with client.lock("block", timeout=100) as block:
     expect(client.exists("block"), 1)
@@ -81,7 +81,7 @@ with client.lock("block", timeout=100) as block:
     client.script_flush()
 expect(client.exists("block"), 0)
 
-# Many who want it: what is not protected otherwise is not spoilt.
+# Several clients contend for the lock, which alone protects the state.
 state = {"holders": 0, "sum": 0}
 
 
@@ -101,7 +101,7 @@ def work(_):
 in_threads(8, work)
 expect(state["sum"], 80)
 
-# A lock in a pipeline's script, and one script with several.
+# The same script alone, and several times in a pipeline.
 compare = client.register_script("if redis.call('get', KEYS[1]) == ARGV[1] then return 'yes' end return false")
 client.set("compared", "x")
 expect(compare(keys=["compared"], args=["x"]), b"yes")

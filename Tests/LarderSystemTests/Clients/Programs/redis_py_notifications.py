@@ -1,4 +1,4 @@
-"""Keyspace notifications by way of redis-py. Arguments: the socket, the protocol's version."""
+"""Keyspace notifications with redis-py. Arguments: the socket, the protocol's version."""
 
 import sys
 

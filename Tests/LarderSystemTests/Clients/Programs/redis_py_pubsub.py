@@ -1,4 +1,4 @@
-"""Publish and subscribe by way of redis-py. Arguments: the socket, the protocol's version."""
+"""Publish and subscribe with redis-py. Arguments: the socket, the protocol's version."""
 
 import sys
 
@@ -22,13 +22,13 @@ expect(client.publish("news", "second"), 2)
 expect(message(news), ("message", None, b"news", b"second"))
 expect(message(news), ("pmessage", b"n*", b"news", b"second"))
 
-# What others can ask.
+# What other clients can query.
 expect(sorted(client.pubsub_channels()), [b"news", b"sport"])
 expect(client.pubsub_channels("s*"), [b"sport"])
 expect(client.pubsub_numsub("news", "weather"), [(b"news", 1), (b"weather", 0)])
 expect(client.pubsub_numpat(), 2)
 
-# A subscriber can ask whether the server is there.
+# A subscriber can send PING.
 news.ping("still there")
 expect(message(news)[0], "pong")
 news.unsubscribe("news")
@@ -42,12 +42,12 @@ expect([(end[0], end[2]) for end in ends], [
     ("punsubscribe", b"[st]port"), ("punsubscribe", b"n*"), ("unsubscribe", b"sport")])
 expect(client.publish("news", "fourth"), 0)
 
-# The same connection goes on with commands where the protocol allows it.
+# The same connection can subscribe again.
 news.subscribe("again")
 expect(message(news), ("subscribe", None, b"again", 1))
 news.close()
 
-# Messages within a transaction come when it has run.
+# A message published in a transaction arrives after the transaction has run.
 watcher = client.pubsub(ignore_subscribe_messages=True)
 watcher.subscribe("events")
 expect(watcher.get_message(timeout=60), None)
@@ -57,7 +57,7 @@ with client.pipeline(transaction=True) as pipe:
 expect(message(watcher), ("message", None, b"events", b"stored"))
 watcher.close()
 
-# One publisher's messages come in its order, to every subscriber, all of them.
+# Every subscriber gets all messages, and the messages of each publisher in order.
 publishers, subscribers, count = 4, 4, 500
 listening = []
 for _ in range(subscribers):
@@ -86,7 +86,7 @@ in_threads(publishers + subscribers, work)
 for listener in listening:
     listener.close()
 
-# A thread that handles messages, as programs run it.
+# A thread that handles messages, as in applications.
 heard = []
 handler = client.pubsub(ignore_subscribe_messages=True)
 handler.subscribe(**{"handled": lambda found: heard.append(found["data"])})

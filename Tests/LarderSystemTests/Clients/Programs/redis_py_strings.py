@@ -1,4 +1,4 @@
-"""Strings, keys, expiry and pipelines by way of redis-py. Arguments: the socket, the protocol's version."""
+"""Strings, keys, expiry and pipelines with redis-py. Arguments: the socket, the protocol's version."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ expect(client.ping(), True)
 expect_in(client.client_getname(), (b"a-test", "a-test"))
 expect(client.echo("é"), "é".encode())
 
-# Values, whatever is in them.
+# Values with any bytes.
 expect(client.set("k", b"\x00\xff value\r\n"), True)
 expect(client.get("k"), b"\x00\xff value\r\n")
 expect(client.get("nothing"), None)
@@ -109,9 +109,9 @@ expect(len(client.keys("m*")), 497)
 expect(client.move("copied", 1), True)
 expect(client.dbsize(), keys - 1)
 
-# What clients ask about the server.
+# What clients query about the server.
 expect(client.info("server")["redis_version"].startswith("7.0."), True)
-# Of what can be read: what has expired is not counted, swept or not.
+# Only readable keys are counted: expired keys are not, whether they have been removed or not.
 expect(client.info()["db0"]["keys"], len(client.keys("*")))
 expect(client.command_count() > 30, True)
 expect(client.command()["get"]["arity"], 2)
@@ -145,7 +145,7 @@ replies = pipe.execute()
 expect(replies[0::2], [True] * 50_000)
 expect(replies[1::2], [b"v" * 100] * 50_000)
 
-# An error in the middle of a pipeline concerns its own command alone.
+# An error in the middle of a pipeline affects only its own command.
 pipe = client.pipeline(transaction=False)
 pipe.set("before", 1).incr("k").get("before")
 before, error, after = pipe.execute(raise_on_error=False)

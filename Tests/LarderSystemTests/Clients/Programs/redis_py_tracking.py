@@ -1,4 +1,4 @@
-"""redis-py's client-side cache, which CLIENT TRACKING keeps coherent; in RESP3 alone. Argument: the socket."""
+"""redis-py's client-side cache, which CLIENT TRACKING keeps coherent. Requires RESP3. Argument: the socket."""
 
 import sys
 import time
@@ -11,18 +11,18 @@ from expecting import all_is_well, expect, in_threads
 path = sys.argv[1]
 other = redis.Redis(unix_socket_path=path, protocol=3)
 
-# redis-py asks for Redis 7.4, although what it needs is older; Larder says 7.0, as the Redis whose replies it gives.
+# redis-py requires Redis 7.4, although it only uses older features. Larder reports 7.0, whose replies it returns.
 CacheProxyConnection.MIN_ALLOWED_VERSION = "7.0.0"
 
 
 class Connection(redis.UnixDomainSocketConnection):
-    """redis-py's cache asks a connection for these, which it has for TCP alone."""
+    """redis-py's cache reads these attributes, which only TCP connections have."""
 
     host, port = "", 0
 
 
 def caching_pool():
-    """redis.Redis itself hands a cache to TCP connections only."""
+    """Creates a pool with a cache: redis.Redis itself passes a cache only to TCP connections."""
     return redis.ConnectionPool(
         connection_class=Connection, path=path, protocol=3, cache_config=CacheConfig(max_size=1000))
 
@@ -31,12 +31,12 @@ near = redis.Redis(connection_pool=caching_pool())
 
 
 def reads(connection):
-    """How many GETs the server has run."""
+    """Returns the number of GETs that the server has run."""
     return other.info("commandstats").get("cmdstat_get", {}).get("calls", 0)
 
 
 def until(wanted, key):
-    """Reads until the change has arrived, which takes as long as its message does."""
+    """Reads until the change is visible, that is, until its invalidation has arrived."""
     deadline = time.monotonic() + 60
     while (found := near.get(key)) != wanted:
         if time.monotonic() > deadline:
@@ -51,7 +51,7 @@ for _ in range(100):
 expect(reads(other) - before, 0)
 expect(near.get_cache().size > 0, True)
 
-# Every way in which somebody else changes a key.
+# All kinds of changes by other clients.
 other.set("k", "2")
 until(b"2", "k")
 other.append("k", "3")
@@ -76,13 +76,13 @@ until(b"9", "k")
 other.flushdb()
 until(None, "k")
 
-# The own writes are seen at once.
+# The client's own writes are visible at once.
 for step in range(100):
     near.set("mine", step)
     expect(near.get("mine"), str(step).encode())
 
 
-# A writer counts up, the readers never see it go down.
+# A writer increments a counter; readers never see it decrease.
 def work(number):
     if number == 0:
         writer = redis.Redis(unix_socket_path=path, protocol=3)

@@ -1,4 +1,4 @@
-"""Transactions by way of redis-py. Arguments: the socket, the protocol's version."""
+"""Transactions with redis-py. Arguments: the socket, the protocol's version."""
 
 import sys
 
@@ -10,13 +10,13 @@ client = redis.Redis(unix_socket_path=path, protocol=version)
 ResponseError = redis.exceptions.ResponseError
 WatchError = redis.exceptions.WatchError
 
-# What is queued runs together, and its replies come together.
+# Queued commands run together, and their replies arrive together.
 with client.pipeline(transaction=True) as pipe:
     pipe.set("a", 1).incr("a").get("a").mget("a", "nothing").expire("a", 100).ttl("a").strlen("a")
     expect(pipe.execute(), [True, 2, b"2", [b"2", None], True, 100, 1])
 expect(client.get("a"), b"2")
 
-# An error in one command leaves the others as they are.
+# An error in one command does not affect the others.
 with client.pipeline(transaction=True) as pipe:
     pipe.set("word", "x").incr("word").set("after", "y")
     first, error, last = pipe.execute(raise_on_error=False)
@@ -24,14 +24,14 @@ with client.pipeline(transaction=True) as pipe:
     expect("value is not an integer" in str(error), True)
 expect(client.get("after"), b"y")
 
-# A command that cannot be queued ends all of them.
+# If a command cannot be queued, none of the commands runs.
 with client.pipeline(transaction=True) as pipe:
     pipe.set("never", 1)
     pipe.execute_command("GET")
     expect_error(ResponseError, "", pipe.execute)
 expect(client.get("never"), None)
 
-# WATCH: a change by somebody else, none, one of the own, a key that comes and one that goes.
+# WATCH: a change by another client, no change, a key that is created, and a key that is removed.
 with client.pipeline() as pipe:
     pipe.watch("a", "gone")
     expect(pipe.get("a"), b"2")
@@ -72,14 +72,14 @@ with client.pipeline() as pipe:
     pipe.get("a")
     expect(pipe.execute(), [b"5"])
 
-    # What leaves the block is discarded.
+    # Commands that were not executed are discarded at the end of the block.
     pipe.watch("a")
     pipe.multi()
     pipe.set("a", "discarded")
 expect(client.get("a"), b"5")
 
 
-# Optimistic counting from many connections: none is lost.
+# Several connections increment a counter with WATCH; no increment is lost.
 def count(_):
     mine = redis.Redis(unix_socket_path=path, protocol=version)
     for _ in range(50):
@@ -96,7 +96,7 @@ def add_one(pipe):
 in_threads(8, count)
 expect(client.get("sum"), b"400")
 
-# Money moves between accounts; whoever looks at all of them in one transaction sees the same sum.
+# Clients move amounts between accounts; each transaction that reads all accounts gets the same total.
 accounts = [f"account {number}" for number in range(8)]
 client.mset({account: 100 for account in accounts})
 
@@ -118,7 +118,7 @@ def move(number):
 
 in_threads(8, move)
 
-# A lock as redis-py does it, which is a SET NX with a script to release it: the part that needs no script.
+# The part of redis-py's lock that needs no script: SET NX. Its release is a script.
 lock = client.set("lock", "token", nx=True, px=100_000)
 expect((lock, client.set("lock", "other", nx=True, px=100_000)), (True, None))
 

@@ -1,4 +1,4 @@
-# Rails' cache, a throttle by rack-attack, and the scripts of redlock, as Debian's Ruby has them. Argument: the socket.
+# Rails' cache, a rate limit with rack-attack, and the scripts of redlock, in Debian's versions. Argument: the socket.
 require "active_support"
 require "active_support/cache/redis_cache_store"
 require "active_support/core_ext/numeric/time"
@@ -17,7 +17,7 @@ end
 
 path = ARGV[0]
 redis = Redis.new(path: path)
-# What is not said by the handler is not heard: Rails' cache treats errors as misses.
+# Raise errors in the handler, because Rails' cache treats errors as misses.
 store = ActiveSupport::Cache::RedisCacheStore.new(
   redis: -> { Redis.new(path: path) }, namespace: "rails", expires_in: 300,
   error_handler: ->(method:, returning:, exception:) { raise exception }
@@ -39,7 +39,7 @@ expect(store.exist?("a"), false)
 store.delete_matched("?")
 expect(redis.keys("rails:?"), [])
 
-# A throttle.
+# A rate limit.
 Rack::Attack.cache.store = store
 Rack::Attack.throttle("requests by ip", limit: 3, period: 1.hour, &:ip)
 app = Rack::MockRequest.new(Rack::Attack.new(->(_) { [200, {}, ["page"]] }))
@@ -48,7 +48,7 @@ expect(app.get("/", "REMOTE_ADDR" => "1.2.3.5").status, 200)
 store.clear
 expect(redis.keys("rails:*"), [])
 
-# Redlock, with one server, loaded once and sent by its digest.
+# Redlock with one server: its scripts are loaded once, and called by their digests.
 class Lock
   TAKE = <<~LUA
     local held = redis.call("get", KEYS[1])

@@ -1,4 +1,4 @@
-# What a program in Ruby sees by way of ruby-redis. Argument: the socket.
+# Tests a Ruby program that uses ruby-redis. Argument: the socket.
 require "redis"
 
 def expect(found, wanted)
