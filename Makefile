@@ -1,45 +1,45 @@
-# Larder. `make run` shows it at work on real input, `make test` and `make proofs` prove it; all install what is missing.
+# Larder. `make run` demonstrates it on real input, `make test` and `make proofs` test it; all install missing packages.
 #
-#   make run          build, and show the main job step by step
-#   make serve        build and leave a daemon running to play with; make stop ends it
-#   make test         the tests, but for the proofs; make unit: those of the engine, the library and the protocol alone
-#   make proofs       accidents, kills, fleets, clients in other languages, browsers: Tests/proofs.mk has them, each alone too, and
-#                     what runs for hours: kill crash power disk fleet valkey hostile tsan asan steady
-#   make bench        measure, side by side with redis-server, memcached, raw LevelDB, SQLite and diskcache: over an hour;
+#   make run          build, and run the guided tour
+#   make serve        build and start a daemon to try out; make stop stops it
+#   make test         the tests without the proofs; make unit: only those of the engine, the library and the protocol
+#   make proofs       accidents, kills, fleets, clients in other languages, browsers: see Tests/proofs.mk, which also has targets for
+#                     each group, and long runs of hours: kill crash power disk fleet valkey hostile tsan asan steady
+#   make bench        compare with redis-server, memcached, raw LevelDB, SQLite and diskcache: over an hour;
 #                     make bench-quick takes some five minutes; SUITES=socket,hits measures only these
 #   make bench-page   as make bench, and writes the tables into docs/Benchmarks.md
 #   make install      install below PREFIX; make deb: a Debian package: Sources/packaging/packaging.mk
 #   make fuzz         the parsers and the bridge to Lua under libFuzzer: Tests/Fuzz/fuzz.mk
 #   make format       format the sources and check their style
-#   make docs         write the generated documentation anew
+#   make docs         regenerate the generated documentation
 #   make html         the docs as a site, and the API reference of Larder and LarderClient, below .build/html
 #   make check        lint, tests, proofs, and both sanitizers: over an hour
 
 SHELL = /bin/bash
 SWIFT ?= swift
 ROUNDS ?= 300
-# Warnings are errors here; elsewhere a newer compiler's new warning breaks nobody's build.
+# Warnings are errors only here, so that new warnings of a newer compiler do not break the builds of users.
 export LARDER_STRICT = 1
 export SWIFT
 
-# What must be there to build, to show, to test, to prove, to measure.
+# The packages needed by the build, the tour, the tests, the proofs and the benchmark.
 BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libjemalloc-dev \
   liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libmd-dev libssl-dev libedit-dev libmicrohttpd-dev
 TOUR_PACKAGES = netcat-openbsd redis-server redis-tools python3 gcc libc6-dev
 TEST_PACKAGES = netcat-openbsd redis-server redis-tools python3 python3-markdown openssl iproute2 graphviz groff-base bash zsh fish systemd
 PROOF_PACKAGES = $(TOUR_PACKAGES) python3-venv prometheus chromium $(CLIENT_PACKAGES)
-# Clients in other languages, each with what runs it.
+# Clients in other languages, each with its interpreter.
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
   php-illuminate-cache php-illuminate-redis php-predis php-symfony-cache php-symfony-lock php-symfony-rate-limiter \
   ruby-activesupport ruby-rack ruby-rack-attack
 
 SUDO = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-# Runs apt-get when no other one does, waiting up to ten minutes for it: apt itself waits for some of its locks only.
+# Runs apt-get after waiting up to ten minutes for other instances: apt itself waits only for some of its locks.
 APT = apt_in_turn() { for try in $$(seq 120); do \
   text=$$($(SUDO) env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -o DPkg::Lock::Timeout=600 "$$@" 2>&1 >/dev/null) && return; \
   case "$$text" in *"Could not get lock"*|*"Unable to lock"*) [ $$try != 1 ] || echo "waiting for another apt"; sleep 5;; \
     *) echo "$$text"; return 1;; esac; done; echo "$$text"; return 1; };
-# Installs what is missing of the packages named after it, and nothing where all are there.
+# Installs the missing ones of the packages given as arguments.
 INSTALL = $(APT) install_missing() { missing=""; for p in "$$@"; do \
   dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
   if [ -n "$$missing" ]; then echo "installing:$$missing"; \
@@ -63,7 +63,7 @@ run:
 	@$(INSTALL) $(BUILD_PACKAGES) $(TOUR_PACKAGES)
 	@Examples/tour.sh
 
-# The defaults of larderd and larderctl, so that larderctl finds the daemon without being told where.
+# The default paths of larderd and larderctl, so that larderctl finds the daemon without options.
 serve: release
 	@.build/release/larderctl ping >/dev/null 2>&1 && echo "a daemon is running already" || { \
 	  nohup .build/release/larderd >>.build/larderd.log 2>&1 & \
@@ -75,7 +75,7 @@ serve: release
 stop:
 	-.build/release/larderctl SHUTDOWN
 
-# Packages of Debian's before anything else, since only one can install at a time.
+# Install Debian packages before anything else, because only one installation can run at a time.
 .PHONY: test-packages test-build test-deps
 test-packages:
 	@$(INSTALL) $(BUILD_PACKAGES) $(TEST_PACKAGES)
@@ -85,7 +85,7 @@ test-build: deps
 
 test-deps: test-packages proof-packages proof-python
 
-# What needs no program but those that the build needs.
+# The tests that need only the packages of the build.
 UNIT = ^Larder(LevelDB|Engine|JSONCoding|RESP|Backup)?Tests[.]
 unit: test-build
 	@Tests/run-tests.sh unit --filter '$(UNIT)' --skip '$(PROOFS)'

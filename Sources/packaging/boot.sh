@@ -1,6 +1,6 @@
 #!/bin/bash
-# Boots the system below a directory with systemd as its first process. Called by test-service.sh in namespaces of its own, so
-# that nothing of it stays: mounts, processes, names.
+# Boots the system below a directory with systemd as its first process. Called by test-service.sh in separate namespaces, so
+# that no mounts, processes or names remain.
 set -euo pipefail
 root=$1
 

@@ -1,9 +1,9 @@
-# What makes a service of the programs. Included by the Makefile.
+# Installs and packages the programs as a service. Included by the Makefile.
 #
 #   make install      install larderd, larderctl and larderweb below PREFIX (/usr/local), with manual pages, completion for shells, the
-#                     units of systemd and SYSCONFDIR/larder/larderd.conf (/etc), unless it is there; make install-files without programs
+#                     units of systemd and, if it is missing, SYSCONFDIR/larder/larderd.conf (/etc); make install-files without programs
 #   make deb          a Debian package, below .build/deb; make deb-test installs, uses, upgrades and removes it in a new system
-#   make service-test a day in its life under systemd, in a new system; the application writes for FILL_SECONDS
+#   make service-test test the service under systemd in a new system; an application writes for FILL_SECONDS
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 
@@ -18,7 +18,7 @@ install: deps
 	@[ -n "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || \
 	  echo "to run it as a service: systemd-sysusers && systemctl daemon-reload && systemctl enable --now larderd.socket"
 
-# The service's files, with the place of the programs in them.
+# Inserts the path of the programs into the service's files.
 install_with_paths = sed 's|/usr/bin/larder|$(PREFIX)/bin/larder|; s|=-/etc/larder|=-$(SYSCONFDIR)/larder|' $(1) >$(2)/$(notdir $(1)) \
   && chmod 644 $(2)/$(notdir $(1))
 SYSTEM_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
@@ -45,7 +45,7 @@ install-files:
 	[ -e $(DESTDIR)$(SYSCONFDIR)/larder/larderd.conf ] || \
 	  install -m 644 Sources/packaging/larderd.conf $(DESTDIR)$(SYSCONFDIR)/larder
 
-# In a directory of its own, because dpkg wants `debian` at the root and writes there.
+# Builds in a separate directory, because dpkg expects `debian` at the root and writes there.
 DEB = .build/deb/larder
 .PHONY: deb deb-test service-test
 deb: deps

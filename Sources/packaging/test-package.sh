@@ -1,5 +1,5 @@
 #!/bin/bash
-# A day in the life of the Debian package in a new system: installed, used, killed, backed up, upgraded, removed, purged.
+# Tests the Debian package in a new system: installs, uses, kills, backs up, upgrades, removes and purges it.
 # Called by `make deb-test` with the directory of the package. Needs root, for chroot; systemd need not run.
 set -euo pipefail
 
@@ -16,11 +16,11 @@ as_larder() { within setpriv --reuid larder --regid larder --init-groups "$@"; }
 scrape() { python3 -c 'import sys, urllib.request as r; sys.stdout.write(r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=10).read().decode())' "$1"; }
 expect() { local found; found=$("${@:2}") || fail "${*:2}"; [ "$found" = "$1" ] || fail "${*:2}: '$found', not '$1'"; }
 
-# As the unit starts it.
+# Starts larderd like the unit does.
 start() {
     within install -d -o larder -g larder -m 755 /run/larder
     within install -d -o larder -g larder -m 700 /var/cache/larder
-    # By exec, so that its process is the one that is signalled.
+    # Use exec, so that signals reach larderd itself.
     (exec chroot "$root" setpriv --reuid larder --regid larder --init-groups larderd --config=-/etc/larder/larderd.conf \
         --dir=/var/cache/larder --socket=/run/larder/larder.sock --socket-mode=660 --max-disk=64M >>"$root/var/log/larderd.log" 2>&1) &
     daemon=$!
@@ -56,7 +56,7 @@ for path in usr/bin/larderd usr/bin/larderctl usr/bin/larderweb etc/larder/larde
 done
 within larderd --version
 within larderd --config=/etc/larder/larderd.conf --check-config
-if within sh -c "ls /etc/systemd/system/*.wants/larderweb.service" >/dev/null 2>&1; then fail "larderweb is enabled unasked"; fi
+if within sh -c "ls /etc/systemd/system/*.wants/larderweb.service" >/dev/null 2>&1; then fail "larderweb is enabled by default"; fi
 
 step "use, within its budget"
 start
@@ -64,7 +64,7 @@ for batch in $(seq 12); do
     head -c 8000000 /dev/urandom >"$root/tmp/value"
     expect OK within larderctl set "large $batch" --file /tmp/value
 done
-# Behind the large ones: what nobody has read may have been evicted.
+# Stored after the large entries, because entries that were not read may have been evicted.
 expect OK within larderctl --database books set isbn "a book" --policy never
 expect "a book" within larderctl --database books get isbn
 within larderctl databases
@@ -73,7 +73,7 @@ used=$(du -sm "$root/var/cache/larder" | cut -f1)
 expect larder within stat -c %U /var/cache/larder/SEQUENCES
 
 step "in the browser, and for Prometheus"
-# As the unit starts it, but for the user made for it, who is in the group larder too.
+# Starts larderweb like the unit does, except for the user: it is created here, and also in the group larder.
 within install -d -o nobody -g larder -m 700 /var/cache/larderweb
 (exec chroot "$root" setpriv --reuid nobody --regid larder --clear-groups larderweb --socket=/run/larder/larder.sock \
     --history=/var/cache/larderweb/larder --listen=127.0.0.1:0 >>"$root/var/log/larderweb.log" 2>&1) &

@@ -1,17 +1,17 @@
 #!/bin/bash
-# A day in the life of the service: a new system with systemd as its first process, the package installed, an application that
-# writes far more than the budget while the daemon is restarted and killed under it, metrics scraped, the pages looked at, an
-# origin asked over TCP, a backup verified and restored, an upgrade, a removal.
-# Called by `make service-test` with the directory of the package. FILL_SECONDS: how long the application writes (30).
-# Needs root and a machine whose own first process is not systemd, such as a container: cgroups have one owner.
+# Tests the service in a new system with systemd as its first process: installs the package, runs an application that writes
+# far more than the budget while the daemon is restarted and killed, scrapes metrics, opens the pages, uses an origin over TCP,
+# verifies and restores a backup, upgrades and removes the package.
+# Called by `make service-test` with the directory of the package. FILL_SECONDS: the time for which the application writes (30).
+# Needs root, and a machine whose first process is not systemd, such as a container, because cgroups have one owner.
 set -Eeuo pipefail
 
 here=$(dirname "$(readlink -f "$0")")
 package=$(readlink -f "$1"/larder_*.deb)
-# The new system has no such directory.
+# The new system does not have this directory.
 unset TMPDIR
 budget=64
-# What files may take: the budget, one checkpoint and one merge of tables (docs/Architecture.md).
+# The maximum size of all files: the budget, one checkpoint and one merge of tables (docs/Architecture.md).
 most=$((budget + 96))
 
 if [ -d /run/systemd/system ]; then
@@ -20,7 +20,7 @@ if [ -d /run/systemd/system ]; then
 fi
 
 root=$(mktemp -d /var/tmp/larder-service.XXXXXX)
-# systemd sets it when it boots; the network's namespace is this machine's.
+# systemd changes this setting when it boots, because the network namespace is this machine's.
 queue=$(cat /proc/sys/net/unix/max_dgram_qlen)
 keeper="" init="" sampler="" prometheus="" origin=""
 trap 'kill -9 $sampler $prometheus $origin $init $keeper 2>/dev/null || true; sleep 0.5; echo "$queue" >/proc/sys/net/unix/max_dgram_qlen; rm -rf --one-file-system "$root"' EXIT
@@ -36,10 +36,10 @@ within() { nsenter -t "$init" -m -p -u -i --root --wd=/ "$@"; }
 as_larder() { within setpriv --reuid larder --regid larder --init-groups "$@"; }
 expect() { local found; found=$("${@:2}") || fail "${*:2}"; [ "$found" = "$1" ] || fail "${*:2}: '$found', not '$1'"; }
 fetch() { python3 -c 'import sys, urllib.request as r; sys.stdout.write(r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=10).read().decode())' "$1"; }
-# Files that are removed while it counts are no error.
+# Files that are removed during the count are not an error.
 megabytes() { { du -sm "$root/var/cache/larder" 2>/dev/null || true; } | cut -f1; }
-# Until the command succeeds, at most so many seconds.
-await() { local left=$1; shift; until "$@" >/dev/null 2>&1; do [ "$left" -gt 0 ] || fail "in vain: $*"; left=$((left - 1)); sleep 1; done; }
+# Waits until the command succeeds, for at most the given number of seconds.
+await() { local left=$1; shift; until "$@" >/dev/null 2>&1; do [ "$left" -gt 0 ] || fail "timed out waiting for: $*"; left=$((left - 1)); sleep 1; done; }
 
 step "a new system, booted"
 sources=()
@@ -102,15 +102,15 @@ wait "$writers" || { cat "$root/var/log/writers.log" >&2; fail "the application"
 cat "$root/var/log/writers.log"
 kill "$sampler" || true
 sampler=""
-echo "the most that the files took: $(cat "$root/var/largest") MiB of $budget"
+echo "the maximum size of the files: $(cat "$root/var/largest") MiB of $budget"
 [ "$(cat "$root/var/largest")" -le "$most" ] || fail "more than $most MiB"
-# Nobody has read it since: it may have gone.
+# The entry was not read since, so it may have been evicted.
 expect OK within larderctl --database books set isbn "a book" --policy never
 fetch "http://127.0.0.1:19090/api/v1/query?query=max_over_time(larder_evicted_entries_total%5B1h%5D)" >"$root/var/query"
 python3 -c '
 import json, sys
 values = [float(row["value"][1]) for row in json.load(open(sys.argv[1]))["data"]["result"]]
-print("evicted entries, says Prometheus:", *values)
+print("evicted entries according to Prometheus:", *values)
 sys.exit(not values or max(values) <= 0)' "$root/var/query" || fail "Prometheus has seen no eviction: $(cat "$root/var/query")"
 chromium --headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom "$web" 2>/dev/null >"$root/var/page" || true
 grep -q "books" "$root/var/page" || fail "Chromium does not show the database"
@@ -120,7 +120,7 @@ redis-server --port 16379 --bind 127.0.0.1 --save "" >"$root/var/log/redis.log" 
 origin=$!
 within larderctl origin shop redis://127.0.0.1:16379 >/dev/null 2>&1 || fail "larderctl origin"
 said=$(within larderctl doctor || true)
-[[ "$said" == *"Unix-domain sockets only"*larderd.service.d/origins.conf* ]] || fail "larderctl doctor: $said"
+[[ "$said" == *"only Unix-domain sockets"*larderd.service.d/origins.conf* ]] || fail "larderctl doctor: $said"
 within cp -r /usr/share/doc/larder/larderd.service.d /etc/systemd/system/
 within systemctl daemon-reload
 within systemctl restart larderd
@@ -133,7 +133,7 @@ expect OK within larderctl origin shop none
 kill "$origin"
 origin=""
 
-step "a daemon that hangs is started again"
+step "a daemon that hangs is restarted"
 restarts() { within systemctl show -P NRestarts larderd; }
 before=$(restarts)
 within systemctl kill -s STOP larderd
@@ -144,7 +144,7 @@ expect "a book" within larderctl --database books get isbn
 
 step "backup, verify, restore elsewhere"
 within install -d -o larder -m 700 /var/lib/larder/backups
-as_larder larderctl backup /var/tmp/lost >/dev/null 2>&1 && fail "a backup in the /tmp of the service counts"
+as_larder larderctl backup /var/tmp/lost >/dev/null 2>&1 && fail "larderctl accepts a backup in the private /tmp of the service"
 as_larder larderctl backup /var/lib/larder/backups
 as_larder larderctl verify /var/lib/larder/backups
 as_larder larderctl restore /var/lib/larder/backups /var/tmp/restored
@@ -160,7 +160,7 @@ sleep 2
 within env DEBIAN_FRONTEND=noninteractive dpkg -i /var/tmp/next.deb >"$root/var/log/upgrade.log" 2>&1 || fail "the upgrade"
 wait "$writers" || { cat "$root/var/log/writers.log" >&2; fail "the application during the upgrade"; }
 cat "$root/var/log/writers.log"
-# The entry may have gone meanwhile, the database not.
+# The entry may have been evicted, but the database must exist.
 within larderctl databases | grep -q books || fail "the database is gone"
 [ -z "$(within systemctl --failed --no-legend)" ] || fail "$(within systemctl --failed --no-legend)"
 

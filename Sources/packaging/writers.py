@@ -1,8 +1,8 @@
-"""Writes to a larderd for some seconds, through its ends and starts, and says what was acknowledged.
+"""Writes to a larderd for some seconds, also while it is restarted, and checks the acknowledged writes.
 
-Usage: writers.py SOCKET SECONDS. Four writers count, one key each, and fill the larder beside it with values of 50 KB that
-cannot be compressed. Prints one line: the operations, refused connections, and the longest wait; exits with 1 if an
-acknowledged number was missing later or a connection was refused.
+Usage: writers.py SOCKET SECONDS. Each of four writers increments a number under its own key, and also fills the larder with
+incompressible values of 50 KB. Prints one line: the operations, refused connections, and the longest wait. Exits with 1 if
+an acknowledged number was missing later or a connection was refused.
 """
 import os
 import socket
@@ -60,7 +60,7 @@ def write(number):
             connection = connection or connected()
             if connection is None:
                 continue
-            # A new connection sees what was acknowledged on the former one.
+            # A new connection sees the writes acknowledged on the previous one.
             found = connection.ask("GET", f"counter {number}")
             if found != b"$-1" and not found.startswith(b"-") and int(found) < acknowledged:
                 with lock:

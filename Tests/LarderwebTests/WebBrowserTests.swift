@@ -147,7 +147,7 @@ import Testing
                 Browser.until("/was removed/.test(document.querySelector('#status').textContent)")
             ]
                 + answer("#purge-tag", "novel")
-                + [Browser.until("/had the tag/.test(document.querySelector('#status').textContent)")]
+                + [Browser.until("/entries with the tag/.test(document.querySelector('#status').textContent)")]
                 + [.run("document.querySelector('#database').value = 'sessions'; ''")]
                 + answer("#purge-database", "wrong")
                 + [

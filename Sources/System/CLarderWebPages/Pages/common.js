@@ -35,14 +35,14 @@ export async function ask(path, body) {
   try {
     reply = await fetch(path, options);
   } catch {
-    throw new Error("larderweb does not answer");
+    throw new Error("larderweb does not reply");
   }
   if (reply.status === 401) {
     location.assign("/login");
-    throw new Error("this needs the token");
+    throw new Error("a token is required");
   }
-  const answer = await reply.json().catch(() => ({ error: `larderweb answered ${reply.status} to ${path.split("?")[0]}` }));
-  if (!reply.ok || answer.error) throw new Error(answer.error ?? `larderweb answered ${reply.status}`);
+  const answer = await reply.json().catch(() => ({ error: `larderweb returned ${reply.status} for ${path.split("?")[0]}` }));
+  if (!reply.ok || answer.error) throw new Error(answer.error ?? `larderweb returned ${reply.status}`);
   return answer;
 }
 

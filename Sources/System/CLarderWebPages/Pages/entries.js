@@ -42,9 +42,9 @@ function showPage() {
   const rows = page.keys.map((one) => [
     element("button", { type: "button", class: "key", onclick: (event) => open(one.key, event.currentTarget) }, label(one.key) || "(empty)"),
     bytes(one.size),
-    one.state === undefined ? "gone" : one.state === "stale" ? "stale" : one.ttl === -1 ? "never" : span(one.ttl / 1000),
+    one.state === undefined ? "removed" : one.state === "stale" ? "stale" : one.ttl === -1 ? "never" : span(one.ttl / 1000),
   ]);
-  fill(byID("keys"), rows, page.next ? "None so far: go on." : "There are no such keys.");
+  fill(byID("keys"), rows, page.next ? "No matches yet: select Next." : "There are no such keys.");
   byID("back").disabled = pages.length < 2;
   byID("next").disabled = !page.next;
   byID("page").textContent = `page ${pages.length}`;
@@ -85,7 +85,7 @@ document.addEventListener("keydown", (event) => {
 async function load(key) {
   // Hide the previous entry, so that it cannot be taken for the requested one, and removed.
   if (shown === null || shown.key.hex !== key.hex) byID("entry").hidden = true;
-  if (key.hex.length / 2 > keyBytesMost) throw new Error(`A key of more than ${number(keyBytesMost)} bytes is not shown here; larderctl get has its value.`);
+  if (key.hex.length / 2 > keyBytesMost) throw new Error(`Keys of more than ${number(keyBytesMost)} bytes cannot be shown here; use larderctl get.`);
   shown = await ask(`/api/entry?database=${encodeURIComponent(byID("database").value)}&key=${encoded(key.hex)}`);
   showEntry();
 }
@@ -113,9 +113,9 @@ function showEntry() {
   byID("entry-key").textContent = label(entry.key) || "(empty)";
   const rule = { governed: `its database's policy, ${entry.policy}`, own: "its own", never: "its own: it never expires" }[entry.rule];
   const facts = [
-    ["state", entry.isStale ? "stale: only FETCH serves it" : entry.isUnverified ? "unverified: the origin cannot be asked" : "fresh"],
+    ["state", entry.isStale ? "stale: only FETCH returns it" : entry.isUnverified ? "unverified: the origin is not available" : "fresh"],
     ["stored", `${instant(entry.storedAt)}, ${span((entry.now - entry.storedAt) / 1000)} ago`],
-    ["fresh until", entry.deadline === undefined ? "ever" : `${instant(entry.deadline)}, ${left(entry.deadline - entry.now)}`],
+    ["fresh until", entry.deadline === undefined ? "forever" : `${instant(entry.deadline)}, ${left(entry.deadline - entry.now)}`],
     ["grace", entry.grace > 0 ? span(entry.grace / 1000) : "none"],
     ["rule", rule],
     ["size", `${number(entry.size)} bytes`],
@@ -155,14 +155,14 @@ function drawLife(entry) {
   parts.push(text(now, middle - 20, "now"));
   parts.push(text(start, middle + 24, "stored", "muted"));
   if (entry.deadline === undefined) {
-    parts.push(text(end, middle + 24, "never ends", "muted"));
+    parts.push(text(end, middle + 24, "never expires", "muted"));
   } else {
     const isNear = entry.grace > 0 && at(ends) - at(entry.deadline) < 150;
     parts.push(text(at(entry.deadline), middle + (isNear ? 40 : 24), "fresh until", "muted"));
     if (entry.grace > 0) parts.push(text(at(ends), middle + 24, "grace until", "muted"));
   }
   place.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  const until = entry.deadline === undefined ? "never ends" : `fresh until ${instant(entry.deadline)}`;
+  const until = entry.deadline === undefined ? "never expires" : `fresh until ${instant(entry.deadline)}`;
   const grace = entry.grace > 0 && ends !== null ? `, kept until ${instant(ends)}` : "";
   place.setAttribute("aria-label", `Stored ${instant(entry.storedAt)}, ${until}${grace}, now ${instant(entry.now)}`);
   place.replaceChildren(...parts);
@@ -176,7 +176,7 @@ addEventListener("resize", () => {
 
 function valueOf(entry) {
   if (!entry.value) return [];
-  const note = entry.isCut ? [element("p", { class: "note" }, "The value is longer than what is shown.")] : [];
+  const note = entry.isCut ? [element("p", { class: "note" }, "The value is truncated.")] : [];
   if (entry.value.text === undefined) return [element("pre", { tabindex: 0, "aria-label": "Value, hexadecimal" }, hexDump(entry.value.hex)), ...note];
   if (!entry.isCut) {
     try {
@@ -277,22 +277,22 @@ byID("delete").addEventListener("click", async () => {
     const { done } = await ask("/api/delete", { database: entry.database, key: entry.key.hex });
     byID("entry").hidden = true;
     await search();
-    say(byID("status"), done ? "The entry was removed." : "There was no such entry any more.");
+    say(byID("status"), done ? "The entry was removed." : "The entry no longer exists.");
   });
 });
 
 byID("change").addEventListener("click", () =>
   attempt(async () => {
     const { done } = await ask("/api/policy", { database: shown.database, key: shown.key.hex, policy: byID("policy").value });
-    if (!done) throw new Error("There is no such entry any more.");
+    if (!done) throw new Error("The entry no longer exists.");
     await load(shown.key);
-    say(byID("status"), "The entry has its new life.");
+    say(byID("status"), "The entry has its new policy.");
   })
 );
 
 byID("purge-database").addEventListener("click", async () => {
   const database = byID("database").value;
-  const typed = await question("Empty this database?", `All entries of database ${database} go.`, "Type its name:", "Empty it");
+  const typed = await question("Empty this database?", `All entries of database ${database} will be removed.`, "Type its name:", "Empty it");
   if (typed === null) return;
   await attempt(async () => {
     const { entries } = await ask("/api/purge", { database, confirm: typed });
@@ -303,13 +303,13 @@ byID("purge-database").addEventListener("click", async () => {
 
 byID("purge-tag").addEventListener("click", async () => {
   const database = byID("database").value;
-  const tag = await question("Remove what has a tag?", `All entries of database ${database} with this tag go.`, "Tag:", "Remove them");
+  const tag = await question("Remove all entries with a tag?", `All entries of database ${database} with this tag will be removed.`, "Tag:", "Remove them");
   if (!tag) return;
   await attempt(async () => {
     await ask("/api/purge", { database, tag, confirm: database });
     byID("entry").hidden = true;
     await search();
-    say(byID("status"), `What had the tag ${tag} was removed.`);
+    say(byID("status"), `All entries with the tag ${tag} were removed.`);
   });
 });
 
@@ -320,7 +320,7 @@ async function begin() {
   settings = answer.settings;
   byID("logout").hidden = !settings.asksForToken;
   byID("purges").hidden = !settings.allowsChanges;
-  if (answer.problem) throw new Error(`The daemon is away: ${answer.problem}`);
+  if (answer.problem) throw new Error(`The daemon is not available: ${answer.problem}`);
   const query = new URLSearchParams(location.search);
   const names = [...new Set(["0", ...(answer.databases ?? []).map((one) => one.name), ...query.getAll("database")])];
   byID("database").replaceChildren(...names.map((name) => element("option", { value: name }, name)));

@@ -83,7 +83,7 @@ function showDatabases(databases) {
     const name = element("a", { href: `/entries?database=${encodeURIComponent(one.name)}` }, one.name);
     return [name, one.policy, number(one.entries), number(one.stale), bytes(one.bytes), limit, one.state];
   });
-  fill(byID("databases"), rows, "There is no database yet.");
+  fill(byID("databases"), rows, "There are no databases yet.");
 }
 
 function showCommands(list, seconds) {
@@ -102,7 +102,7 @@ function drawCommands() {
     commandName(one.name), rate(one.rate), number(one.calls), span(one.mean), span(one.p50), span(one.p99),
     span(one.p999), number(one.failed),
   ]);
-  fill(byID("commands"), rows, "No command was sent yet.");
+  fill(byID("commands"), rows, "No commands have been sent yet.");
 }
 
 for (const head of byID("commands").tHead.rows[0].cells) {
@@ -131,7 +131,7 @@ repeat(2000, async () => {
     if (answer.problem) {
       former = null;
       await showHistory();
-      throw new Error(`The daemon is away: ${answer.problem}`);
+      throw new Error(`The daemon is not available: ${answer.problem}`);
     }
     const now = answer.numbers;
     if (former && former.texts.run_id !== answer.texts.run_id) former = null;
@@ -232,13 +232,13 @@ repeat(5000, () =>
     fill(
       byID("slow"),
       slow.map((one) => [clock(one.time), span(one.seconds), element("code", {}, visible(one.words.join(" ")))]),
-      "None was slower than the daemon's slowlog-log-slower-than."
+      "No command took longer than slowlog-log-slower-than."
     );
     const clients = await ask("/api/clients");
     fill(
       byID("clients"),
       clients.map((one) => [one.id, visible(one.name) || "–", one.database, one.command, span(one.age), span(one.idle), bytes(one.outputBytes)]),
-      "Nobody is connected."
+      "There are no connections."
     );
   })
 );
