@@ -162,7 +162,7 @@ import Testing
             var fields = encoder.container(keyedBy: Name.self)
             for index in 0..<200 { try fields.encode(index, forKey: Name(stringValue: "key\(index)")) }
         }
-        // The same nested container twice is one.
+        // Requesting the same nested container twice returns the same one.
         expectSame { encoder in
             var fields = encoder.container(keyedBy: Name.self)
             var first = fields.nestedContainer(keyedBy: Name.self, forKey: "a")

@@ -143,7 +143,7 @@ import Testing
         for index in 0..<100 {
             RequestEncoder.encode(["SET", "key:\(index)", String(repeating: "v", count: index)], into: &pipeline)
         }
-        // Pieces that cut commands in two.
+        // The pieces end within commands.
         var capacity = 0
         for round in 0..<50 {
             var commands = 0

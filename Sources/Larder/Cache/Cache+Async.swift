@@ -97,7 +97,7 @@ extension Cache {
         }
     }
 
-    // Without this form, and similar ones, Swift would choose the synchronous call for a closure that does not await.
+    // The following forms are for closures that do not await: without them, Swift would choose the synchronous call.
 
     /// Like the call above, for a closure that does not await.
     @discardableResult

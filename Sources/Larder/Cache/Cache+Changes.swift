@@ -39,21 +39,21 @@ extension Cache {
         try source.changes(.prefix(Array(try source.key(prefix, "changes").bytes)), bufferMax: bufferMax)
     }
 
-    /// ``changes(bufferMax:)``, with the newest value of each stored entry.
+    /// Like ``changes(bufferMax:)``, with the newest value of each stored entry.
     public func decodedChanges<Value: Codable & Sendable>(_ type: Value.Type, bufferMax: Int = 1_024)
         throws(LarderError) -> DecodedChanges<Value>
     {
         decoded(type, try changes(bufferMax: bufferMax))
     }
 
-    /// ``changes(forKey:bufferMax:)``, with the newest value of each stored entry.
+    /// Like ``changes(forKey:bufferMax:)``, with the newest value of each stored entry.
     public func decodedChanges<Value: Codable & Sendable>(
         _ type: Value.Type, forKey key: some CacheKey, bufferMax: Int = 1_024
     ) throws(LarderError) -> DecodedChanges<Value> {
         decoded(type, try changes(forKey: key, bufferMax: bufferMax))
     }
 
-    /// ``changes(prefix:bufferMax:)``, with the newest value of each stored entry.
+    /// Like ``changes(prefix:bufferMax:)``, with the newest value of each stored entry.
     public func decodedChanges<Value: Codable & Sendable>(
         _ type: Value.Type, prefix: some CacheKey, bufferMax: Int = 1_024
     ) throws(LarderError) -> DecodedChanges<Value> {

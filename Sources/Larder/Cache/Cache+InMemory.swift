@@ -68,7 +68,7 @@ final class MemoryDirectories: @unchecked Sendable {
     private var count = 0
 
     private init() {
-        // Exiting does not release the larders.
+        // Remove the directories at exit, because exiting does not release the larders.
         atexit { MemoryDirectories.shared.removeAll() }
     }
 

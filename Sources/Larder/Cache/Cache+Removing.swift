@@ -134,9 +134,9 @@ extension Cache {
         }
     }
 
-    /// Runs the background work of all databases of the larder now. Removes the expired entries that are due, along an
-    /// index and in batches of at most 512, and the files of purged databases. The index is coarse: an entry is due
-    /// within a 64th of its lifetime after its deadline, or within about a second. It covers the entries in LevelDB
+    /// Runs the background work of all databases of the larder now. Removes the files of purged databases, and in
+    /// batches of at most 512 the expired entries that are due in an index. The index is coarse: an entry is due within
+    /// a 64th of its lifetime after its deadline, or within about a second. The index covers the entries in LevelDB
     /// that live less than a day. Entries that live longer are found by a scan every six hours, or by `removeExpired()`
     /// at once.
     /// - Returns: the number of entries that were swept.

@@ -207,7 +207,7 @@ extension Double: Counter {
         return sum.isFinite ? sum : nil
     }
 
-    /// Without `.0` after integers, as the daemon writes them.
+    /// The number as text, without `.0` after integers, as the daemon writes it.
     var text: String {
         Int(exactly: self).map(\.description) ?? description
     }

@@ -5,7 +5,7 @@ import LarderEngine
 /// ```swift
 /// let cache = try Cache(named: "userdb", policy: .low)            // fresh for 24 hours
 /// try cache.set(Reader(…), forKey: "reader")
-/// let reader = try cache.value(Reader.self, forKey: "reader")     // nil from 24 hours on
+/// let reader = try cache.value(Reader.self, forKey: "reader")     // nil after 24 hours
 /// ```
 ///
 /// - A *larder*, the directory, holds many databases, and one process holds the larder. Opening a name twice in a

@@ -166,7 +166,7 @@ extension CacheSource {
 }
 
 extension Cache {
-    /// Carries a change out. May block.
+    /// Applies a change. May block.
     /// - Returns: whether its condition held; also false for the removal of a missing entry.
     func perform(_ write: EntryWrite) throws(LarderError) -> Bool {
         try source.whileOpen(write.operation) { (_) throws(LarderError) in

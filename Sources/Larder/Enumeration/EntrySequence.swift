@@ -17,7 +17,7 @@ import LarderEngine
 /// Each run sees the entries as of its start: no later writes, and no entries that expire during the run. While it
 /// lasts, obsolete files stay on the disk, so a run should not last for hours. If the larder has used half of
 /// ``CacheOptions/diskBytesMax``, they are removed: the run then continues over the current entries, each key at most
-/// once. A run of a snapshot never does.
+/// once. A run of a snapshot never continues in this way.
 ///
 /// Starting a run takes time for every entry of the database that is not in LevelDB yet (usually at most the contents
 /// of 64 MiB of journal), and memory for those with the prefix. Reaching the first entry takes time for removed entries
@@ -47,8 +47,8 @@ public struct EntrySequence<Value: Decodable> {
         return filtered
     }
 
-    /// Starts a run, for loops that cannot be a closure. It and each step of the run block the thread. For the costs
-    /// see ``EntrySequence``.
+    /// Starts a run, for loops that cannot be a closure. This call and each step of the run block the thread. For the
+    /// costs see ``EntrySequence``.
     @available(*, noasync, message: "iterate over the entries with for try await")
     public func makeIterator() throws(LarderError) -> EntryIterator<Value> { try run() }
 

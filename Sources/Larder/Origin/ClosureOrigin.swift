@@ -77,7 +77,7 @@ public struct ClosureOrigin: CacheOrigin {
 
     private static func text(_ key: [UInt8]) throws(OriginFailure) -> String {
         if let text = String(validating: key, as: UTF8.self) { return text }
-        // Otherwise two keys could have the same text.
+        // Refuse keys that are not UTF-8: two of them could have the same text.
         throw .refused("this origin accepts only keys that are text, and '\(Key(key))' is not UTF-8")
     }
 

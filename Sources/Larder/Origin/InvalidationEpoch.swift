@@ -45,7 +45,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     private var settled: Epoch?
     /// The keys whose entries must become stale, with the sequences of their invalidations.
     private var due: [[UInt8]: UInt64] = [:]
-    // Invalidations during running calls, for those calls.
+    // Invalidations are recorded only during running calls, for these calls.
     private var calls = 0
     private var tickets: UInt64 = 0
     /// A number of ``OriginMoment``.
@@ -240,7 +240,7 @@ final class InvalidationEpoch: @unchecked Sendable {
                 return (now, before, due)
             }
             if before != now {
-                // Nothing was stored in an epoch without notifications.
+                // Nothing was stored in an epoch without notifications, so only other epochs need a purge.
                 if before.map(\.isBelieved) ?? true {
                     // Do this first, so that a reply of the previous epoch is stored before the purge or not at all.
                     // The purge makes only existing entries stale, so a reply that is stored after it would stay fresh.

@@ -91,7 +91,8 @@ extension OriginCache {
         let source = cache.source
         try await BlockingWork.run { () throws(LarderError) in
             try source.whileOpen("invalidate") { (_) throws(LarderError) in
-                // Also for keys without an entry. After this, replies to requests from before the call are not stored.
+                // End the leases of all keys with the prefix, even without an entry: replies to requests from before
+                // the call are then not stored.
                 source.database.endLeases(prefix: prefix)
                 var options = EntryOptions(prefix: prefix, limit: Self.keysPerCursor)
                 while true {
@@ -99,7 +100,8 @@ extension OriginCache {
                     do throws(LarderError) {
                         keys = try Self.keys(source, options)
                     } catch  where error.code == .purged {
-                        // The entries were stored after a purge, but perhaps before this call.
+                        // A purge has ended the enumeration. Start again: the remaining entries may have been stored
+                        // before this call.
                         options.from = nil
                         continue
                     }

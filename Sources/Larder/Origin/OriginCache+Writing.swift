@@ -52,7 +52,7 @@ extension OriginCache {
         guard await keep(action, stored, bytes, ticket) else { return await forget([bytes]) }
     }
 
-    /// Removes an entry from the origin and from the cache, and returns when it is gone from both.
+    /// Removes an entry from the origin and from the cache, and returns when it has been removed from both.
     /// - Throws: as `set(_:forKey:lifetime:policy:tags:)`.
     public func remove(_ key: some CacheKey) async throws { try await remove(CollectionOfOne(key)) }
 
@@ -81,7 +81,7 @@ extension OriginCache {
         let pass = try limiter.enter()
         let began = trust.beginWrite(keys)
         let end = await limiter.run(pass, body) { [weak self] in
-            // Only now is it certain that nothing more will be written.
+            // The origin's function has returned: only now is it certain that it writes nothing more.
             guard let self else { return }
             _ = trust.endWrite(keys, began)
             trust.endCall()

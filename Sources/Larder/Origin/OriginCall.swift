@@ -50,7 +50,7 @@ final class OriginCall<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// - Returns: whether the call had not ended before.
+    /// - Returns: whether this ended the call; false if it had ended before.
     private func finish(_ end: End) -> Bool {
         let (isFirst, continuation) = lock.withLock { () -> (Bool, UnsafeContinuation<End, Never>?) in
             guard self.end == nil else { return (false, nil) }

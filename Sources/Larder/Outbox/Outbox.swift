@@ -283,12 +283,12 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     ///   dropped.
     @discardableResult
     public func purge() throws(LarderError) -> Int {
-        // Pending writes may belong to another outbox by now.
+        // After a stop, the pending writes may belong to another outbox.
         if core.isStopping { throw closed("purge") }
         return try cache.source.whileOpen("purge") { (_) throws(LarderError) in
             let count = outbox.index.waiting
             try outbox.discard()
-            // Writes saved since then are pending.
+            // Load the writes that were saved in the meantime.
             try outbox.load()
             return count
         }

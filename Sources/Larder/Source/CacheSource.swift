@@ -149,7 +149,7 @@ public final class CacheSource: @unchecked Sendable {
                 update in keys.indices.map { update.current($0) }
             }
             try engine.pipeline.wait(for: ticket)
-            // Updates do not count their reads.
+            // Count the reads here, because updates do not count them.
             let hits = found.reduce(0) { $0 + ($1 == nil ? 0 : 1) }
             database.noteReads(hits: hits, misses: keys.count - hits)
             return found

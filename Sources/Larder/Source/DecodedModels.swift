@@ -151,7 +151,7 @@ extension CacheSource {
         var version: UInt64 = 0
     }
 
-    /// Returns the state if it needs no waiting; nil if the disk must be read, or a commit is pending.
+    /// Returns the state if it is known without waiting; nil if the disk must be read, or a commit is pending.
     func known(_ key: Key, _ operation: String = "get") throws(LarderError) -> Known? {
         guard snapshot == nil else { return nil }
         return try whileOpen(operation) { (engine) throws(LarderError) in

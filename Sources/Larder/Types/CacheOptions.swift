@@ -191,7 +191,7 @@ extension CacheOptions {
     }
 }
 
-/// A program's event handler, with an identity: copies of options share it.
+/// Holds a program's event handler, so that copies of options share the identity of the handler.
 private final class EventListener: Sendable {
     let body: @Sendable (CacheEvent) -> Void
 

@@ -1,7 +1,7 @@
 import LarderFetching
 import LarderPlatform
 
-/// A key that a blocking client fetches. Single owner: the call.
+/// A key that a blocking client fetches. Single owner: used by one call.
 final class BlockingFetch<Value: Codable> {
     /// A lease: the right to fetch the key.
     struct Lead {

@@ -76,7 +76,7 @@ extension BlockingLarderClient {
         let operation = requests.first?.first.map { printableKey($0) } ?? "SUBSCRIBE"
         try session.stream(requests, operation: operation) { reply in
             if let text = reply.errorMessage { throw LarderClientError.server(text, operation: operation) }
-            // A push message, or its array form in RESP2. Other kinds confirm a subscription.
+            // A push message, or its array form in RESP2. The kinds that are not handled here confirm a subscription.
             guard let parts = reply.elements, let kind = parts.first?.string else { return }
             let bytes = parts.dropFirst().map { $0.bytes ?? [] }
             switch (kind, bytes.count) {

@@ -55,7 +55,7 @@ final class BlockingSession: @unchecked Sendable {
             }
         }
         var bytes: [UInt8] = []
-        // Reserved at once, because the encoder reserves space for one request at a time.
+        // Reserve space for all requests at once, because the encoder reserves it for one request at a time.
         bytes.reserveCapacity(requests.reduce(0) { $1.reduce($0 + 24) { $0 + $1.count + 24 } })
         for request in requests {
             guard let name = request.first, !name.isEmpty else {
@@ -228,7 +228,7 @@ final class BlockingSession: @unchecked Sendable {
                 queued = []
                 database = nil
                 carriesState = false
-            // State that was created and released in one exchange leaves nothing behind.
+            // A transaction that begins and ends in one exchange leaves no state.
             case .beginsTransaction: carriesState = carriesState || !Self.endsTransaction(requests)
             case .names, .introduces, .changesState, .silences, .streams: carriesState = true
             }

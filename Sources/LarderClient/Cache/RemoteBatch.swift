@@ -51,7 +51,8 @@ enum BatchPlan {
         }
     }
 
-    /// Several entries with the same policy, tags and codec. Redis's command for that has no policy.
+    /// Returns one command for entries with the same policy, tags and codec; nil if there is none. Redis's command
+    /// supports no policy.
     private static func sets(_ changes: [BatchChange], _ server: ServerKind) -> Request<Void>? {
         guard case .set(_, let policy, let tags, let codec) = changes[0].action else { return nil }
         if changes.count == 1 { return .expectingOK(changes[0].words(for: server), key: changes[0].key) }

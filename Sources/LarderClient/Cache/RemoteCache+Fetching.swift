@@ -61,7 +61,7 @@ extension RemoteCache {
             }
         case .cacheOnly: return try await youngEnough(key, checked.maxAge)
         case .cacheElseOrigin where checked.maxAge == nil && near != nil:
-            // So that the near cache keeps it.
+            // Read it in this way, so that the near cache keeps it.
             if let value = try await missingIfUndecodable({ () async throws(LarderClientError) in
                 try await value(forKey: key)
             }) {

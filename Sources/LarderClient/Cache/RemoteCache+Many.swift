@@ -33,7 +33,7 @@ extension RemoteCache {
     }
 
     /// Reads keys together with the remaining lifetimes of their entries, in one round trip.
-    /// - Parameter tokens: one for each key; all of them are consumed.
+    /// - Parameter tokens: one for each key; each is used or given up.
     private func valuesToKeep<Key: CacheKey & Hashable>(
         _ keys: [Key], _ near: NearCache, _ tokens: [NearCache.Token]
     ) async throws(LarderClientError) -> [Key: Value] {

@@ -225,7 +225,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     // MARK: For the other files of this module
 
     /// Runs a change of `keys`. Whether it succeeds or fails, the near cache drops the keys before the caller
-    /// continues, so that it reads its own writes; results of reads that were running are not kept.
+    /// continues, so that the caller reads its own writes; results of reads that were running are not kept.
     func changing<Result>(
         _ keys: [[UInt8]], _ body: () async throws(LarderClientError) -> Result
     ) async throws(LarderClientError) -> Result {

@@ -62,7 +62,7 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
                         cursor = step.next
                         isAtEnd = step.next == nil
                     }
-                    // Few at a time, because values may be large.
+                    // Read only a few at a time, because values may be large.
                     let some = Array(keys.prefix(32))
                     keys = keys.dropFirst(some.count)
                     guard !some.isEmpty else { continue }

@@ -28,8 +28,8 @@ final class AsyncSemaphore: @unchecked Sendable {
     init(_ count: Int) { free = count }
 
     /// Waits for a permit.
-    /// - Parameter limit: the longest wait, in milliseconds, because all holders may be waiting for a second permit. 0
-    ///   for no limit.
+    /// - Parameter limit: the longest wait, in milliseconds; 0 for no limit. A limit is needed if all holders may wait
+    ///   for a second permit.
     func take(limit: Int) async -> Outcome {
         let waiter = Waiter()
         let outcome = await withTaskCancellationHandler {

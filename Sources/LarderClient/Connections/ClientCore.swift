@@ -134,8 +134,8 @@ final class DatabaseStore: LinkEvents {
         ownConnections.close()
         lockQueues.close()
         waitingLinks.close()
-        // Do this here too, because calls after this one must throw even before the loop notices the end of the
-        // connection.
+        // Do this here too: calls after this one must throw, and not be answered by the near cache, even before the
+        // loop notices the end of the connection.
         near?.setLive(false)
     }
 
@@ -181,7 +181,7 @@ final class DatabaseStore: LinkEvents {
         }
     }
 
-    /// Performs a request over a link; nil for the next one.
+    /// Performs a request over a link; nil chooses the next link.
     func perform<Result>(_ request: Request<Result>, _ link: Link?) async throws(LarderClientError) -> Result {
         try await perform(request, on: link ?? self.link(isRead: request.isRead))
     }
@@ -276,7 +276,7 @@ final class DatabaseStore: LinkEvents {
         return results
     }
 
-    /// MULTI, the commands, EXEC.
+    /// Executes commands as a transaction: MULTI, the commands, EXEC.
     /// - Returns: nil if a watched key was changed.
     func execute(_ commands: [[[UInt8]]], on link: Link, connection: Int?) async throws(LarderClientError)
         -> [RESPValue]?

@@ -59,7 +59,7 @@ struct LockQueue: Sendable {
             do throws(LarderClientError) {
                 place = try await queueUp()
                 let grip = try await acquire()
-                // The body need not wait for this.
+                // Leave the queue in the background, because the body need not wait for this.
                 Task { [place] in await leave(place) }
                 return grip
             } catch {
@@ -176,7 +176,7 @@ struct LockQueue: Sendable {
 
     private enum Attempt {
         case held(LockHandle)
-        /// Held by another holder for this many milliseconds; -1 for no end.
+        /// Another holder has the lock, for this many milliseconds; -1 if it has no deadline.
         case busy(Int64)
     }
 

@@ -83,7 +83,7 @@ struct ConflictedChange {
     }
 
     private var withoutVersion: [[UInt8]] {
-        // They are at the end: see FeedReply.Entry.placing.
+        // VERSION and the words after it are at the end: see FeedReply.Entry.placing.
         guard let place = command.lastIndex(of: Array("VERSION".utf8)) else { return command }
         return Array(command[..<place])
     }

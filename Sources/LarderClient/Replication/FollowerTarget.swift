@@ -63,7 +63,7 @@ struct FollowerTarget {
                 try send(&commands, &counts)
                 try purge(item.version, of: options.prefix, tags.isEmpty ? nil : Array(tags), &counts)
             case .purgedPrefix(let purged):
-                // Only if the prefixes overlap; the source skips other keys.
+                // Purge only keys with both prefixes: the source does not report other keys.
                 guard purged.starts(with: options.prefix) || options.prefix.starts(with: purged) else { continue }
                 let common = purged.count < options.prefix.count ? options.prefix : purged
                 try send(&commands, &counts)

@@ -6,8 +6,8 @@ import LarderVocabulary
 ///
 /// ```swift
 /// let follower = try LarderFollower(from: source, to: target, ReplicationOptions(database: "shop"))
-/// while try follower.step() != .idle {}          // until both have the same
-/// while true { try follower.step(waitMilliseconds: 10_000) }       // for ever
+/// while try follower.step() != .idle {}          // until both have the same entries
+/// while true { try follower.step(waitMilliseconds: 10_000) }       // forever
 /// ```
 ///
 /// Each entry keeps its time, its deadline or rule, its grace, its codec and its tags. The follower's position is
@@ -115,8 +115,8 @@ public final class LarderFollower {
         let before = mark
         if reply.reason != nil { try beginPass(&mark, at: reply.time) }
         if !reply.items.isEmpty, reply.time > mark.applied {
-            // Record this before applying the changes: they came from the source, even if the position after them is
-            // never written.
+            // Write the time before applying the changes. Then the applied entries count as replicated, even if the
+            // position after them is never written.
             var ahead = mark
             ahead.applied = reply.time
             try ahead.write(target.client, key)
@@ -166,7 +166,7 @@ public final class LarderFollower {
                 mark.over = time
                 try takePolicy()
             } else {
-                // A source that follows the target has been joined with it already.
+                // If the source follows the target, the two have been joined already.
                 let isFollowed = try back() != nil
                 guard options.joins || isFollowed else { throw refusal }
                 mark.joined = max(1, time)
@@ -186,7 +186,7 @@ public final class LarderFollower {
 
     /// Refuses a target with an origin, because the origin determines its contents.
     private func checkTargetHasNoOrigin() throws(LarderClientError) {
-        // If this user has no permission to read it, the first change reports that.
+        // If this user has no permission to read the origin, the first change reports that.
         guard let url = (try? target.client.originInfo())?.first?.1, !url.isEmpty else { return }
         throw LarderClientError(
             .invalidArgument,

@@ -10,10 +10,11 @@ public struct ReplicationOptions: Sendable {
     public var tags: Set<String> = []
     /// Like ``tags``, for tags that are not text.
     public var byteTags: Set<[UInt8]> = []
-    /// The target's name for the source, by which a later follower resumes from this one's position. Nil for the path
-    /// of the source's directory: larders of several machines with the same path need names.
+    /// The name of the source in the target: a later follower with the same name resumes from this one's position. Nil
+    /// for the path of the source's directory; larders of several machines with the same path need names.
     public var sourceName: String?
-    /// The source's name for the target, if it follows the target too; nil for the path of the target's directory.
+    /// The name of the target in the source, if the source follows the target too; nil for the path of the target's
+    /// directory.
     public var targetName: String?
     /// Whether the target may have entries of its own when it begins to follow the source. Both are then merged: the
     /// later entry wins, and existing entries stay until the source changes them. Otherwise such a target is refused,
@@ -51,7 +52,7 @@ public struct ReplicationOptions: Sendable {
 ///
 /// Thread-safe: a value.
 public struct ReplicationRule: Sendable {
-    /// Returns whether the incoming change replaces the target's entry; nil for the later one.
+    /// Returns whether the incoming change replaces the target's entry; nil if the later change wins.
     let decide: (@Sendable (ReplicationConflict) -> Bool)?
 
     /// The later change wins: by the time of the change, then by its sequence, then by the bytes of the value. All
@@ -76,11 +77,11 @@ public struct ReplicationConflict: Sendable {
     public let key: [UInt8]
     /// The incoming value; nil for a removal.
     public let incoming: [UInt8]?
-    /// When it was stored or removed, in milliseconds since 1970.
+    /// When the incoming entry was stored or removed, in milliseconds since 1970.
     public let incomingTime: Int64
     /// The target's value.
     public let present: [UInt8]
-    /// When it was stored, in milliseconds since 1970.
+    /// When the target's entry was stored, in milliseconds since 1970.
     public let presentTime: Int64
 }
 
@@ -100,7 +101,7 @@ public struct ReplicationProgress: Hashable, Sendable {
 
     /// The current activity.
     public internal(set) var state = State.initial
-    /// The number of changes to apply as far as known, including completed ones. In a full pass: entries.
+    /// The number of changes to apply as far as known, including completed ones. In a full pass, the number of entries.
     public internal(set) var total = 0
     /// The number of changes that this follower has applied, including those that the target did not need.
     public internal(set) var done = 0

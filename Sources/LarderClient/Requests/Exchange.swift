@@ -11,7 +11,7 @@ final class Exchange: @unchecked Sendable {
     let bytes: [UInt8]
     /// The number of replies; nil if it is unknown and the last reply is `fence`.
     let replyCount: Int?
-    /// The reply that ends the exchange if `replyCount` is nil: `ECHO`'s.
+    /// The reply to `ECHO`, which ends the exchange if `replyCount` is nil.
     let fence: [UInt8]
     /// The command's name, for messages.
     private let name: [UInt8]

@@ -26,7 +26,7 @@ extension EntryInfo {
             readAtMilliseconds: readAt, isUnverified: isUnverified)
     }
 
-    /// A rule that only a newer daemon supports is treated as the entry's own.
+    /// If only a newer daemon supports a rule, it is treated as the entry's own rule.
     private static func rule(_ name: String, _ deadline: Int64?) -> DeadlineRule {
         if name == "governed" { return .governed }
         return deadline.map { .own($0) } ?? .ownNever

@@ -27,6 +27,6 @@ private func tagList(_ reply: RESPValue) -> [[UInt8]]?? {
 }
 
 extension Request where Result == Void {
-    /// - Parameter words: ``CheckedTags/purged(_:soft:_:)``, at least one.
+    /// - Parameter words: the result of ``CheckedTags/purged(_:soft:_:)``, at least one word.
     static func purge(tags words: [[UInt8]]) -> Request { expectingOK(wordList("PURGE", "TAG") + words) }
 }

@@ -5,7 +5,7 @@ struct ScriptCall: Sendable {
     private let script: Script
     /// The keys, which the script may change.
     let keys: [[UInt8]]
-    /// What follows the script: the number of keys, the keys, the arguments.
+    /// The words after the script: the number of keys, the keys, the arguments.
     private let words: [[UInt8]]
     /// The single key, for messages.
     private let key: [UInt8]?

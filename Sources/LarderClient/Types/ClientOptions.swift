@@ -14,7 +14,7 @@ public struct ClientOptions: Sendable {
     /// ``timeoutMillisecondsMax``. The default is 1,000.
     public var reconnectPatienceMilliseconds: Int
     /// The number of connections for the calls of one database, 1 to 16. The default is 1, which many tasks can share;
-    /// more help with large values.
+    /// more connections help with large values.
     public var connections: Int
     /// The number of connections that transactions and ``LarderClient/withConnection(_:)`` may use concurrently, for
     /// each database, 1 to 1,024. The default is 8; further callers wait, for as long as a call may take.

@@ -28,7 +28,7 @@ public struct NearCacheOptions: Hashable, Sendable {
 public struct NearCacheStatistics: Hashable, Sendable {
     /// The current number of entries, including keys that are known to have no entry.
     public let entries: Int
-    /// Their size in bytes: see ``NearCacheOptions/bytesMax``.
+    /// The size of the entries in bytes: see ``NearCacheOptions/bytesMax``.
     public let bytes: Int
     /// Reads that needed no round trip.
     public let hits: Int
@@ -38,6 +38,7 @@ public struct NearCacheStatistics: Hashable, Sendable {
     public let invalidations: Int
     /// Entries that were evicted.
     public let evictions: Int
-    /// Whether the daemon currently reports changes: false before the first connection and while it is lost.
+    /// Whether the daemon currently reports changes: false before the first connection and while the connection is
+    /// lost.
     public let isLive: Bool
 }

@@ -117,7 +117,7 @@ extension Link {
         } catch {
             protocolFailure = WireFailure(.protocolViolation(error.message))
         }
-        // Deliver these before any caller can get a later reply.
+        // Deliver pushed messages before any caller can get a later reply.
         for message in told { tell(message) }
         lock.lock()
         if self.socket === socket {

@@ -147,8 +147,8 @@ final class Link: GatedConnection, @unchecked Sendable {
         return lock.withLock { connectionNumber }
     }
 
-    /// Returns the replies to an empty list of requests.
-    /// - Throws: `closed` if every request would.
+    /// Returns the replies to an empty list of requests, without sending anything.
+    /// - Throws: `closed` if the link was closed, like any request.
     func nothing(_ operation: String) throws(LarderClientError) -> [RESPValue] {
         if isClosed { throw closedError(operation) }
         return []
@@ -210,8 +210,8 @@ final class Link: GatedConnection, @unchecked Sendable {
         if isNew { WireLoop.shared.add(self) }
     }
 
-    /// Sends the exchange's requests after all earlier ones. Its outcome must be awaited with ``outcome(of:)`` or is
-    /// ignored.
+    /// Sends the exchange's requests after all earlier ones. The outcome is ignored unless it is awaited with
+    /// ``outcome(of:)``.
     func post(_ exchange: Exchange) { submit(exchange, patience: nil, nil) }
 
     /// Waits for the outcome of a posted exchange. Errors as for ``perform(_:patience:)``.
@@ -243,7 +243,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         var outcome: Exchange.Outcome?
         var wakes = false
         if exchange.isResolved {
-            // It was cancelled before it got here.
+            // The caller was cancelled before the exchange was submitted.
             outcome = .failure(cancellation(exchange))
         } else if case .closed = state {
             outcome = .failure(closedError(exchange.operation))

@@ -23,7 +23,7 @@ final class WireLoop: @unchecked Sendable {
         _ = WorkThread(name: "larder-client") { [self] in run() }
     }
 
-    /// Makes the pipe if there is none. Called by the thread only, and before it.
+    /// Creates the pipe if there is none. Called only by the thread, and before the thread is started.
     private func makePipe() {
         guard readEnd < 0 else { return }
         var ends: [CInt] = [-1, -1]

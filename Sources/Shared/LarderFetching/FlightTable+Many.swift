@@ -122,7 +122,7 @@ extension FlightTable {
         for ((key, backend), answer) in zip(backends, answers) {
             switch answer {
             case .failure(let error): failure = failure ?? error
-            // Another caller fetches it, or the origin has failed.
+            // The value is stale, and another caller fetches the key or the origin has failed.
             case .success(.stale) where options.waitsForFresh: sorted.waits.append((key, backend))
             case .success(.fresh(let value)), .success(.stale(let value)): sorted.values[key] = value
             case .success(.absent): break

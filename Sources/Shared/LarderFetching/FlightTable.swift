@@ -120,7 +120,7 @@ package final class FlightTable: @unchecked Sendable {
     }
 
     /// Returns the error for callers while the origin of a key backs off: the error that caused it, or
-    /// ``FetchError/Code/originRests`` if another process got that.
+    /// ``FetchError/Code/originRests`` if another process got that error.
     package func restError(_ name: FetchName, _ left: Int64, now: Int64) -> any Error {
         lock.withLock { failures.error(name, now: now) } ?? FetchError.originRests(name, left)
     }

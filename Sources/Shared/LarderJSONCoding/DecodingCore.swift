@@ -13,7 +13,7 @@ struct DecodingCore {
     private var stepCapacity = 16
     /// Further steps are nil.
     private var stepsUsed = 0
-    /// The nested containers of the model that is being read and of those around it. 0 is none.
+    /// The nested containers of the model that is being read, and of the models around it. Index 0 means none.
     private(set) var nested: [NestedPlace] = []
     /// Keys and values of objects that cannot be searched in the text: see ``DocumentIndex/Keys``.
     private var dictionaries: [Int: [String: Int]] = [:]
@@ -243,7 +243,7 @@ struct DecodingCore {
         return true
     }
 
-    /// ``names(of:)`` for a model that makes a collection of the fields.
+    /// Like ``names(of:)``, for a model that creates a collection from the fields.
     mutating func namesToCollect(of object: Int) -> [String] {
         let names = names(of: object)
         if node(object).kind == .object { index.nodes[object].isCollection = true }

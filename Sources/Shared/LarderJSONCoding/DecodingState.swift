@@ -42,10 +42,10 @@ final class DecodingState {
 
     // MARK: Values
 
-    /// The value at a node.
+    /// Reads the value at a node.
     /// - Parameters:
-    ///   - place: that of the container.
-    ///   - step: from there to the value; nil if both have the same place.
+    ///   - place: the place of the container.
+    ///   - step: the step from the container to the value; nil if both have the same place.
     func value<Value: Decodable>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?)
         throws -> Value
     {

@@ -1,9 +1,9 @@
 /// A type of the standard library that is written directly, without its `encode(to:)`, with the same result.
 protocol DirectlyEncodable {
-    /// Writes a value where one is expected.
+    /// Writes a value at the end of the text, where a value is expected.
     /// - Parameters:
     ///   - value: points to an initialized `Self`.
-    ///   - step: the value's key in the level on top; nil if it is that level's whole value.
+    ///   - step: the value's key in the innermost open level; nil if the value is that whole level.
     static func encode(_ value: UnsafeRawPointer, _ state: EncodingState, _ step: PathStep?) throws
 }
 

@@ -105,7 +105,7 @@ struct DocumentIndex {
         return scanner.isAtEnd
     }
 
-    /// A value and its content. While an object or array is open, its `next` is the node of the one around it.
+    /// Reads a value and its content. While an object or array is open, its `next` is the node of the one around it.
     private mutating func buildValue(_ scanner: inout JSONScanner) -> Bool {
         var open = 0
         var depth = 0
@@ -172,7 +172,7 @@ struct DocumentIndex {
         depth &-= 1
     }
 
-    /// A key, its colon, and the quote before it.
+    /// Reads a key, its colon, and the quote before it.
     private mutating func addKey(_ scanner: inout JSONScanner) -> Bool {
         guard scanner.skip(UInt8(ascii: "\"")), addString(&scanner) else { return false }
         scanner.skipSpace()

@@ -56,7 +56,7 @@ final class EncodingState {
     }
 
     /// Writes a value at the end of the text, where a value is expected.
-    /// - Parameter step: its key in the level on top; nil if it is that level's whole value.
+    /// - Parameter step: the value's key in the innermost open level; nil if the value is that whole level.
     func encode<Value: Encodable>(_ value: Value, _ step: @autoclosure () -> PathStep?) throws {
         let entry = types.entry(Value.self) { $0 as? any DirectlyEncodable.Type }
         switch entry.kind {

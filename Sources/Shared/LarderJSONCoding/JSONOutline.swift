@@ -13,7 +13,7 @@ package enum JSONOutline {
 
     /// The text is not the expected JSON.
     package struct Defect: Error, Equatable {
-        /// How many bytes before it are good.
+        /// The number of valid bytes before the defect.
         package let offset: Int
 
         package init(offset: Int) { self.offset = offset }

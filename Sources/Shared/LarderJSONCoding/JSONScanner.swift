@@ -5,7 +5,7 @@ struct JSONScanner {
     private let base: UnsafePointer<UInt8>
     private let end: Int
     private(set) var position = 0
-    /// The byte that ``next()`` gave last.
+    /// The byte that ``next()`` returned last.
     private(set) var taken: UInt8 = 0
 
     init(_ base: UnsafePointer<UInt8>, _ count: Int) {

@@ -13,6 +13,6 @@ package enum CounterText {
         return number
     }
 
-    /// What such a number is, for messages.
+    /// A description of such a number, for messages.
     package static func kind(_ type: any FixedWidthInteger.Type) -> String { "a whole number in the range of \(type)" }
 }

@@ -67,7 +67,7 @@ public struct ModelCodec: Sendable {
         ModelCodec(kind: .custom(CodecIdentity(), encode: encode, decode: decode))
     }
 
-    /// The codec in the header of a model's entry; for bytes and text, ``standard`` gives ``Codec/raw``.
+    /// The codec in the header of a model's entry; for bytes and text with ``standard`` it is ``Codec/raw``.
     public var codec: Codec {
         switch kind {
         case .standard, .json, .foundationJSON: .json

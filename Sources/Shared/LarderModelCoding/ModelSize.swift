@@ -19,7 +19,7 @@ package struct ModelSize {
 
     package init(most: Int) { self.most = most }
 
-    /// Takes the count of a decoder that made a model.
+    /// Records the memory that a decoder has counted for a model.
     mutating func note<Model>(counted: Int, of model: Model) {
         bytes = counted <= most ? counted : nil
         let looks = SwollenTypes.shared.look(at: Model.self)

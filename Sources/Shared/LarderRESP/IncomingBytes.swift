@@ -80,8 +80,8 @@ struct IncomingBytes: ~Copyable {
 
     /// Reads `prefix` digits CR LF at the cursor if all of it is there in the usual form, and moves past it.
     ///
-    /// nil says nothing about the line: call ``crlfLine(limit:)``. Does nothing if the line was searched before, so a
-    /// line that arrives in small pieces is not read again at each of them.
+    /// Returns nil for any other line, which may still be valid: call ``crlfLine(limit:)``. Does nothing if the line
+    /// was searched before, so a line that arrives in small pieces is not read again at each of them.
     @inline(__always)
     mutating func usualHeader() -> Int? {
         guard searched == 0 else { return nil }

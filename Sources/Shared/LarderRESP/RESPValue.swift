@@ -28,7 +28,7 @@ public enum RESPValue: Sendable, Equatable {
     case null
     /// Replies in their order.
     case array([RESPValue])
-    /// Pairs in the order in which they came. RESP2 servers send an array of keys and values in turn instead: see
+    /// Pairs in the order in which they came. RESP2 servers send an array of alternating keys and values instead: see
     /// `pairs`.
     case map([Pair])
     /// Replies in no order.

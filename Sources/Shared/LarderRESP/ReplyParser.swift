@@ -75,12 +75,12 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
         input.didWrite(count)
     }
 
-    /// Takes a copy of `bytes` as arrived.
+    /// Adds a copy of received bytes.
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {
         input.append(bytes, expected: stringEnd)
     }
 
-    /// Takes a copy of `bytes` as arrived.
+    /// Adds a copy of received bytes.
     package mutating func append(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { append($0) }
     }
@@ -146,7 +146,7 @@ extension ReplyParser {
         }
     }
 
-    /// Adds a value to the innermost aggregate, which may complete that one, and so on.
+    /// Adds a value to the innermost aggregate, which may complete that aggregate and the ones around it.
     /// - Returns: the outermost value, once it is complete.
     private mutating func deliver(_ value: RESPValue) -> RESPValue? {
         var value = value
@@ -161,7 +161,7 @@ extension ReplyParser {
         return value
     }
 
-    /// nil for attributes, which are not values.
+    /// Returns nil for attributes, which are not values.
     private static func aggregate(_ kind: Kind, _ values: [RESPValue]) -> RESPValue? {
         switch kind {
         case .array: .array(values)

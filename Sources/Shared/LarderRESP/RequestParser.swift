@@ -173,7 +173,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     /// `*2` CR LF `$3` CR LF, as in memory.
     private static var getHead: UInt64 { UInt64(littleEndian: 0x0A0D_3324_0A0D_322A) }
-    /// `GET` CR, without the bit that distinguishes small letters.
+    /// `GET` CR, without the bit that distinguishes lower-case letters.
     private static var getName: UInt32 { UInt32(littleEndian: 0x0D54_4547) }
 
     // MARK: Memory
@@ -233,7 +233,7 @@ extension RequestParser {
         phase = .start
     }
 
-    /// Reads an array of bulk strings in one go, as far as it is there in the usual form.
+    /// Reads an array of bulk strings at once, as far as it has arrived and has the usual form.
     ///
     /// The phases handle unusual, wrong or incomplete parts, from the first such argument on: nothing is parsed twice.
     /// - Returns: whether anything was read.

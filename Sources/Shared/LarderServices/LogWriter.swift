@@ -120,7 +120,7 @@ final class LogWriter: @unchecked Sendable {
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if count < 0, errno == EAGAIN {
-                // Another process that shares the file has made it non-blocking.
+                // Wait for space: another process that shares the file has made it non-blocking.
                 var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
                 _ = poll(&entry, 1, -1)
             } else if count >= 0 || errno != EINTR {

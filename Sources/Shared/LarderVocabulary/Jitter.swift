@@ -2,7 +2,7 @@
 package enum Jitter {
     package static let percentMax = 100
 
-    /// Returns a random interval of at least 1 ms, and at least `milliseconds` less `percent`.
+    /// Returns `milliseconds` shortened at random by at most `percent` percent, but at least 1.
     /// - Parameter milliseconds: at most ``EntryPolicy/latestMilliseconds``.
     package static func shortened(_ milliseconds: Int64, by percent: Int) -> Int64 {
         guard percent > 0, milliseconds > 1 else { return milliseconds }

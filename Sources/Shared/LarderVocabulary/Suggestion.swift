@@ -5,16 +5,17 @@ package enum Suggestion {
     /// The longest word to compare: the work grows with the square of the length.
     private static let lengthMax = 32
 
-    /// Returns the end of an error message: `; did you mean NAME?`, or an empty text if no name is near.
+    /// Returns the end of an error message: `; did you mean NAME?`, or an empty text if no name is similar.
     package static func text(for word: String, among names: [String]) -> String {
         nearest(to: word, among: names).map { "; did you mean \($0)?" } ?? ""
     }
 
     /// Returns the nearest of `names`, ignoring case; nil if none is near.
     ///
-    /// At most a third of the letters may be wrong, and at most three of them; one letter in words of up to five. If
-    /// more than one letter is wrong, or most of the word, the first letter must be right: `nosuch` is not `touch`, and
-    /// `x` has no match. Names contain no spaces, so a word with a space has no match.
+    /// At most a third of the letters may be wrong, and at most three. In words of up to five letters, one may be
+    /// wrong. The first letter must be right if more than one letter is wrong, or if the word has only two: `nosuch`
+    /// does not match `touch`. A single letter has no match. Names contain no spaces, so a word with a space has no
+    /// match.
     package static func nearest(to word: String, among names: [String]) -> String? {
         let typed = letters(word)
         guard typed.count > 1, typed.count <= lengthMax, !typed.contains(UInt8(ascii: " ")) else { return nil }

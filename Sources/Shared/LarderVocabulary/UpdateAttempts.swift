@@ -8,7 +8,8 @@ package struct UpdateAttempts {
     /// The minimum number of attempts of an update without a given number, even if its time is over: a closure may be
     /// slow.
     package static let fewest = 64
-    /// The limit of the first back-off, in nanoseconds; it doubles with each attempt, up to the second value.
+    /// The limit of the first back-off, in nanoseconds; it doubles with each attempt, up to
+    /// `longestRest`.
     private static let firstRest: UInt64 = 50_000
     private static let longestRest: UInt64 = 500_000_000
 

@@ -82,7 +82,7 @@ public struct UpdatePolicy: Hashable, Sendable {
     /// Parses user input: the format of ``init(_:)``, or a duration with a unit: `90s`, `5m`.
     package static func typed(_ text: String) -> UpdatePolicy? {
         if let policy = UpdatePolicy(text) { return policy }
-        // A number alone is seconds, also one that is too large.
+        // A number without a unit is in seconds, which was tried above; this one is too large.
         guard text.utf8.contains(where: { $0 < 0x30 || $0 > 0x39 }) else { return nil }
         return TimeSpan.parse(text, unit: .milliseconds).flatMap { every(milliseconds: $0) }
     }

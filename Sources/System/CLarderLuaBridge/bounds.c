@@ -124,7 +124,7 @@ void larder_script_bound_strings(lua_State *lua) {
     static const char *const matching[] = {"match", "gmatch", "gfind", "gsub", NULL};
     for (int index = 0; matching[index] != NULL; index++) replace(lua, matching[index], match);
     replace(lua, "rep", repeat);
-    // What it makes is refused by loadstring.
+    // Remove string.dump, whose result loadstring refuses.
     lua_pushnil(lua);
     lua_setfield(lua, -2, "dump");
 }

@@ -18,7 +18,7 @@ static int raise_error(lua_State *lua, const char *text) {
     return lua_error(lua);
 }
 
-/// Replaces a number by its text, exactly.
+/// Replaces a number on the stack by its exact text.
 static void make_text(lua_State *lua, int index) {
     lua_Number value = lua_tonumber(lua, index);
     char text[64];

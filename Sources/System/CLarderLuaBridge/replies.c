@@ -13,7 +13,7 @@ typedef struct {
     const uint8_t *next, *end;
 } reader;
 
-/// The bytes up to the next line end, which is skipped. Replies are complete, because the host made them.
+/// Returns the bytes up to the next line end, which is skipped. Replies are complete, because the host made them.
 static const uint8_t *line(reader *reader, size_t *count) {
     const uint8_t *start = reader->next;
     const uint8_t *found = memchr(start, '\r', (size_t)(reader->end - start));
@@ -188,7 +188,7 @@ static void append_string(writer *writer, char type, const char *bytes, size_t c
     append(writer, "\r\n", 2);
 }
 
-/// A line: its line ends become spaces.
+/// Appends a line. Line ends within it become spaces.
 static void append_line(writer *writer, char type, const char *bytes, size_t count) {
     append(writer, &type, 1);
     size_t start = writer->state->output_count;

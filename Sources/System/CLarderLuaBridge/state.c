@@ -130,7 +130,7 @@ static int handle_error(lua_State *lua) {
     }
     lua_settop(lua, 1);
     if (is_known) {
-        // Raw, because the table is the script's.
+        // Use raw access, because the script may have given the table metamethods.
         lua_pushliteral(lua, "source");
         lua_pushstring(lua, where.source);
         lua_rawset(lua, 1);

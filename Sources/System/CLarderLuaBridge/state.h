@@ -1,4 +1,4 @@
-// What the files of this target share.
+// Declarations shared by the files of this target.
 #ifndef LARDER_LUA_BRIDGE_STATE_H
 #define LARDER_LUA_BRIDGE_STATE_H
 
@@ -14,7 +14,7 @@ struct larder_script_state {
     size_t bytes, bytes_max;
     /// Set during a run.
     const larder_script_job *job;
-    /// The version that commands reply in: redis.setresp.
+    /// The protocol version of the replies to commands: redis.setresp.
     int protocol;
     /// Not 0 if the script is being ended, which it cannot prevent.
     int ending;
@@ -34,7 +34,7 @@ struct larder_script_state {
     /// register these; the metatable that shows one of them; functions.
     int globals, function_globals, library_globals, shown, index_name;
     int runner, compiler, handler, registrar;
-    /// Whether a library registers its functions.
+    /// Whether a library is registering its functions.
     bool is_registering;
     /// Set while a library is loaded: receives its functions.
     const char *(*add)(void *context, const larder_script_declaration *declaration);
@@ -98,7 +98,7 @@ void larder_script_add_registration(lua_State *lua, const char *version, int ver
 /// Pushes the text of the error on top, which the handler has processed.
 const char *larder_script_push_error_text(lua_State *lua, size_t *count);
 
-// What scripts see (sandbox.c, bounds.c, commands.c).
+// The environment of scripts (sandbox.c, bounds.c, commands.c).
 
 /// Opens the libraries, and creates the environment of scripts from them.
 void larder_script_open(lua_State *lua, const char *version, int version_number);

@@ -411,7 +411,7 @@ import Testing
         let second = try FakeServer(at: path) { $0.name == "ONE" ? .text(":2\r\n") : .standard }
         defer { second.stop() }
         while true {
-            // Fails while the client backs off between two attempts.
+            // This call fails while the client backs off between two attempts.
             if let reply = try? await client.command("ONE") {
                 #expect(reply == .integer(2))
                 break

@@ -99,7 +99,7 @@ import Testing
                 last = token
                 if round.isMultiple(of: 2) { try await client.command("FLUSHALL") }
             }
-            // As if the clock had been set back.
+            // A token far in the future, as if the clock had been set back.
             try await client.command("SET", "l:fence", "\(last + 1_000_000_000_000)")
             let token = try await client.lock("l", for: .seconds(60)) { $0.token }
             #expect(token == last + 1_000_000_000_001)

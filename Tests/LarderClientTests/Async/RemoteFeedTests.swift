@@ -39,7 +39,7 @@ import Testing
             try await other.set(0, forKey: "last")
             let second = try await told(cache.decodedChanges(since: position), end: "last")
             #expect(second.texts == ["removed a", "stored b 3"])
-            // It waits for the next change.
+            // The iteration waits for the next change.
             let changes = cache.decodedChanges(since: second.position)
             let waiting = Task { try await told(changes, end: "late") }
             try await other.set(4, forKey: "c")

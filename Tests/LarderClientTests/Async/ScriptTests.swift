@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    /// Swift takes their texts for equal.
+    /// Swift considers the texts of these scripts equal.
     @Test func scriptsThatOnlyLookEqualAreDistinguished() async throws {
         try await LiveServer.larderd.run { (client: LarderClient) in
             let scripts: [(String, [UInt8])] = [

@@ -101,7 +101,7 @@ import Testing
             let refused = try ChildProcess.run(tool, ["--socket", socket, "ping"])
             #expect(refused.end == .exited(3))
             #expect(refused.errors.contains("runs as user 4321") && refused.errors.contains("--trust-user"))
-            // Nobody has sent it a command.
+            // The daemon has received no command so far.
             let trusting = try BlockingLarderClient(socketPath: socket, trustedUsers: [4321])
             #expect(try trusting.command("INFO", "commandstats").string?.contains("cmdstat_ping") == false)
 

@@ -17,7 +17,7 @@ import Testing
             limit.answered()
             clock.value += waited
             #expect(limit.now == expected)
-            // It counts from the first answer.
+            // The age counts from the first answer.
             limit.answered()
             #expect(limit.now == expected)
         }

@@ -41,7 +41,7 @@ import Testing
             #expect(statistics.misses == 1)
             #expect(statistics.entries == 1)
             #expect(statistics.isLive)
-            // With another type it is read again.
+            // For another type the value is read again.
             #expect(try await client.cache(of: Double.self).value(forKey: "n") == 1.0)
         }
     }
@@ -61,7 +61,7 @@ import Testing
             try await told(2, reader)
             #expect(try await numbers.value(forKey: "n") == nil)
             try await writer.set(3, forKey: "n")
-            // That there is none was kept.
+            // The absence of the entry was kept.
             try await told(3, reader)
             #expect(try await numbers.value(forKey: "n") == 3)
             _ = try await reader.command("FLUSHALL")
@@ -302,7 +302,7 @@ import Testing
         #expect(client.core.own.near?.tokenCount == 0)
     }
 
-    /// An entry's deadline is kept with it: it is not served afterwards, even without a notification.
+    /// The near cache keeps an entry's deadline, and does not serve the entry afterwards, even without a notification.
     @Test func entriesExpireAtTheirDeadline() async throws {
         let options = NearCacheOptions()
         let near = NearCache(options)

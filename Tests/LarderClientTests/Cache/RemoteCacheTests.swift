@@ -225,7 +225,7 @@ private struct Book: Codable, Equatable, Sendable {
                     throw CancellationError()
                 }
             }
-            // Somebody else is quicker every time.
+            // Another client changes the key in every attempt.
             let error = await #expect(throws: LarderClientError.self) {
                 try await numbers.transaction(watching: ["n"], attempts: 3) { transaction in
                     let number = try await transaction.value(forKey: "n") ?? 0

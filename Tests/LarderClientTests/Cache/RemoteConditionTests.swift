@@ -127,7 +127,7 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    /// A program with several databases had to guess in which one a call had failed.
+    /// A program with several databases used to have to guess in which database a call had failed.
     @Test func errorsNameTheDatabase() async throws {
         try await LiveServer.larderd.run { client in
             let numbers = client.cache("books", of: Int.self)

@@ -183,7 +183,7 @@ import Testing
         try follow(source, target)
         #expect(try target.contents().count == 11)
         try source.restart(with: copy)
-        // Its sequences continue from an earlier point.
+        // The sequence numbers of the restored larder continue from an earlier point.
         for number in 0..<20 { _ = try source.call("SET", "other\(number)", "v") }
         let progress = try follow(source, target)
         #expect(progress.passes == 1)
@@ -316,7 +316,7 @@ import Testing
         _ = try larder.call("SET", "a", "meant")
         let reply = String(decoding: try waiting.receive(), as: UTF8.self)
         #expect(reply.contains("meant") && !reply.contains("not meant"))
-        // Nobody waits for those who wait.
+        // Waiting clients do not delay other clients.
         let last = try larder.daemon.connect()
         let end = try FeedReply(try larder.client().command(["CHANGES", "SINCE", "$"])).position
         try last.send(Array("CHANGES SINCE \(end) BLOCK 60000\r\n".utf8))
@@ -330,7 +330,7 @@ import Testing
         _ = try larder.call("SET", "k", "before")
         let waiting = try larder.daemon.connect()
         try waiting.send(Array("CHANGES SINCE $ PREFIX a BLOCK 0\r\n".utf8))
-        // Before that the changes are not remembered.
+        // Wait for this, because changes before it are not remembered.
         while try !(client.command(["INFO", "larder"]).string ?? "").contains("followed_databases:1\r\n") { nap() }
         _ = try larder.call("SET", "b", "not meant")
         _ = try larder.call("SET", "a", "meant")

@@ -92,7 +92,7 @@ import Testing
                 source.path, SeededGenerator(seed: random.next()), from: written, enough: 5 + random.below(120), reached
             )
             reached.pass()
-            // It begins only where both are there.
+            // A follower starts only if both daemons are running.
             let isFollowerKilled = victim == .follower || victim == .everybody && random.oneIn(2)
             if isFollowerKilled { follower.killNow() }
             if victim == .target || victim == .everybody && random.oneIn(2) { try target.restart(kills: true) }

@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Against real redis-servers that are a cluster.
+/// Tests with a cluster of real redis-servers.
 @Suite(.serialized) struct ClusterTests {
     private static func origin(
         _ cluster: LoopbackCluster, _ limits: OriginLimits = OriginLimits(), seeds: [Int] = [0, 1, 2]
@@ -106,7 +106,7 @@ import Testing
         #expect(try await origin.value("asks") == "1")
         #expect(try await origin.remove(["{asks}new"]) == 1)
         #expect(origin.status().redirections > before)
-        // Two keys of which one has moved.
+        // Two keys, one of which has moved.
         try await origin.write("{asks}new", "2")
         await #expect(throws: OriginError.self) { try await origin.remove(["asks", "{asks}new", "{asks}other"]) }
         try cluster.finishMoving(slot: slot, from: from, to: to)

@@ -254,7 +254,7 @@ import Testing
             await #expect(throws: OriginError.tooLarge(bytes: 1001, most: 1000)) {
                 try await origin.write("a", String(repeating: "x", count: 1001))
             }
-            // All together have a limit as well.
+            // The values of one call have a common limit too.
             #expect(await origin.readMany(Array(repeating: "fits", count: 5))[4].failure != nil)
         }
     }

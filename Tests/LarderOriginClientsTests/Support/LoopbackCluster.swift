@@ -99,7 +99,7 @@ final class LoopbackCluster {
     }
 
     func slot(of key: String) throws -> Int {
-        // A line end is one character.
+        // In Swift, a line end is one character.
         Int(try nodes[0].control.call("CLUSTER KEYSLOT \(key)").dropFirst().dropLast()) ?? -1
     }
 

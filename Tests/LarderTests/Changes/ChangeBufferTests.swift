@@ -12,7 +12,7 @@ import Testing
         for key in keys { buffer.add(kind, key: Array(key.utf8)) }
     }
 
-    /// Everything that waits, and then the end.
+    /// Returns all pending changes, and then the end.
     private func rest() async throws -> [String] {
         add("~end")
         var found: [String] = []

@@ -250,11 +250,11 @@ import Testing
     /// Neither slow closures nor contention make an update fail early; pauses grow, with jitter.
     @Test func anUpdateStopsAfterItsTimeLimitOnly() {
         var runs = UpdateAttempts(most: nil, limitMilliseconds: 100, now: 0)
-        // A slow closure has its fewest attempts.
+        // A slow closure gets the minimum number of attempts.
         for _ in 1..<UpdateAttempts.fewest { #expect(runs.rest(now: 5_000, random: 0.5) != nil) }
         #expect(runs.rest(now: 5_000, random: 0.5) == nil)
         #expect(runs.count == 64 && runs.conflict.contains("64 attempts within 100 ms"))
-        // A fast one has its time.
+        // A fast closure gets attempts until its time is over.
         runs = UpdateAttempts(most: nil, limitMilliseconds: 100, now: 0)
         var rests: [UInt64] = []
         for _ in 0..<1000 { rests.append(runs.rest(now: 99, random: 0.999) ?? 0) }

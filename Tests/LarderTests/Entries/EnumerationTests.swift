@@ -114,7 +114,7 @@ import Testing
             try cache.set(Reader("d"), forKey: "d")
         }
         #expect(seen == ["a", "b", "c"])
-        // The next run is another one.
+        // The next run sees the current entries.
         #expect(try sequence.map { try $0.value().userName } == ["a", "changed", "d"])
     }
 

@@ -3,7 +3,7 @@ import LarderEngine
 import LarderTestSupport
 import Testing
 
-/// Grace and jitter in what the library stores.
+/// Grace and jitter of entries that the library stores.
 @Suite struct GraceTests {
     let work: Workspace
 
@@ -21,13 +21,13 @@ import Testing
         #expect(try grace("own") == .seconds(600))
         #expect(try grace("none") == .zero)
         #expect(try grace("until") == .seconds(1))
-        // A change of the value keeps it.
+        // A change of the value keeps the grace.
         try cache.set(2, forKey: "own", policy: .keep)
         try cache.increment("own")
         #expect(try grace("own") == .seconds(600))
         try cache.set(2, forKey: "own", policy: .keep.grace(.seconds(5)))
         #expect(try grace("own") == .seconds(5))
-        // Only who fetches gets what is stale.
+        // Only calls that fetch return stale values.
         work.time.advance(milliseconds: 3_600_000)
         #expect(try cache.value(Int.self, forKey: "own") == nil)
         #expect(try cache.contains("own") == false)
@@ -59,7 +59,7 @@ import Testing
         try cache.setPolicy(.high, jitter: 50)
         #expect(try Set(lives(.database)).count > 100)
         #expect(try Set(lives(.seconds(60))) == [60_000])
-        // Nil keeps it; 0 ends it.
+        // Nil keeps the jitter; 0 removes it.
         try cache.setPolicy(.high)
         #expect(try Set(lives(.database)).count > 100)
         try cache.setPolicy(.high, jitter: 0)

@@ -18,7 +18,7 @@ import Testing
         try cache.set(100, forKey: "untagged")
         cache.close()
         cache = try work.cache { $0.memoryBytes = memory }
-        // Twice, so that decoded models are kept.
+        // Read twice, so that decoded models are kept.
         for _ in 0..<2 { for index in 0..<50 { #expect(try cache.value(Int.self, forKey: "k\(index)") == index) } }
         let snapshot = try cache.snapshot()
         try cache.removeAll(tagged: "low")

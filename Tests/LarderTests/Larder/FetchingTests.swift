@@ -653,7 +653,7 @@ import Testing
         #expect(try await fetch("a") == 2, "the origin has not failed")
     }
 
-    // MARK: First the one, then the other
+    // MARK: The cached value, then the fetched one
 
     @Test func cachedThenFetchedReturnsBothValues() async throws {
         func all(_ sequence: FetchSequence<Int>) async throws -> [Int] {

@@ -51,7 +51,8 @@ import Testing
             }.filter { $0.hasPrefix("larder-") }.sorted()
         }
 
-        /// A thread gives itself its name.
+        /// Prints the names of the threads once they are as expected: a thread sets its name itself, after it has
+        /// started.
         private static func print(_ when: String, once expected: [String]) throws {
             while true {
                 let names = try threads()

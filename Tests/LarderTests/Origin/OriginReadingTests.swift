@@ -101,7 +101,7 @@ import Testing
         let cache = try cache()
         origin.isHeld = true
         let readers = (0..<20).map { _ in Task { try await cache.value(String.self, forKey: "a") } }
-        // Each caller is a call, and the request is one more.
+        // Each caller counts as a call, and the request as one more.
         await eventually { cache.trust.callCount == 21 }
         origin.isHeld = false
         for reader in readers { #expect(try await reader.value == "1") }
@@ -125,7 +125,7 @@ import Testing
         origin.fails = true
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         #expect(origin.reads.count == 2)
-        // During the back-off of one second it is not requested again.
+        // During the back-off of one second the key is not requested again.
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         #expect(origin.reads.count == 2)
         await #expect(throws: ScriptedCacheOrigin.Failure.self) {
@@ -146,7 +146,7 @@ import Testing
         defer { origin.isHeld = false }
         var options = OriginCache.standardOptions
         options.hardTimeout = .milliseconds(20)
-        // A stale value within its grace, or an error; the same for several keys.
+        // Reads return a stale value within its grace, or throw; the same holds for several keys.
         #expect(try await cache.value(String.self, forKey: "a", options: options) == "1")
         let impatient = options
         for keys in [["b"], ["c", "d"]] {

@@ -148,7 +148,7 @@ import Testing
         #expect(server.all == ["new"])
         #expect(outbox.progress.waiting == 20 && outbox.progress.undecodable == 20 && outbox.progress.refused == 0)
         #expect(outbox.progress.lastFailure?.contains("cannot be read as Book") == true)
-        // Written again, it can be read.
+        // After the entry was written again, it can be decoded.
         try await outbox.save(Book(name: "Reader", price: 2), forKey: "old:7")
         while await outbox.deliverDue() == 0 {}
         #expect(server.all == ["new", "old:7"] && outbox.progress.undecodable == 19)

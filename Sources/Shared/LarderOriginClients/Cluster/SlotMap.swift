@@ -31,7 +31,7 @@ struct SlotMap {
         guard let parts = value.elements, parts.count >= 2, let port = parts[1].int, let number = UInt16(exactly: port),
             number > 0
         else { return nil }
-        // Null or empty: the host that was asked. "?": unknown.
+        // A null or empty host is the host that was asked; "?" is unknown.
         guard let host = parts[0].isNull ? "" : parts[0].string, host != "?" else { return nil }
         return host.isEmpty ? same(asked, number) : .tcp(host: host, port: number)
     }

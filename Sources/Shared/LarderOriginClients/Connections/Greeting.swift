@@ -39,7 +39,7 @@ final class Greeting: RedisExchange {
     /// Called once, with nil if the greeting succeeded.
     var finished: (OriginError?) -> Void = { _ in }
     private var isFinished = false
-    /// The steps without a reply so far.
+    /// The steps whose replies are pending.
     private var steps: [Step] = []
 
     /// A command of the greeting, with its name in messages.

@@ -25,7 +25,7 @@ final class OriginLoop: @unchecked Sendable {
         beforePolling = .allocate(capacity: 1)
         let status = uv_loop_init(uv)
         precondition(status == 0, "uv_loop_init failed with \(status)")
-        // The thread keeps this object for longer than the handles live: unretained is enough.
+        // The thread keeps this object alive for longer than the handles, so an unretained reference is enough.
         let context = Unmanaged.passUnretained(self).toOpaque()
         let opened = uv_async_init(uv, wakeUp) { OriginLoop.from($0?.pointee.data)?.readMail() }
         precondition(opened == 0, "uv_async_init failed with \(opened)")
@@ -77,7 +77,7 @@ final class OriginLoop: @unchecked Sendable {
             taken[nextMail]()
             nextMail += 1
         }
-        // Sockets and timers are served first.
+        // Continue with the rest after sockets and timers have been served.
         lock.withLock { if !isOver, nextMail < taken.count || !mail.isEmpty { uv_async_send(wakeUp) } }
         if nextMail == taken.count {
             taken = []
@@ -111,8 +111,8 @@ final class OriginLoop: @unchecked Sendable {
     }
 }
 
-/// All of libuv's handle types begin with the fields of `uv_handle_t`, so a pointer to one may be used as a pointer to
-/// that.
+/// All of libuv's handle types begin with the fields of `uv_handle_t`, so a pointer to one can be used as a pointer to
+/// `uv_handle_t`.
 func asHandle<Handle>(_ handle: UnsafeMutablePointer<Handle>) -> UnsafeMutablePointer<uv_handle_t> {
     UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
 }

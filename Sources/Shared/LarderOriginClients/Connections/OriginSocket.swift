@@ -80,7 +80,8 @@ final class OriginSocket {
         switch result {
         case .failure(let failure):
             lastFailure = failure.description
-            // Later, because the caller that opens the socket does not expect it to be closed within the call.
+            // Try the next address later, because the caller that opens the socket does not expect it to be closed
+            // within the call.
             loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.tryNext() } }
         case .success(let started):
             descriptor = started.descriptor

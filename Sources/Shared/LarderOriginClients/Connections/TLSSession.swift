@@ -93,7 +93,7 @@ final class TLSSession {
     deinit { SSL_free(session) }
 
     /// Continues with the handshake as far as possible.
-    /// - Returns: why it failed.
+    /// - Returns: why the handshake failed; nil if it did not.
     func shakeHands() -> String? {
         guard !isEstablished else { return nil }
         ERR_clear_error()

@@ -35,7 +35,8 @@ final class Heartbeat: RedisExchange {
             RequestEncoder.encode([Words.ping], into: &output)
             return 1
         }
-        // A server that no longer belongs to the cluster, or no longer has the slot, still answers PING.
+        // Read a key instead of sending PING, which a server answers even if it no longer belongs to the cluster or no
+        // longer has the slot.
         RequestEncoder.encode([Words.pttl, key], into: &output)
         guard asksForReport else { return 1 }
         RequestEncoder.encode(["CLUSTER", "NODES"], into: &output)

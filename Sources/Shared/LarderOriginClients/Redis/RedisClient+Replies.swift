@@ -99,7 +99,7 @@ extension RedisClient: RedisServerOwner {
         guard let left = task.replies.last?.int else {
             return task.answer(.malformed("\(name): the reply to PTTL is not a number"))
         }
-        // All values together might fill the memory.
+        // Limit the sum too, because all values together might fill the memory.
         let bytes = (task.isSecond ? call.bytesMeanwhile : call.bytes) + (value?.count ?? 0)
         guard bytes <= most * Self.valuesOfACall else {
             return task.answer(.tooLarge(bytes: bytes, most: most * Self.valuesOfACall))

@@ -254,7 +254,7 @@ final class RedisClient: @unchecked Sendable {
             if let cluster { key.flatMap { isClosed ? nil : cluster.owners[HashSlot.of($0)] } } else {
                 servers.values.first
             }
-        // Invalidations of other servers are not trusted.
+        // There is nothing to wait for if the server's invalidations are not trusted.
         guard let server, server.isBelieved, settings.setup.tracking != .none else { return completion() }
         server.send(RoundTrip(loop, limit: settings.limits.heartbeatLimit, completion))
     }

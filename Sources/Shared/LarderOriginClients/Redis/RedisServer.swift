@@ -81,7 +81,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     /// Up to this size of a cluster, each heartbeat requests the report.
     private static let smallCluster = 64
-    /// The most bytes that wait to be sent.
+    /// The maximum number of bytes that wait to be sent.
     private static let unsentBytesMax = 256 << 20
 
     init(
@@ -381,7 +381,8 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         let text = "\(endpoint): no answer to a heartbeat within \(settings.limits.heartbeatLimit) ms"
         lastError = .interrupted(text)
         lose(text)
-        // While bytes arrive, the reply to the heartbeat is queued after them. A silent connection may be dead.
+        // While bytes arrive, the reply to the heartbeat is only queued after them. But a silent connection may be
+        // dead, so end it.
         guard let reading, reading.bytesReceived != bytesAtBeat else {
             reading?.end(.interrupted(text))
             return

@@ -90,7 +90,7 @@ extension Origin {
         completion(.failure(.refused("ERR this origin has no transactions")))
     }
 
-    /// Default for an origin whose calls do not wait for each other: ``perform(_:key:completion:)``.
+    /// Default for an origin whose calls do not wait for each other: calls ``perform(_:key:completion:)``.
     public func inquire(
         _ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {

@@ -91,7 +91,7 @@ package enum StreamConnecting {
         return isMomentary(number) ? .nothingNow : .failed(SystemCallFailure(number: number))
     }
 
-    /// - Returns: how many bytes were taken; 0 if the socket takes none now.
+    /// - Returns: the number of bytes sent; 0 if the socket accepts none now.
     package static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Result<Int, SystemCallFailure> {
         let count = systemSend(descriptor, bytes.baseAddress, bytes.count, noSignal)
         if count >= 0 { return .success(count) }

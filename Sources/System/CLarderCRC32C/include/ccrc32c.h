@@ -17,7 +17,7 @@ uint32_t larder_crc32c_extend(uint32_t crc, const void *bytes, size_t count);
 /// comparison.
 uint32_t larder_crc32c_extend_portable(uint32_t crc, const void *bytes, size_t count);
 
-/// 1 where `larder_crc32c_extend` uses the processor's instruction.
+/// Returns 1 if `larder_crc32c_extend` uses the processor's instruction.
 int larder_crc32c_is_accelerated(void);
 
 #endif

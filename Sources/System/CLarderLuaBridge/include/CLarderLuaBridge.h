@@ -92,9 +92,9 @@ typedef struct {
 } larder_script_job;
 
 /// @param bytes_max the most memory of the interpreter, in bytes.
-/// @param seed of math.random.
+/// @param seed the seed of math.random.
 /// @param version what scripts see as redis.REDIS_VERSION, like "7.0.15".
-/// @return null without memory.
+/// @return null if memory is exhausted.
 larder_script_state *larder_script_create(
     size_t bytes_max, uint64_t seed, const char *version, int version_number);
 void larder_script_destroy(larder_script_state *state);
