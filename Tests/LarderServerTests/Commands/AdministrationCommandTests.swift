@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct AdministrationCommandTests {
-    @Test func settings() throws {
+    @Test("CONFIG GET and CONFIG SET read and change settings, all or none") func settings() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("CONFIG GET slowlog-*").contains("slowlog-max-len"))
@@ -28,7 +28,7 @@ import Testing
     }
 
     /// The memory of hot entries shrinks and grows while the daemon runs; nothing is lost.
-    @Test func memoryLimit() throws {
+    @Test("CONFIG SET maxmemory shrinks and grows the memory for entries without data loss") func memoryLimit() throws {
         let server = try SocketlessServer { $0.memoryBytes = 16 << 20 }
         let call = server.connect()
         let value = String(repeating: "v", count: 1000)
@@ -56,7 +56,7 @@ import Testing
         #expect(call("GET k7") == Wire.bulk("new"))
     }
 
-    @Test func outputLimits() throws {
+    @Test("client-output-buffer-limit can be changed for subscribers only") func outputLimits() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let name = "client-output-buffer-limit"
@@ -75,14 +75,14 @@ import Testing
     }
 
     /// INFO names the allocator in use; MEMORY PURGE asks this allocator to release memory.
-    @Test func allocator() throws {
+    @Test("INFO and MEMORY PURGE use the same allocator") func allocator() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("INFO memory").contains("\r\nmem_allocator:\(Allocator.name)\r\n"))
         #expect(call("MEMORY PURGE") == Wire.ok)
     }
 
-    @Test func statistics() throws {
+    @Test("INFO counts the calls and errors of each command") func statistics() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         for line in ["SET a 1", "GET a", "GET b", "SET a 1 EX 0", "SET a", "DBSIZE", "MULTI", "APPEND a 2", "EXEC"] {
@@ -118,7 +118,7 @@ import Testing
         #expect(call("INFO stats").contains("\r\ntotal_error_replies:3\r\n"))
     }
 
-    @Test func slowCommands() throws {
+    @Test("SLOWLOG lists slow commands with truncated arguments") func slowCommands() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 3") == Wire.ok)
@@ -170,7 +170,7 @@ import Testing
         #expect(!shown.contains("secret-1") && !shown.contains("EVAL"), "\(shown)")
     }
 
-    @Test func latencyEvents() throws {
+    @Test("LATENCY records only events that exceed the threshold") func latencyEvents() throws {
         let latency = LatencyMonitor()
         latency.note("command", time: 1, milliseconds: 50)
         #expect(latency.all.isEmpty, "it is off")
@@ -192,7 +192,7 @@ import Testing
         #expect(call("LATENCY RESET command") == Wire.int(1))
     }
 
-    @Test func saving() throws {
+    @Test("SAVE and BGSAVE write all entries to the databases") func saving() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET a 1") == Wire.ok)
@@ -230,7 +230,8 @@ import Testing
     }
 
     /// The parts of each command that MONITOR shows, in the order of execution.
-    @Test(arguments: [1, 2]) func monitoring(_ threads: Int) throws {
+    @Test("MONITOR shows commands in the order of execution", arguments: [1, 2])
+    func monitoring(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let (monitor, client) = (try server.connect(), try server.connect())

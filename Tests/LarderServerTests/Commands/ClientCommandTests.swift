@@ -20,7 +20,7 @@ import Testing
         reply.split(separator: "\r\n").dropFirst().joined().split(separator: "\n").map(String.init)
     }
 
-    @Test func listing() throws {
+    @Test("CLIENT LIST describes each connection") func listing() throws {
         let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         #expect(other("CLIENT SETNAME him") == Wire.ok)
@@ -47,7 +47,7 @@ import Testing
         #expect(lines(call("CLIENT LIST")).count == 1)
     }
 
-    @Test func killing() throws {
+    @Test("CLIENT KILL closes the selected connections") func killing() throws {
         let server = try SocketlessServer()
         let clients = (0..<5).map { _ in server.connect() }
         let call = clients[0]
@@ -65,14 +65,14 @@ import Testing
         #expect(call.session.isClosing)
     }
 
-    @Test func replyModes() throws {
+    @Test("CLIENT REPLY suppresses replies") func replyModes() throws {
         let call = try SocketlessServer().connect()
         call.feed("CLIENT REPLY OFF\r\nSET a 1\r\nGET a\r\nKEYS *\r\nNOSUCH\r\nCLIENT REPLY ON\r\nGET a\r\n".utf8)
         call.feed("CLIENT REPLY SKIP\r\nGET a\r\nCLIENT REPLY SKIP\r\nDBSIZE\r\nPING\r\n".utf8)
         #expect(call("PING") == Wire.ok + Wire.bulk("1") + "+PONG\r\n+PONG\r\n")
     }
 
-    @Test func pausing() throws {
+    @Test("CLIENT PAUSE delays commands until the pause is over") func pausing() throws {
         let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         #expect(call("SET a 1") == Wire.ok)
@@ -91,7 +91,7 @@ import Testing
         #expect(other.takeSendable() == "+PONG\r\n")
     }
 
-    @Test func passwords() throws {
+    @Test("commands need the password if one is set") func passwords() throws {
         let server = try SocketlessServer(password: "secret")
         let call = server.connect()
         let denied = Wire.error("NOAUTH Authentication required.")
@@ -110,7 +110,7 @@ import Testing
         #expect(call("QUIT") == Wire.ok)
     }
 
-    @Test func resetting() throws {
+    @Test("RESET restores the initial state of a connection") func resetting() throws {
         let call = try SocketlessServer().connect()
         for line in ["HELLO 3", "SELECT 4", "CLIENT SETNAME me", "WATCH a", "MULTI", "SET a 1"] { _ = call(line) }
         #expect(call("RESET") == "+RESET\r\n")
@@ -122,7 +122,8 @@ import Testing
     }
 
     /// CLIENT commands can name and close connections on other loops.
-    @Test(arguments: [1, 3]) func clientCommandsAcrossEventLoops(_ threads: Int) throws {
+    @Test("CLIENT commands reach connections on other event loops", arguments: [1, 3])
+    func clientCommandsAcrossEventLoops(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let clients = try (0..<6).map { _ in try server.connect() }
@@ -137,7 +138,7 @@ import Testing
     }
 
     /// A paused connection resumes by itself.
-    @Test func aPauseEnds() throws {
+    @Test("a paused connection resumes when the pause is over") func aPauseEnds() throws {
         let server = try InProcessServer(threads: 2)
         defer { server.stop() }
         let (client, other) = (try server.connect(), try server.connect())

@@ -49,7 +49,8 @@ import Testing
         return limits
     }
 
-    @Test func aColdPipelineIsHandedOverOnce() throws {
+    @Test("a pipeline that needs the disk moves to another thread only once")
+    func aColdPipelineIsHandedOverOnce() throws {
         let slices = Slices()
         let server = try server(slices, limits: patient)
         defer { server.stop() }
@@ -121,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func repliesDecidedDuringAColdRead() throws {
+    @Test("commits that end during a cold read decide the held replies") func repliesDecidedDuringAColdRead() throws {
         let slices = Slices()
         let isFailing = Guarded(false)
         let server = try server(slices, limits: patient) { $0.beforeCommit = failing(while: isFailing) }
@@ -164,7 +165,8 @@ import Testing
         #expect(replies == [Wire.bulk("v"), Wire.null, Wire.ok, Wire.int(1)])
     }
 
-    @Test(arguments: [1, 2]) func clientsThatDisconnectDuringAColdRead(_ threads: Int) throws {
+    @Test("clients that disconnect during a cold read are cleaned up", arguments: [1, 2])
+    func clientsThatDisconnectDuringAColdRead(_ threads: Int) throws {
         let slices = Slices()
         let server = try server(threads: threads, slices, limits: patient)
         defer { server.stop() }
@@ -185,7 +187,8 @@ import Testing
 
     /// When the shutdown's time limit has passed, connections are closed even while their sessions are on other
     /// threads. Such a session has no connection to return to.
-    @Test(arguments: [1, 2]) func stoppingDuringColdReads(_ threads: Int) throws {
+    @Test("the daemon can stop while sessions read the disk", arguments: [1, 2])
+    func stoppingDuringColdReads(_ threads: Int) throws {
         let slices = Slices()
         var limits = patient
         limits.stopMilliseconds = 1
@@ -220,7 +223,7 @@ import Testing
     }
 
     /// Without an event loop: checks which commands are moved to another thread, and that a slice ends.
-    @Test func commandsThatNeedTheDisk() throws {
+    @Test("commands that need the disk move to a thread that may block") func commandsThatNeedTheDisk() throws {
         let server = try SocketlessServer { $0.memoryBytes = 0 }
         let client = server.connect()
         #expect(client("SET k v") == Wire.ok)
@@ -246,7 +249,7 @@ import Testing
     }
 
     /// A command with large arguments leaves the event loop whether or not it needs the disk. Its effect is the same.
-    @Test func commandsWithLargeArguments() throws {
+    @Test("commands with large arguments move to a thread that may block") func commandsWithLargeArguments() throws {
         let server = try SocketlessServer()
         let client = server.connect()
         let (most, half) = (Limits.loopBytesMax, Limits.loopBytesMax / 2)
@@ -267,7 +270,8 @@ import Testing
     }
 
     /// A command whose reply takes long to copy leaves the event loop as well, also if the data is in memory.
-    @Test(arguments: [false, true]) func commandsThatReplyMuch(_ isTracking: Bool) throws {
+    @Test("commands with long replies move to a thread that may block", arguments: [false, true])
+    func commandsThatReplyMuch(_ isTracking: Bool) throws {
         let server = try SocketlessServer()
         let client = server.connect()
         if isTracking {

@@ -9,7 +9,7 @@ import Testing
     /// The digest of "Hello world", as in Redis' documentation.
     private let digest = "b6acb9d84a38ff74"
 
-    @Test func digests() throws {
+    @Test("DIGEST returns the hash of a value") func digests() throws {
         let call = try SocketlessServer().connect()
         #expect(call("DIGEST k") == Wire.null)
         #expect(call(["SET", "k", "Hello world"]) == Wire.ok)
@@ -61,10 +61,12 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "SET k v IFEQ", "SET k v NX IFEQ a", "SET k v IFEQ a XX", "SET k v IFEQ a IFEQ b", "SET k v IFEQ a IFNE b",
-        "SET k v IFDEQ", "DELEX k BAD v", "DELEX k NX v",
-    ])
+    @Test(
+        "contradictory conditions are syntax errors and store nothing",
+        arguments: [
+            "SET k v IFEQ", "SET k v NX IFEQ a", "SET k v IFEQ a XX", "SET k v IFEQ a IFEQ b", "SET k v IFEQ a IFNE b",
+            "SET k v IFDEQ", "DELEX k BAD v", "DELEX k NX v",
+        ])
     func syntax(_ line: String) throws {
         let call = try SocketlessServer().connect()
         #expect(call(line) == Wire.syntaxError)

@@ -40,7 +40,7 @@ import Testing
         #expect(bytes == raw)
     }
 
-    @Test func hello() throws {
+    @Test("HELLO selects the protocol version and describes the server") func hello() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         func map(_ header: String, _ version: Int) -> String {
@@ -96,7 +96,7 @@ import Testing
         #expect(call("SELECT") == Wire.arity("select"))
     }
 
-    @Test func client() throws {
+    @Test("CLIENT ID, GETNAME and SETNAME identify the connection") func client() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("CLIENT ID") == Wire.int(Int(call.session.id)))

@@ -20,7 +20,7 @@ import Testing
 
     // MARK: PLACE
 
-    @Test func theAgeIsKept() throws {
+    @Test("PLACE keeps the age, the deadline and the metadata of an entry") func theAgeIsKept() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -104,7 +104,7 @@ import Testing
         #expect(call("EXISTS k") == Wire.int(0))
     }
 
-    @Test func inATransaction() throws {
+    @Test("PLACE works in a transaction") func inATransaction() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         #expect(call("MULTI") == Wire.ok)
@@ -138,7 +138,7 @@ import Testing
         #expect(call("ENTRIES BYTES -1").hasPrefix("-ERR BYTES must be 1 or more"))
     }
 
-    @Test func aSnapshotShowsItsInstant() throws {
+    @Test("ENTRIES reads from an open snapshot") func aSnapshotShowsItsInstant() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         #expect(call("PLACE a v STOREDAT 5") == "+stored\r\n")

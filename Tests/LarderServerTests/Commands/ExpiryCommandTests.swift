@@ -5,7 +5,10 @@ import Testing
 
 @Suite struct ExpiryCommandTests {
     /// PERSIST replies as in Redis, and later policies do not affect the entry.
-    @Test(arguments: ["PERSIST k", "GETEX k PERSIST"]) func persistUnderNeverHolds(_ line: String) throws {
+    @Test(
+        "PERSIST under the policy `never` protects an entry from later policies",
+        arguments: ["PERSIST k", "GETEX k PERSIST"])
+    func persistUnderNeverHolds(_ line: String) throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         for key in ["k", "other"] { #expect(call("SET \(key) v") == Wire.ok) }
@@ -18,7 +21,7 @@ import Testing
         #expect(call("PERSIST k") == Wire.int(0))
     }
 
-    @Test func theBoundary() throws {
+    @Test("an entry expires exactly at its deadline") func theBoundary() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         #expect(call("SET k v PX 1000") == Wire.ok)
@@ -121,7 +124,7 @@ import Testing
     }
 
     /// Under a policy with an expiration, TTL returns the effective deadline, and the options compare with it.
-    @Test func underAPolicy() throws {
+    @Test("TTL and EXPIRE options use the deadline given by the policy") func underAPolicy() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET k v") == Wire.ok)
@@ -143,7 +146,8 @@ import Testing
         #expect(call("GET k") == Wire.null, "a change of policy revives nothing")
     }
 
-    @Test func expireKeepsTheTimeOfStoringAndSetRenewsIt() throws {
+    @Test("EXPIRE keeps the storage time of an entry, and SET renews it")
+    func expireKeepsTheTimeOfStoringAndSetRenewsIt() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let start = Int(server.engine.now())
@@ -169,7 +173,8 @@ import Testing
     }
 
     /// Clients send and receive points in time by the system clock, even if the larder's own time is ahead of it.
-    @Test func instantsGoByTheClockThatWasSetBack() throws {
+    @Test("clients exchange instants by the wall clock, even if it was set back")
+    func instantsGoByTheClockThatWasSetBack() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         server.time.stepWall(milliseconds: -3_600_000)

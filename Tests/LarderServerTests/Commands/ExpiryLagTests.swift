@@ -13,7 +13,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true]) func theTimeFromTheDeadlineToTheRemovalCounts(_ isInFiles: Bool) throws {
+    @Test("the expiry lag is the time from the deadline to the removal", arguments: [false, true])
+    func theTimeFromTheDeadlineToTheRemovalCounts(_ isInFiles: Bool) throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(lag(server) == [0, 0, 0, 0])
@@ -29,7 +30,7 @@ import Testing
     }
 
     /// Entries that a tag purge removes before their deadlines do not count as late.
-    @Test func otherEndsDoNotCount() throws {
+    @Test("entries removed before their deadline do not count as late") func otherEndsDoNotCount() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET b v TAGS 1 t") == Wire.ok)
@@ -43,7 +44,7 @@ import Testing
         #expect(lag(server) == [0, 0, 0, 0])
     }
 
-    @Test func sharesAreBounds() {
+    @Test("the lag of a share is an upper bound") func sharesAreBounds() {
         let lag = ExpiryLag()
         for index in 1...100 { lag.note(end: 1000, now: 1000 + Int64(index)) }
         lag.note(end: nil, now: 5000)

@@ -5,7 +5,8 @@ import Testing
 
 /// Tests of how FETCH works together with purges of tags, kept lifetimes and limits.
 @Suite struct FetchTagTests {
-    @Test(arguments: ["", " SOFT"]) func aPurgeOfATagEndsRememberedAbsences(_ soft: String) throws {
+    @Test("a purge of a tag ends remembered absences", arguments: ["", " SOFT"])
+    func aPurgeOfATagEndsRememberedAbsences(_ soft: String) throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         let missing = try #require(one.fetch("missing")?.token)
@@ -18,7 +19,8 @@ import Testing
         #expect(two.fetch("failed")?.state == "failed", "the origin rests all the same")
     }
 
-    @Test func anAbsenceFromBeforeAPurgeOfATagIsNotRemembered() throws {
+    @Test("an absence found before a purge of a tag is not remembered")
+    func anAbsenceFromBeforeAPurgeOfATagIsNotRemembered() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(two("SET stored old PX 1 GRACE 60") == Wire.ok)
@@ -36,7 +38,8 @@ import Testing
 
     /// SET with KEEPTTL that refreshes a stale entry keeps the entry's lifetime, but starts it again: the previous
     /// deadline has passed.
-    @Test func aRefreshedEntryKeepsItsLifeGraceAndTags() throws {
+    @Test("a refresh with KEEPTTL keeps the lifetime, the grace and the tags")
+    func aRefreshedEntryKeepsItsLifeGraceAndTags() throws {
         let server = try SocketlessServer(policy: .low)
         let one = server.connect()
         func refresh(_ options: String) throws {
@@ -83,7 +86,7 @@ import Testing
         #expect(one("TAGS k") == "*0\r\n")
     }
 
-    @Test func aTagNamedSoftMustBeFirst() throws {
+    @Test("PURGE TAG treats SOFT as a tag unless it is the last word") func aTagNamedSoftMustBeFirst() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         #expect(one("MSETEX 1 a 1 TAGS 1 SOFT GRACE 60 EX 50") == Wire.int(1))
@@ -99,7 +102,7 @@ import Testing
         #expect(one("SET k older TOKEN \(token)") == Wire.null)
     }
 
-    @Test func aConnectionHasAtMostItsLeases() throws {
+    @Test("the number of leases of a connection is limited") func aConnectionHasAtMostItsLeases() throws {
         var limits = Limits()
         limits.leasesMax = 3
         let server = try SocketlessServer(limits: limits)

@@ -95,7 +95,8 @@ extension TestClient {
         #expect(old("SET k late TOKEN \(token)") == Wire.null)
     }
 
-    @Test func oneClientLeadsAndTheOthersAreServedOrWait() throws {
+    @Test("one client gets the lease, and the others are served or wait")
+    func oneClientLeadsAndTheOthersAreServedOrWait() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
         let lead = try #require(one.fetch("k"))
@@ -116,7 +117,8 @@ extension TestClient {
         #expect(two.fetch("k IFNOT 0000000000000000")?.state == "fresh")
     }
 
-    @Test func aTokenIsValidOnceAndUntilAnotherWrite() throws {
+    @Test("a token is valid only once, and not after another write of the key")
+    func aTokenIsValidOnceAndUntilAnotherWrite() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         func token(_ key: String = "k") throws -> String { try #require(one.fetch(key)?.token) }
@@ -152,7 +154,7 @@ extension TestClient {
         }
     }
 
-    @Test func aTokenWithOtherOptionsOfSet() throws {
+    @Test("TOKEN can be combined with other options of SET") func aTokenWithOtherOptionsOfSet() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         var token = try #require(one.fetch("k")?.token)
@@ -169,7 +171,7 @@ extension TestClient {
         #expect(one("MGET k l") == Wire.bulks("1", "2"))
     }
 
-    @Test func staleIsServedWhileOneRefreshes() throws {
+    @Test("stale values are served while one client refreshes them") func staleIsServedWhileOneRefreshes() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
         #expect(one("POLICY high GRACE 600") == Wire.ok)
@@ -243,7 +245,7 @@ extension TestClient {
         #expect(two.fetch("k MAXAGE 0")?.state == "lead")
     }
 
-    @Test func anUnchangedValueGetsANewLife() throws {
+    @Test("RELEASE UNCHANGED starts a new lifetime for the stored value") func anUnchangedValueGetsANewLife() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
         #expect(one("SET k v EX 10 GRACE 600 CODEC json") == Wire.ok)
@@ -304,7 +306,7 @@ extension TestClient {
     }
 
     /// Reclaiming the space of entries that had already expired is not a change.
-    @Test func aSweepEndsNoLease() throws {
+    @Test("reclaiming the space of expired entries ends no lease") func aSweepEndsNoLease() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(one("SET k v PX 1") == Wire.ok)
@@ -335,7 +337,8 @@ extension TestClient {
     }
 
     /// Regression test: an event loop kept running the command until its time limit, and served no other client.
-    @Test func aWokenWaiterThatWaitsAgainDoesNotSpin() throws {
+    @Test("a woken waiter that must wait again does not block the event loop")
+    func aWokenWaiterThatWaitsAgainDoesNotSpin() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
         #expect(one.fetch("k")?.state == "lead")
@@ -347,7 +350,8 @@ extension TestClient {
         #expect(three.session.fetching.waiting?.isWoken.isSet == false)
     }
 
-    @Test func aWaiterChecksAgainWhenASuccessorsLeaseExpires() throws {
+    @Test("a waiter checks again when the lease of the next holder expires")
+    func aWaiterChecksAgainWhenASuccessorsLeaseExpires() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
         #expect(one.fetch("k")?.state == "lead")

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct KeyCommandTests {
-    @Test func removing() throws {
+    @Test("DEL and UNLINK remove entries and return their number") func removing() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("DEL a") == Wire.int(0))
@@ -148,7 +148,7 @@ import Testing
     }
 
     /// Memory is bounded, regardless of the number and the lengths of the keys.
-    @Test func longLists() throws {
+    @Test("KEYS and SCAN limit the size of their replies") func longLists() throws {
         var limits = Limits()
         limits.replyBytesMax = 1000
         let server = try SocketlessServer(limits: limits)

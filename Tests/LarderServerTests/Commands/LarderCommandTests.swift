@@ -4,7 +4,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct LarderCommandTests {
-    @Test func meta() throws {
+    @Test("META returns the metadata of an entry") func meta() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         let start = Int(server.engine.now())
@@ -28,7 +28,7 @@ import Testing
         #expect(call("META nothing") == Wire.null3)
     }
 
-    @Test func policy() throws {
+    @Test("POLICY returns and changes the policy of a database") func policy() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         func map(_ policy: String, _ interval: Int) -> String {
@@ -107,7 +107,7 @@ import Testing
         #expect(call("GET k") == Wire.null)
     }
 
-    @Test func jitterOfAnEntryShortensItsLife() throws {
+    @Test("the jitter of an entry shortens its lifetime") func jitterOfAnEntryShortensItsLife() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         func lives(_ words: String) throws -> Set<Int> {
@@ -126,7 +126,7 @@ import Testing
         #expect(try lives("POLICY never JITTER 50") == [-1])
     }
 
-    @Test func databases() throws {
+    @Test("DATABASES lists databases with their policies and sizes") func databases() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("DATABASES") == "*0\r\n")
@@ -173,7 +173,7 @@ import Testing
         #expect(call("GET k") == Wire.bulk("v"))
     }
 
-    @Test func purging() throws {
+    @Test("PURGE removes the selected entries") func purging() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         func entries(_ reply: String) -> String { reply.components(4) }

@@ -16,7 +16,7 @@ import Testing
 
     private func bulk(_ bytes: [UInt8]) -> [UInt8] { Array("$\(bytes.count)\r\n".utf8) + bytes + Array("\r\n".utf8) }
 
-    @Test func everyCommandThatStoresOneValue() throws {
+    @Test("every command that stores a value accepts long values") func everyCommandThatStoresOneValue() throws {
         let server = try InProcessServer()
         defer { server.stop() }
         let client = try server.connect()

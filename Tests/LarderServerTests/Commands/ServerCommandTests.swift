@@ -86,7 +86,7 @@ import Testing
                     "# Keyspace\r\nuncounted_databases:1\r\ndb0:keys=1,expires=1,avg_ttl=604800000\r\n"))
     }
 
-    @Test func flushing() throws {
+    @Test("FLUSHDB and FLUSHALL remove all entries but keep the policies") func flushing() throws {
         let call = try SocketlessServer().connect()
         for (database, key) in [("0", "a"), ("books", "b"), ("1", "c")] {
             #expect(call("SELECT \(database)") == Wire.ok)
@@ -106,7 +106,7 @@ import Testing
         for line in ["FLUSHDB BAD", "FLUSHALL BAD", "FLUSHALL SYNC ASYNC"] { #expect(call(line) == Wire.syntaxError) }
     }
 
-    @Test func shutdown() throws {
+    @Test("SHUTDOWN stops the server without a reply") func shutdown() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SHUTDOWN BAD") == Wire.syntaxError)
@@ -123,7 +123,7 @@ import Testing
         for row in rows { #expect(CommandMetadata.numbered(row.number) == row) }
     }
 
-    @Test func theTableIsConsistent() {
+    @Test("every command's row is consistent") func theTableIsConsistent() {
         #expect(Set(CommandTable.all.map(\.name)).count == CommandTable.all.count)
         for spec in CommandTable.all {
             #expect(spec.name == spec.name.lowercased())
@@ -150,7 +150,7 @@ import Testing
 
     /// A call with one word too few, or one too many for a command with a fixed number of words, causes an error that
     /// names the command.
-    @Test func arity() throws {
+    @Test("a wrong number of arguments is an error that names the command") func arity() throws {
         let call = try SocketlessServer().connect()
         // EXEC discards the queued commands, and reports it.
         for spec in CommandTable.all where spec.name != "exec" {

@@ -33,7 +33,7 @@ import Testing
         #expect(bytes == expected)
     }
 
-    @Test func theLongestKey() throws {
+    @Test("keys of up to 65,536 bytes are accepted, longer ones are errors") func theLongestKey() throws {
         let call = try SocketlessServer().connect()
         let longest = String(repeating: "k", count: 65_536)
         #expect(call(["SET", longest, "v"]) == Wire.ok)
@@ -118,7 +118,7 @@ import Testing
         #expect(call("EXISTS k") == Wire.int(0))
     }
 
-    @Test func setWithLifetimes() throws {
+    @Test("SET accepts all forms of lifetimes") func setWithLifetimes() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -155,7 +155,8 @@ import Testing
         #expect(call("EXISTS k") == Wire.int(0))
     }
 
-    @Test func keepttlKeepsTheRuleNotTheDeadlineOfTheDatabase() throws {
+    @Test("KEEPTTL keeps the deadline rule, but a policy's interval starts again")
+    func keepttlKeepsTheRuleNotTheDeadlineOfTheDatabase() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET governed v") == Wire.ok)
@@ -169,7 +170,7 @@ import Testing
         #expect(call("PTTL absent") == Wire.int(60_000))
     }
 
-    @Test func codecs() throws {
+    @Test("SET stores the codec of a value") func codecs() throws {
         let call = try SocketlessServer().connect()
         #expect(call("SET k {} CODEC json") == Wire.ok)
         #expect(call("META k").contains("$5\r\ncodec\r\n$4\r\njson\r\n"))
@@ -195,7 +196,7 @@ import Testing
         #expect(server.engine.databases.map(\.name) == ["empty"])
     }
 
-    @Test func largeValues() throws {
+    @Test("values of 1 MiB are stored and returned") func largeValues() throws {
         let call = try SocketlessServer().connect()
         let value = String(repeating: "0123456789abcdef", count: 1 << 16)
         #expect(call(["SET", "big", value]) == Wire.ok)

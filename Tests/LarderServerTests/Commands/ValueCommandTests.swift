@@ -16,10 +16,12 @@ import Testing
     }
 
     /// A value that is changed in place counts as stored now, and keeps its lifetime.
-    @Test(arguments: [
-        "APPEND k 5", "INCR k", "DECR k", "INCRBY k 2", "DECRBY k 2", "INCRBYFLOAT k 0.5", "SETRANGE k 0 9",
-        "SETBIT k 6 1", "BITFIELD k SET u8 0 50",
-    ])
+    @Test(
+        "changing a value in place keeps its lifetime and renews its storage time",
+        arguments: [
+            "APPEND k 5", "INCR k", "DECR k", "INCRBY k 2", "DECRBY k 2", "INCRBYFLOAT k 0.5", "SETRANGE k 0 9",
+            "SETBIT k 6 1", "BITFIELD k SET u8 0 50",
+        ])
     func changedInPlace(_ line: String) throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
@@ -39,7 +41,9 @@ import Testing
     }
 
     /// Where no bit changes nothing is stored, as in Redis.
-    @Test(arguments: ["SETBIT k 7 1", "BITFIELD k SET u8 0 49", "BITFIELD k OVERFLOW FAIL INCRBY u8 0 255"])
+    @Test(
+        "commands that change no bit store nothing",
+        arguments: ["SETBIT k 7 1", "BITFIELD k SET u8 0 49", "BITFIELD k OVERFLOW FAIL INCRBY u8 0 255"])
     func unchanged(_ line: String) throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
@@ -100,7 +104,9 @@ import Testing
 
     // MARK: Moving
 
-    @Test(arguments: ["RENAME a b", "RENAMENX a b", "COPY a b", "COPY a b REPLACE"])
+    @Test(
+        "a renamed or copied entry keeps its times and its deadline rule",
+        arguments: ["RENAME a b", "RENAMENX a b", "COPY a b", "COPY a b REPLACE"])
     func anotherKey(_ line: String) throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
@@ -118,7 +124,10 @@ import Testing
     }
 
     /// A moved or copied entry that follows a policy follows the policy of its new database.
-    @Test(arguments: ["MOVE k books", "COPY k k DB books"]) func anotherDatabase(_ line: String) throws {
+    @Test(
+        "an entry moved to another database follows that database's policy",
+        arguments: ["MOVE k books", "COPY k k DB books"])
+    func anotherDatabase(_ line: String) throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SELECT books") == Wire.ok)
@@ -135,7 +144,7 @@ import Testing
         #expect(meta(call, "k", "rule") == "governed")
     }
 
-    @Test func movingNothingCreatesNothing() throws {
+    @Test("MOVE and COPY of a missing key create no database") func movingNothingCreatesNothing() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("MOVE k 5") == Wire.int(0))
@@ -148,7 +157,7 @@ import Testing
     }
 
     /// Keys that only LevelDB has are read on a thread that may block.
-    @Test func coldKeys() throws {
+    @Test("commands that change values read keys on disk") func coldKeys() throws {
         let server = try SocketlessServer { $0.memoryBytes = 0 }
         let call = server.connect()
         func makeCold() throws {
@@ -169,7 +178,8 @@ import Testing
     }
 
     /// In a transaction, MOVE and COPY are part of the commit unit, which includes the other database.
-    @Test(arguments: [false, true]) func inATransaction(_ isCold: Bool) throws {
+    @Test("commands that change values and move entries work in a transaction", arguments: [false, true])
+    func inATransaction(_ isCold: Bool) throws {
         let server = try SocketlessServer { if isCold { $0.memoryBytes = 0 } }
         let call = server.connect()
         #expect(call("MSET a 1 b 2 c 3") == Wire.ok)
@@ -213,7 +223,7 @@ import Testing
     // MARK: Limits
 
     /// A command whose result would be too long is refused before memory is allocated.
-    @Test func valuesThatAreTooLong() throws {
+    @Test("a command whose result would be too long is refused") func valuesThatAreTooLong() throws {
         var limits = Limits()
         limits.valueBytesMax = 10
         let call = try SocketlessServer(limits: limits).connect()

@@ -13,7 +13,7 @@ import Testing
         #expect(LineRate.rest(2, "times") == "; 2 more times since the last line" && LineRate.rest(0, "times").isEmpty)
     }
 
-    @Test func aBurstIsOneOnlyAfterAPause() {
+    @Test("a burst of lines is allowed only after a pause") func aBurstIsOneOnlyAfterAPause() {
         var rate = LineRate(milliseconds: 1000, burst: 3)
         func lines(_ times: [Int64]) -> [Int?] { times.map { rate.line(at: $0) } }
         #expect(lines([0, 0, 0, 0, 999]) == [0, 0, 0, nil, nil])

@@ -18,6 +18,7 @@ import Testing
     /// Hashes of prefixes of these bytes: for each branch of the algorithm, and for the lengths at which the branch
     /// changes.
     @Test(
+        "hashes equal the xxHash project's own test values",
         arguments: [
             (0, 0x2D06_8005_38D3_94C2), (1, 0xC44B_DFF4_074E_ECDB), (2, 0x7A99_7804_4CB8_A8BB),
             (3, 0x5424_7382_A8D6_B94D), (4, 0xE5DC_74BC_5184_8A51), (6, 0x27B5_6A84_CD2D_7325),
@@ -38,20 +39,21 @@ import Testing
     }
 
     /// Combines the hashes of many lengths into one number.
-    @Test func everyWay() {
+    @Test("values of all lengths have the expected hashes") func everyWay() {
         let lengths = Array(0...300) + stride(from: 301, through: 4160, by: 61)
         let all = lengths.reduce(0 as UInt64) { $0 &* 31 &+ hash(Self.bytes.prefix($1)) }
         #expect(all == 0xE3C4_C6E1_E8F9_FC9D)
     }
 
     /// The example of Redis' documentation, and a digest with leading zeros.
-    @Test func digests() {
+    @Test("digests are 16 hexadecimal digits") func digests() {
         let long = "v8lf0c11xh8ymlqztfd3eeq16kfn4sspw7fqmnuuq3k3t75em5wdizgcdw7uc26nnf961u2jkfzkjytls2kwlj7626sd"
         #expect(Array("Hello world".utf8).withUnsafeBytes { Digest.text($0) } == "b6acb9d84a38ff74")
         #expect(Array(long.utf8).withUnsafeBytes { Digest.text($0) } == "00006c38adf31777")
     }
 
     @Test(
+        "only 16 hexadecimal digits are parsed as a digest",
         arguments: [
             ("b6acb9d84a38ff74", 0xB6AC_B9D8_4A38_FF74), ("00006C38ADF31777", 0x6C38_ADF3_1777), ("6c38adf31777", nil),
             ("", nil), ("g6acb9d84a38ff74", nil), ("b6acb9d84a38ff740", nil), ("ffffffffffffffff", UInt64.max),

@@ -20,11 +20,11 @@ import Testing
     }
 
     /// The widely published check value of this CRC-64.
-    @Test func theChecksum() {
+    @Test("the checksum equals the published check value") func theChecksum() {
         #expect(Array("123456789".utf8).withUnsafeBytes { CRC64.checksum($0) } == 0xE9C6_D914_C4B8_D9CA)
     }
 
-    @Test func everyValueComesBack() {
+    @Test("every value is decoded to its original") func everyValueComesBack() {
         var generator = SeededGenerator(seed: testSeed())
         for round in 0..<400 {
             let letters = UInt64(1 + round % 5 * 13)
@@ -40,7 +40,7 @@ import Testing
     }
 
     /// Every changed byte is detected.
-    @Test func changedPayloads() {
+    @Test("every changed byte of a payload is detected") func changedPayloads() {
         let payload = Array("a value that is long enough, long enough".utf8).withUnsafeBytes { DumpPayload.encode($0) }
         for index in payload.indices {
             var changed = payload
@@ -51,7 +51,7 @@ import Testing
     }
 
     /// Random bytes with a valid checksum are either refused, or decoded to a value within the limit.
-    @Test func hostileBodies() {
+    @Test("random payloads with a valid checksum do not crash the decoder") func hostileBodies() {
         var generator = SeededGenerator(seed: testSeed())
         for _ in 0..<20_000 {
             var body: [UInt8] = [0]
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func longerThanAllowed() {
+    @Test("a payload with a value above the limit is refused") func longerThanAllowed() {
         let value = [UInt8](repeating: 7, count: 1001)
         let payload = value.withUnsafeBytes { DumpPayload.encode($0) }
         #expect(payload.count < 100, "it is compressed")

@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func everyKindIsPublished() throws {
+    @Test("each kind of change is published to its channel") func everyKindIsPublished() throws {
         _ = listener("PSUBSCRIBE __change@*")
         let cases: [(String, [String])] = [
             ("SET k v", [":k stored"]), ("APPEND k w", [":k stored"]), ("EXPIRE k 100", [":k stored"]),

@@ -234,7 +234,7 @@ import Testing
     }
 
     /// SET with a past deadline stores nothing, but sends all events that Redis sends immediately or later.
-    @Test func aDeadlineThatHasPassed() throws {
+    @Test("SET with a past deadline sends the events of storing and expiry") func aDeadlineThatHasPassed() throws {
         let (server, listener) = try Self.start("E$gxn")
         let writer = server.connect()
         let all = ["set k", "expire k", "expired k"].map { "__keyevent@0__:\($0)" }
@@ -276,7 +276,7 @@ import Testing
         #expect(!server.engine.changes.isOn)
     }
 
-    @Test func deadlinesComeInOrder() {
+    @Test("watched deadlines expire in order") func deadlinesComeInOrder() {
         var generator = SeededGenerator(seed: testSeed())
         var watch = DeadlineWatch<Int>()
         var model: [Int: Int64] = [:]

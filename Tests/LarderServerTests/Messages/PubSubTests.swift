@@ -109,7 +109,7 @@ import Testing
     }
 
     /// In RESP2, where messages look like replies, no message arrives outside of subscriber mode.
-    @Test func noMessageIsTakenForAReply() throws {
+    @Test("in RESP2, no message arrives outside of subscriber mode") func noMessageIsTakenForAReply() throws {
         let server = try SocketlessServer()
         let client = server.connect()
         let late = PushMessage.message("message", channel: [], [])

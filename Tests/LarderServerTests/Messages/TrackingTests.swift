@@ -77,7 +77,9 @@ import Testing
 
     /// A client reads a key after changing it, before its change is reported. This read is tracked, so the client is
     /// notified of later changes by other clients.
-    @Test(arguments: [["MULTI", "SET k 1", "GET k", "EXEC"], ["SET k 1", "GET k"]])
+    @Test(
+        "a read after the client's own change is tracked",
+        arguments: [["MULTI", "SET k 1", "GET k", "EXEC"], ["SET k 1", "GET k"]])
     func aReadAfterAnOwnChangeIsTracked(_ lines: [String]) throws {
         let (server, reader, writer) = try Self.start("NOLOOP")
         _ = reader("GET k")
@@ -91,7 +93,7 @@ import Testing
     }
 
     /// A write without effect does not end the tracking of a key that was read after an earlier write.
-    @Test func aWriteWithoutEffectKeepsTrackedKeys() throws {
+    @Test("a write without effect does not end tracking") func aWriteWithoutEffectKeepsTrackedKeys() throws {
         let (server, reader, writer) = try Self.start("NOLOOP")
         _ = reader("GET k")
         reader.feed(["SET k 1", "GET k", "SET k 2 NX"].flatMap { encodeRequest($0) })

@@ -99,7 +99,8 @@ import Testing
         #expect(try idle.call("PING") == "+PONG\r\n", "who owes nothing is not concerned")
     }
 
-    @Test(arguments: [1, 2]) func aThousandConnections(_ threads: Int) throws {
+    @Test("a thousand connections are served at the same time", arguments: [1, 2])
+    func aThousandConnections(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         var clients = try (0..<1000).map { _ in try server.connect() }
@@ -136,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func clientsThatVanish() throws {
+    @Test("clients that disconnect in the middle of a request are cleaned up") func clientsThatVanish() throws {
         let server = try InProcessServer()
         defer { server.stop() }
         let whole = encodeRequest(["SET", "k", Self.fill])
@@ -155,7 +156,7 @@ import Testing
         while try server.connectedClients() > 3 { nap() }
     }
 
-    @Test func aHundredMegabytes() throws {
+    @Test("a value of 100 MB is stored and returned") func aHundredMegabytes() throws {
         let server = try InProcessServer()
         defer { server.stop() }
         let client = try server.connect()
@@ -241,7 +242,8 @@ import Testing
     }
 
     /// Work that still runs on another thread when its loop has ended is discarded.
-    @Test(arguments: [1, 2]) func stoppingWhileAWorkerRuns(_ threads: Int) throws {
+    @Test("the server can stop while deferred work runs", arguments: [1, 2])
+    func stoppingWhileAWorkerRuns(_ threads: Int) throws {
         let gate = Gate()
         var limits = Limits()
         limits.stopMilliseconds = 1
@@ -265,7 +267,7 @@ import Testing
         #expect(server.logLines.line(containing: "the daemon is stopping") != nil)
     }
 
-    @Test func stoppingWithAClientThatNeverReads() throws {
+    @Test("the server can stop although a client never reads") func stoppingWithAClientThatNeverReads() throws {
         var limits = Limits()
         limits.stopMilliseconds = 1
         let server = try InProcessServer(limits: limits)
@@ -276,7 +278,7 @@ import Testing
         #expect(RawReply.split(try client.receiveToEnd()).count <= 200)
     }
 
-    @Test func shutdownStops() throws {
+    @Test("SHUTDOWN stops the server after pending replies") func shutdownStops() throws {
         let server = try InProcessServer(threads: 2)
         let client = try server.connect()
         try client.send(encodeRequest("SET k v") + encodeRequest("SHUTDOWN"))

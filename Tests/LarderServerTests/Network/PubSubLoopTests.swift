@@ -12,7 +12,8 @@ import Testing
     }
 
     /// Every subscriber gets every message. The messages of one publisher arrive in order.
-    @Test(arguments: [1, 2, 4]) func everyMessageInOrder(_ threads: Int) throws {
+    @Test("every subscriber gets every message in order", arguments: [1, 2, 4])
+    func everyMessageInOrder(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let subscribers = try (0..<6).map { _ in try server.connect() }
@@ -72,7 +73,8 @@ import Testing
     }
 
     /// Only replies follow the confirmation that the last subscription has ended.
-    @Test(arguments: [2, 4]) func nothingComesAfterUnsubscribing(_ threads: Int) throws {
+    @Test("no message arrives after the reply to the last UNSUBSCRIBE", arguments: [2, 4])
+    func nothingComesAfterUnsubscribing(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let isOver = Guarded(false)

@@ -104,10 +104,13 @@ import Testing
         #expect(more.covers(few) && !few.covers(more) && few.covers(few) && few.covers(Rights()))
     }
 
-    @Test(arguments: [
-        ("news", EventChannel.Databases.none), ("__keyspace@shop__:k", .one("shop")), ("__keyevent@0__:set", .one("0")),
-        ("__change@shop__", .one("shop")), ("__change@a__b__:k:l", .one("a__b")), ("__keyspace@shop", .one("shop")),
-    ])
+    @Test(
+        "event channels belong to the database in their name",
+        arguments: [
+            ("news", EventChannel.Databases.none), ("__keyspace@shop__:k", .one("shop")),
+            ("__keyevent@0__:set", .one("0")),
+            ("__change@shop__", .one("shop")), ("__change@a__b__:k:l", .one("a__b")), ("__keyspace@shop", .one("shop")),
+        ])
     func channelsNameDatabases(_ channel: String, _ expected: EventChannel.Databases) {
         #expect(Array(channel.utf8).withUnsafeBytes { EventChannel.databases(of: $0) } == expected)
     }

@@ -15,7 +15,7 @@ import Testing
         return (line, file.problems)
     }
 
-    @Test func linesAreTakenAsPeopleWriteThem() {
+    @Test("lines may have spaces, quotes and comments") func linesAreTakenAsPeopleWriteThem() {
         let (line, problems) = read(
             """
             # a comment
@@ -103,7 +103,7 @@ import Testing
         #expect(read("memory = " + String(repeating: "9", count: 100_000)).problems[0].count < 600)
     }
 
-    @Test func theSampleFileIsRight() throws {
+    @Test("the sample file is valid and lists all options") func theSampleFileIsRight() throws {
         let bytes = try Files.read(PackageRoot.path + "/Sources/packaging/larderd.conf")
         var line = DaemonCommandLine()
         var file = ConfigurationFile(path: "f", bytes: bytes)
@@ -158,7 +158,7 @@ import Testing
         #expect(call("CONFIG SET password-file /etc/passwd").hasSuffix("can't set protected config\r\n"))
     }
 
-    @Test func timesAreTakenAsPeopleWriteThem() {
+    @Test("times may have units") func timesAreTakenAsPeopleWriteThem() {
         for (text, microseconds) in [
             ("90", 90_000_000), ("90s", 90_000_000), ("5m", 300_000_000), ("5min", 300_000_000), ("2H", 7_200_000_000),
             ("1d", 86_400_000_000), ("250ms", 250_000), ("10us", 10), ("0", 0),

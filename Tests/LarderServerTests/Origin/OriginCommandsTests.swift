@@ -159,7 +159,7 @@ import Testing
         #expect(client("ORIGIN").contains(Wire.bulk("written") + Wire.int(3)))
     }
 
-    @Test func theSlowLogHidesTheWordsOfAnOrigin() throws {
+    @Test("the slow log hides the arguments of ORIGIN") func theSlowLogHidesTheWordsOfAnOrigin() throws {
         #expect(client("CONFIG SET slowlog-log-slower-than 0") == Wire.ok)
         #expect(client("ORIGIN redis://user:geheim@there PASSWORD geheim").hasPrefix("-ERR "))
         let log = client("SLOWLOG GET 10")
@@ -168,7 +168,7 @@ import Testing
 
     // MARK: Companions
 
-    @Test func aCompanionHasNoOriginItself() throws {
+    @Test("an outbox database cannot have an origin") func aCompanionHasNoOriginItself() throws {
         _ = client("SELECT shop.outbox")
         #expect(client("ORIGIN redis://there").contains("is an outbox and cannot have an origin"))
         #expect(client("ORIGIN NONE") == Wire.ok)

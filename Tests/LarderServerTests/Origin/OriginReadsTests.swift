@@ -41,7 +41,7 @@ import Testing
         #expect(fixture.client("ORIGIN redis://there BCAST \(many)").contains("at most 64 prefixes"))
     }
 
-    @Test func theWayIsShownAndSurvivesARestart() throws {
+    @Test("ORIGIN shows the reads settings, which survive a restart") func theWayIsShownAndSurvivesARestart() throws {
         let fixture = try self.fixture("BCAST PREFIX a: PREFIX b: REPLICAS 30")
         let expected = OriginReads(hearing: .broadcast(prefixes: ["a:", "b:"]), secondReadAfter: 30)
         #expect(fixture.origin.reads == expected)
@@ -95,7 +95,7 @@ import Testing
         #expect(fixture.origin.takeReads() == [])
     }
 
-    @Test func withoutStaleOnlyFetchGetsIt() throws {
+    @Test("without the option STALE, only FETCH gets a replica's value") func withoutStaleOnlyFetchGetsIt() throws {
         let fixture = try self.fixture("REPLICAS 20")
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", "old")
@@ -134,7 +134,7 @@ import Testing
         #expect(fixture.client.takeSendable() == Wire.bulk("new"))
     }
 
-    @Test func allKeysOfACommandNeedAnAnswer() throws {
+    @Test("MGET waits until each of its keys has a reply") func allKeysOfACommandNeedAnAnswer() throws {
         let fixture = try self.fixture("STALE REPLICAS 20")
         fixture.origin.change("a", to: "new")
         fixture.origin.change("b", to: "new")
@@ -211,7 +211,8 @@ import Testing
         #expect(fixture.origin.takeReads() == [])
     }
 
-    @Test func withLifetimesOwnWritesAreReadBack() throws {
+    @Test("with LIFETIMES, a client reads its own writes without a request")
+    func withLifetimesOwnWritesAreReadBack() throws {
         let fixture = try self.fixture("LIFETIMES")
         fixture.origin.stopTracking()
         #expect(fixture.client("GET a") == Wire.null)
@@ -238,7 +239,7 @@ import Testing
         #expect(fixture.origin.takeReads() == ["a"])
     }
 
-    @Test func lifetimesNeedAPolicyThatEnds() throws {
+    @Test("LIFETIMES is refused under the policy `never`") func lifetimesNeedAPolicyThatEnds() throws {
         let fixture = try self.fixture("THROUGH", hasGrace: false)
         _ = fixture.client("POLICY never")
         #expect(fixture.client("ORIGIN redis://there LIFETIMES").contains("the policy of this database is never"))

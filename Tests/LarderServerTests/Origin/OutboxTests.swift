@@ -99,7 +99,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("new"))
     }
 
-    @Test func removalsCountLocalEntries() throws {
+    @Test("with write-behind, DEL counts the entries here") func removalsCountLocalEntries() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("MSET a 1 b 2 c 3")
         #expect(fixture.client("DEL a b x a") == Wire.int(2))
@@ -108,7 +108,8 @@ import Testing
         #expect(fixture.client("DEL a") == Wire.int(0))
     }
 
-    @Test func lifetimesAreInstants() throws {
+    @Test("the lifetime of a queued write counts from the write, not from its delivery")
+    func lifetimesAreInstants() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a v PX 5000")
         _ = fixture.client("SET b v POLICY high")
@@ -140,7 +141,8 @@ import Testing
         #expect(fixture.origin.value("n")?.count == long.count)
     }
 
-    @Test func aCommandThatTimesOutIsNeverExecuted() throws {
+    @Test("a forwarded command that times out before queued writes is never executed")
+    func aCommandThatTimesOutIsNeverExecuted() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET n 5")
         fixture.origin.fail(.unreachable("gone"))
@@ -401,7 +403,8 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("there"))
     }
 
-    @Test func foreignEntriesInTheOutboxAreHarmless() throws {
+    @Test("entries in the outbox that are not queued writes are ignored")
+    func foreignEntriesInTheOutboxAreHarmless() throws {
         let fixture = try OriginFixture("BEHIND")
         try fixture.server.store("1", under: "strange", in: "0.outbox")
         let again = try OriginFixture(after: fixture)

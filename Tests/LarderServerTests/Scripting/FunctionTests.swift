@@ -69,7 +69,7 @@ import Testing
         #expect(try other.call("FUNCTION STATS").contains("running_script\r\n$-1"))
     }
 
-    @Test func aLibraryThatDoesNotEndIsNotLoaded() throws {
+    @Test("a library that runs too long is not loaded") func aLibraryThatDoesNotEndIsNotLoaded() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(
@@ -112,7 +112,7 @@ import Testing
     }
 
     /// All calls of a transaction use the same libraries, even if another client replaces them while it runs.
-    @Test func aTransactionSeesOneVersion() throws {
+    @Test("a transaction uses one version of a function library") func aTransactionSeesOneVersion() throws {
         let server = try InProcessServer(threads: 2)
         defer { server.stop() }
         @Sendable func text(_ version: Int) -> String { Self.library("return \(version)") }

@@ -45,7 +45,7 @@ import Testing
         ("return redis.call('set',KEYS[1],string.rep('x',70000)).ok", ["a"], []),
     ]
 
-    @Test func theFastPathAnswersAsTheHandlers() throws {
+    @Test("the fast path replies like the handlers") func theFastPathAnswersAsTheHandlers() throws {
         for (script, keys, arguments) in Self.quick {
             var results: [[String]] = []
             for isFast in [true, false] {
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func theFastPathIsTaken() throws {
+    @Test("short scripts use the fast path") func theFastPathIsTaken() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = call("SET a 1")
@@ -105,7 +105,7 @@ import Testing
 
     // MARK: Isolation and effects
 
-    @Test func aScriptIsOneInstantAndOneUnit() throws {
+    @Test("a script sees one instant and is one commit unit") func aScriptIsOneInstantAndOneUnit() throws {
         let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         #expect(
@@ -146,7 +146,7 @@ import Testing
         #expect(call("SET b old TOKEN \(token)") == Wire.null)
     }
 
-    @Test func tagsPurgedAreNotSeen() throws {
+    @Test("scripts do not see entries with purged tags") func tagsPurgedAreNotSeen() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = call("SET a 1 TAGS 1 t")
@@ -156,7 +156,7 @@ import Testing
         #expect(call(["EVALSHA", digest, "1", "a"]) == Wire.null)
     }
 
-    @Test func undeclaredKeysAreFound() throws {
+    @Test("scripts can use undeclared keys") func undeclaredKeysAreFound() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let script = "local s = 0 for i = 1, 200 do s = s + redis.call('incr', 'k' .. i) end return s"
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    @Test func scriptsOfATransactionAreItsCommands() throws {
+    @Test("scripts in a transaction run with its other commands") func scriptsOfATransactionAreItsCommands() throws {
         let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         _ = call("MULTI")
@@ -247,7 +247,7 @@ import Testing
         #expect(repeats <= 2)
     }
 
-    @Test func keysAreListed() throws {
+    @Test("scripts can call KEYS") func keysAreListed() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = call("MSET p:1 1 p:2 2 q 3")
@@ -366,7 +366,7 @@ import Testing
         #expect(repeats <= 3)
     }
 
-    @Test func searchesAreBounded() throws {
+    @Test("searches in Lua strings are limited") func searchesAreBounded() throws {
         let call = try SocketlessServer().connect()
         for search in [
             "(('a'):rep(30)..'b'):find(('a?'):rep(28)..('a'):rep(28))", "(('a'):rep(30000)):find(('.-'):rep(20)..'b')",
@@ -401,7 +401,7 @@ import Testing
     }
 
     /// C library functions with unusual numbers cause no crash, no endless loop, and no memory use beyond the limit.
-    @Test func strangeNumbersAreHarmless() throws {
+    @Test("unusual numbers cause no crash in the Lua library") func strangeNumbersAreHarmless() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 200
         let server = try SocketlessServer(limits: limits)
@@ -455,7 +455,7 @@ import Testing
         #expect(call(["EVAL", "return string.dump", "0"]) == Wire.null)
     }
 
-    @Test func scriptsThatAreKeptAreBounded() throws {
+    @Test("the memory of cached scripts is limited") func scriptsThatAreKeptAreBounded() throws {
         var limits = Limits()
         limits.scriptsBytesMax = 40_000
         let server = try SocketlessServer(limits: limits)
@@ -475,7 +475,7 @@ import Testing
         #expect(call(["EVALSHA", digest, "0"]) == Wire.error("NOSCRIPT No matching script. Please use EVAL."))
     }
 
-    @Test func aFaultyScriptIsNotKept() throws {
+    @Test("a script that does not compile is not cached") func aFaultyScriptIsNotKept() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call(["EVAL", "return foo bar", "0"]).hasPrefix("-ERR Error compiling script (new function): "))
@@ -488,7 +488,7 @@ import Testing
         #expect(call(["EVAL", "return KEYS[1] .. ARGV[1]", "1", "a\u{0}b", "\r\n"]) == Wire.bulk("a\u{0}b\r\n"))
     }
 
-    @Test func aScriptCountsOnce() throws {
+    @Test("a script is counted and logged once") func aScriptCountsOnce() throws {
         let call = try SocketlessServer().connect()
         _ = call("SET a 0")
         _ = call("CONFIG SET slowlog-log-slower-than 0")

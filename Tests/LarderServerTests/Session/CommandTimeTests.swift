@@ -39,7 +39,8 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
     }
 
     /// Conversely, the lifetime of an entry that is stored after slow commands starts at the time of its own command.
-    @Test func anEntryStoredAfterSlowCommandsLivesFromItsOwnCommand() throws {
+    @Test("the lifetime of an entry stored after slow commands starts at its own command")
+    func anEntryStoredAfterSlowCommandsLivesFromItsOwnCommand() throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
         _ = client("SET bits x")
@@ -53,7 +54,9 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
     }
 
     /// Quick commands share one reading of the clock, but only for a short time, and not across a slow command.
-    @Test(arguments: ["GET bits", "SET bits x", "EXISTS bits", "PING"])
+    @Test(
+        "quick commands share one reading of the clock for a short time",
+        arguments: ["GET bits", "SET bits x", "EXISTS bits", "PING"])
     func quickCommandsShareATimeForAShortWhile(_ line: String) throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()

@@ -136,7 +136,8 @@ import Testing
     }
 
     /// Commits complete one by one: the part that can be sent grows in order, and bytes that were sent never change.
-    @Test func partsAreSentWhileLaterRepliesWait() throws {
+    @Test("replies are sent in parts while later ones wait for commits")
+    func partsAreSentWhileLaterRepliesWait() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET x 1") == Wire.ok)
@@ -167,7 +168,7 @@ import Testing
         #expect(call("GET c") == Wire.bulk(value))
     }
 
-    @Test func theEndOfOutputMakesCommandsWait() throws {
+    @Test("commands wait if too many reply bytes are unsent") func theEndOfOutputMakesCommandsWait() throws {
         var limits = Limits()
         limits.outputBytesPause = 1000
         let server = try SocketlessServer(limits: limits)
@@ -181,7 +182,8 @@ import Testing
 
     /// While a database cannot be opened, each command on it returns an error. It works again as soon as it can be
     /// opened.
-    @Test func aDatabaseThatCannotBeOpenedAnswersWithErrors() throws {
+    @Test("commands on a database that cannot be opened return errors")
+    func aDatabaseThatCannotBeOpenedAnswersWithErrors() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SELECT books") == Wire.ok)

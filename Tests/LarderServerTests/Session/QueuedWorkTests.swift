@@ -91,7 +91,7 @@ import Testing
     }
 
     /// Regression test: INFO and CONFIG waited for a thread like other commands.
-    @Test func infoConfigAndScanDoNotWaitForQueuedWork() throws {
+    @Test("INFO, CONFIG and SCAN do not wait for long work") func infoConfigAndScanDoNotWaitForQueuedWork() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
         defer {

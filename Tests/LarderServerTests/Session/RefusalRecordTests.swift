@@ -76,7 +76,9 @@ import Testing
         #expect(owner("ACL DRYRUN 50001 SET k v") == Wire.ok)
     }
 
-    @Test(arguments: ["ON BCAST", "on prefix a bcast", "ON NOLOOP BCAST PREFIX a"])
+    @Test(
+        "ACL DRYRUN checks the rights that CLIENT TRACKING needs",
+        arguments: ["ON BCAST", "on prefix a bcast", "ON NOLOOP BCAST PREFIX a"])
     func aDryRunKnowsTracking(_ words: String) throws {
         let server = try SocketlessServer(rules: try Self.rules("user:50001=read@shop user:50002=read"))
         let owner = server.connect(as: PeerCredentials(user: 0, groups: []))
@@ -90,7 +92,7 @@ import Testing
     }
 
     /// A user without the right to evict scripts cannot fill the cache permanently.
-    @Test func scriptsOfReadersMakeRoomForOthers() throws {
+    @Test("scripts of read-only users can be evicted") func scriptsOfReadersMakeRoomForOthers() throws {
         var limits = Limits()
         limits.scriptsBytesMax = 20_000
         let server = try SocketlessServer(limits: limits, rules: try Self.rules("user:50001=read@0 user:50002=write"))
@@ -112,7 +114,7 @@ import Testing
         #expect(reader(["SCRIPT", "LOAD", text(0)]).hasPrefix("$40\r\n"))
     }
 
-    @Test func linesOfScriptsAreFew() throws {
+    @Test("log lines of scripts are limited") func linesOfScriptsAreFew() throws {
         let time = ManualTimeSource()
         let written = try Self.logged { log in
             let all = LimitedLines.ofScripts(log) { time.monotonicMilliseconds() }

@@ -230,7 +230,8 @@ import Testing
         #expect(keeper("FCALL f 1 k") == Wire.ok)
     }
 
-    @Test func transactionsAreJudgedWhereTheirCommandsWillRun() throws {
+    @Test("queued commands are checked in the database that the transaction selects")
+    func transactionsAreJudgedWhereTheirCommandsWillRun() throws {
         let server = try server()
         let call = server.connect(as: Self.writer)
         #expect(call("MULTI") == Wire.ok)
@@ -379,7 +380,7 @@ import Testing
 
     // MARK: ACL
 
-    @Test func aclAnswersFromTheRules() throws {
+    @Test("ACL commands show the access rules") func aclAnswersFromTheRules() throws {
         let server = try server()
         let (owner, call) = (server.connect(as: Self.owner), server.connect(as: Self.writer))
         let list = owner("ACL LIST")
@@ -415,7 +416,7 @@ import Testing
         #expect(owner("INFO stats").contains("acl_access_denied_cmd:0\r\n"))
     }
 
-    @Test func withoutRulesThereIsOneUser() throws {
+    @Test("without rules there is only the user `default`") func withoutRulesThereIsOneUser() throws {
         let call = try SocketlessServer().connect()
         #expect(call("ACL WHOAMI") == Wire.bulk("default"))
         #expect(call("ACL LIST") == Wire.bulks("user default on nopass ~* &* +@all"))

@@ -7,7 +7,7 @@ import Testing
 @Suite struct TransactionCommandTests {
     private static let queued = "+QUEUED\r\n"
 
-    @Test func queuesAndRuns() throws {
+    @Test("MULTI queues commands, and EXEC runs them") func queuesAndRuns() throws {
         let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         #expect(call("SET a 1") == Wire.ok)
@@ -27,7 +27,7 @@ import Testing
         #expect(call("EXEC") == "*0\r\n")
     }
 
-    @Test func discarding() throws {
+    @Test("DISCARD drops the queued commands") func discarding() throws {
         let call = try SocketlessServer().connect()
         #expect(call("DISCARD") == Wire.error("ERR DISCARD without MULTI"))
         #expect(call("MULTI") == Wire.ok)
@@ -129,7 +129,8 @@ import Testing
         #expect(call("EXEC") == Wire.array(Wire.ok))
     }
 
-    @Test func commandsThatChangeNothingDoNotAbortWatchers() throws {
+    @Test("commands without effect do not abort transactions that watch the key")
+    func commandsThatChangeNothingDoNotAbortWatchers() throws {
         let server = try SocketlessServer { $0.memoryBytes = 0 }
         let (call, other) = (server.connect(), server.connect())
         #expect(call("MSET a 1 b 2") == Wire.ok)
@@ -146,7 +147,8 @@ import Testing
         #expect(call.colds > 0, "the key was not in memory")
     }
 
-    @Test func ownChangesOfWatchedKeysAbortTheTransaction() throws {
+    @Test("a client's own change of a watched key aborts its transaction")
+    func ownChangesOfWatchedKeysAbortTheTransaction() throws {
         let call = try SocketlessServer().connect()
         #expect(call("WATCH a") == Wire.ok)
         #expect(call("SET a 1") == Wire.ok)
@@ -154,7 +156,7 @@ import Testing
         #expect(call("EXEC") == "*-1\r\n")
     }
 
-    @Test func unwatching() throws {
+    @Test("UNWATCH and DISCARD end all watches") func unwatching() throws {
         let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         for end in ["UNWATCH", "DISCARD"] {
@@ -168,7 +170,7 @@ import Testing
     }
 
     /// As in Redis 7.0, the expiry of a watched key counts as a change, unless the key had expired before WATCH.
-    @Test func expiryOfAWatchedKey() throws {
+    @Test("the expiry of a watched key aborts the transaction") func expiryOfAWatchedKey() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET a 1 PX 100") == Wire.ok)
@@ -182,7 +184,7 @@ import Testing
         #expect(call("EXEC") == "*0\r\n")
     }
 
-    @Test func watchingInAnotherDatabase() throws {
+    @Test("a watch concerns the database selected at that time") func watchingInAnotherDatabase() throws {
         let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         for change in ["SET a 1", "GET a"] {
@@ -200,7 +202,7 @@ import Testing
 
     // MARK: Databases
 
-    @Test func severalDatabasesAreOneUnit() throws {
+    @Test("changes in several databases are one commit unit") func severalDatabasesAreOneUnit() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("MULTI") == Wire.ok)
@@ -220,7 +222,7 @@ import Testing
     }
 
     /// A command on a whole database runs between two commit units.
-    @Test func wholeDatabases() throws {
+    @Test("a command on a whole database runs between two commit units") func wholeDatabases() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("MSET a 1 b 2") == Wire.ok)
@@ -253,7 +255,7 @@ import Testing
     }
 
     /// Keys that are only on the disk are read by a thread that may block, and no command runs twice.
-    @Test func coldKeys() throws {
+    @Test("a transaction reads keys on disk, and no command runs twice") func coldKeys() throws {
         let server = try SocketlessServer { $0.memoryBytes = 0 }
         let call = server.connect()
         #expect(call("MSET a 1 b 2 c 3") == Wire.ok)
@@ -275,7 +277,8 @@ import Testing
 
     /// Every command runs in a transaction as it does outside, while the transaction holds the locks of every shard. So
     /// no handler calls the engine directly instead of through `Call`.
-    @Test(.timeLimit(.minutes(10))) func everyCommandRunsInside() throws {
+    @Test("every command runs in a transaction as it does outside", .timeLimit(.minutes(10)))
+    func everyCommandRunsInside() throws {
         let server = try SocketlessServer()
         let many = (0..<200).map { "many\($0)" }
         for spec in CommandTable.all where !spec.flags.contains(.inMulti) && !spec.flags.contains(.noMulti) {

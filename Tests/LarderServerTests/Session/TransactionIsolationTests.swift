@@ -12,7 +12,8 @@ import Testing
 
     /// Clients move amounts between accounts with WATCH, GET, MULTI, SET, SET, EXEC. Other clients read all accounts in
     /// one transaction. The total is the same in every read.
-    @Test(arguments: [2, 4]) func sumsAreKept(_ threads: Int) throws {
+    @Test("concurrent transfers between accounts keep the total", arguments: [2, 4])
+    func sumsAreKept(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads) { $0.durability = .os }
         defer { server.stop() }
         let setup = try server.connect()
@@ -124,7 +125,7 @@ import Testing
     }
 
     /// If the commit of a transaction fails, all its replies are errors, and none of its changes is visible.
-    @Test func aFailedCommit() throws {
+    @Test("if a commit fails, the transaction has no effect and each reply is an error") func aFailedCommit() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer { options in
             options.beforeCommit = { () throws(LarderError) in

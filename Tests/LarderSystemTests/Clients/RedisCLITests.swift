@@ -12,7 +12,8 @@ import Testing
     }
 
     /// On a terminal, redis-cli requests COMMAND DOCS for its hints and its help.
-    @Test(arguments: LiveServer.allCases) func atATerminal(_ server: LiveServer) throws {
+    @Test("redis-cli shows hints, completion and help on a terminal", arguments: LiveServer.allCases)
+    func atATerminal(_ server: LiveServer) throws {
         try ClientProgram.require("redis-cli", package: "redis-tools")
         // The script needs only Python's standard library.
         try server.run {
@@ -21,7 +22,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 2]) func ownCommandsFromAPipe(_ threads: Int) throws {
+    @Test("redis-cli runs Larder's own commands from a pipe", arguments: [1, 2])
+    func ownCommandsFromAPipe(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let commands = """
             SET greeting "hello world"
@@ -72,7 +74,8 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.allCases) func fromAPipe(_ server: LiveServer) throws {
+    @Test("redis-cli runs commands from a pipe", arguments: LiveServer.allCases)
+    func fromAPipe(_ server: LiveServer) throws {
         try server.run { path in
             let commands = "SET k v\nINCR n\nMGET k nothing\nGET\n"
             let replies = "OK\n1\nv\n\nERR wrong number of arguments for 'get' command\n\n"
@@ -95,7 +98,8 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.allCases) func pipesAndScans(_ server: LiveServer) throws {
+    @Test("redis-cli --pipe and --scan work", arguments: LiveServer.allCases)
+    func pipesAndScans(_ server: LiveServer) throws {
         try server.run { path in
             let commands = (1000..<4000).map { "SET key:\($0) \($0)\r\n" }.joined()
             #expect(try redisCLI(path, ["--pipe"], input: commands).contains("errors: 0, replies: 3000"))
@@ -110,7 +114,8 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.allCases) func bigAndGreatKeys(_ server: LiveServer) throws {
+    @Test("redis-cli --bigkeys and --memkeys work", arguments: LiveServer.allCases)
+    func bigAndGreatKeys(_ server: LiveServer) throws {
         try server.run { path in
             #expect(
                 try redisCLI(path, ["MSET", "a", "1", "b", "22", "ccc", String(repeating: "x", count: 999)]) == "OK\n")
@@ -128,7 +133,8 @@ import Testing
 
     /// Without a terminal, redis-cli prints the minimum, maximum and mean in milliseconds, and the number of PINGs
     /// answered in a second.
-    @Test(arguments: LiveServer.allCases) func latency(_ server: LiveServer) throws {
+    @Test("redis-cli --latency measures PINGs", arguments: LiveServer.allCases)
+    func latency(_ server: LiveServer) throws {
         try server.run { path in
             let words = try redisCLI(path, ["--latency", "-i", "1"]).split(whereSeparator: \.isWhitespace)
             #expect(words.count == 4 && words.allSatisfy { Double($0) != nil } && Int(words[3]) ?? 0 > 0, "\(words)")

@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func commands() throws {
+    @Test("COMMAND describes each command as Redis does") func commands() throws {
         let (redis, larder) = try Self.both("COMMAND")
         let (expected, found) = (try Self.entries(redis), try Self.entries(larder))
         let common = Set(expected.keys).intersection(found.keys)
@@ -92,7 +92,7 @@ import Testing
     }
 
     /// Larder has its own summaries and complexities, but the version that introduced a command is the same.
-    @Test func documentation() throws {
+    @Test("COMMAND DOCS describes each command as Redis does") func documentation() throws {
         let (redis, larder) = try Self.both("COMMAND DOCS")
         let (expected, found) = (try Self.documents(redis), try Self.documents(larder))
         for name in Set(expected.keys).intersection(found.keys).sorted() {

@@ -8,7 +8,8 @@ import Testing
 ///
 /// No entry expires by itself on either server: larderd runs with `--policy never`.
 @Suite struct ConformanceTests {
-    @Test(arguments: [2, 3], [1, 2]) func theScript(_ version: Int, _ threads: Int) throws {
+    @Test("the conformance script gets the same replies as from Redis", arguments: [2, 3], [1, 2])
+    func theScript(_ version: Int, _ threads: Int) throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(["--policy", "never", "--threads", "\(threads)"])
         let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())
@@ -31,7 +32,8 @@ import Testing
     }
 
     /// If the whole script is sent at once, the replies are the same, in the same order.
-    @Test func theScriptPipelined() throws {
+    @Test("the conformance script, sent at once, gets the same replies as from Redis")
+    func theScriptPipelined() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(["--policy", "never"])
         let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())
@@ -42,7 +44,7 @@ import Testing
     // MARK: Passwords
 
     /// Tests the commands that a connection may run before it has given the password, and after a wrong password.
-    @Test func passwords() throws {
+    @Test("authentication gets the same replies as from Redis") func passwords() throws {
         let directory = try TemporaryDirectory()
         let file = directory.path + "/password"
         try Data("sesame\n".utf8).write(to: URL(fileURLWithPath: file))
@@ -79,7 +81,8 @@ import Testing
         "*1\r\n$" + String(repeating: "1", count: 70_000),
     ]
 
-    @Test(arguments: [1, 2]) func streams(_ threads: Int) throws {
+    @Test("malformed requests get the same replies as from Redis", arguments: [1, 2])
+    func streams(_ threads: Int) throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(["--policy", "never", "--threads", "\(threads)"])
         for stream in Self.streams {
@@ -101,7 +104,8 @@ import Testing
     // MARK: Differences
 
     /// Checks that each difference is as the list describes it.
-    @Test(arguments: deliberateDifferences) func difference(_ difference: DeliberateDifference) throws {
+    @Test("each deliberate difference from Redis is as described", arguments: deliberateDifferences)
+    func difference(_ difference: DeliberateDifference) throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(["--policy", "never"])
         let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())

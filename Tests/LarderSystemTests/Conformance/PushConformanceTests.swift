@@ -116,31 +116,36 @@ struct PushStep: CustomStringConvertible, Sendable {
         }
     }
 
-    @Test(arguments: ["1", "2", "4"]) func publishAndSubscribe(_ threads: String) throws {
+    @Test("publish and subscribe behave as in Redis", arguments: ["1", "2", "4"])
+    func publishAndSubscribe(_ threads: String) throws {
         try run(PushScript.pubsub, ["--threads", threads])
     }
 
-    @Test(arguments: ["1", "2", "4"]) func replyModes(_ threads: String) throws {
+    @Test("CLIENT REPLY behaves as in Redis", arguments: ["1", "2", "4"]) func replyModes(_ threads: String) throws {
         try run(PushScript.replyModes, ["--threads", threads])
     }
 
     /// Runs with one event loop, because the order of the commands of several connections is visible.
-    @Test func monitor() throws { try run(PushScript.monitor, []) }
+    @Test("MONITOR shows the same lines as Redis") func monitor() throws { try run(PushScript.monitor, []) }
 
-    @Test(arguments: ["1", "4"]) func flushes(_ threads: String) throws {
+    @Test("FLUSHALL sends the same invalidations as Redis", arguments: ["1", "4"])
+    func flushes(_ threads: String) throws {
         try run(PushScript.flushes, ["--threads", threads])
     }
 
-    @Test(arguments: ["1", "2", "4"]) func tracking(_ threads: String) throws {
+    @Test("CLIENT TRACKING sends the same invalidations as Redis", arguments: ["1", "2", "4"])
+    func tracking(_ threads: String) throws {
         try run(PushScript.tracking, ["--threads", threads])
     }
 
-    @Test(arguments: ["1", "4"]) func events(_ threads: String) throws {
+    @Test("commands send the same keyspace events as Redis", arguments: ["1", "4"])
+    func events(_ threads: String) throws {
         let events = ["--notify-keyspace-events", "KEA"]
         try run(PushScript.events, ["--threads", threads] + events, redis: events)
     }
 
-    @Test(arguments: ["1", "2", "4"]) func notifications(_ threads: String) throws {
+    @Test("keyspace notifications are the same as in Redis", arguments: ["1", "2", "4"])
+    func notifications(_ threads: String) throws {
         let events = ["--notify-keyspace-events", "KEAn"]
         try run(PushScript.notifications, ["--threads", threads] + events, redis: events)
     }

@@ -11,7 +11,7 @@ import Testing
 
     /// Omits DBSIZE, which ``ConformanceScript`` compares: it counts expired entries that are not removed yet, and the
     /// two servers remove them at different times. Redis also keeps an entry with a past deadline from SET for a while.
-    @Test func commands() throws {
+    @Test("random commands get the same replies as from Redis") func commands() throws {
         var generator = RandomCommands(seed: testSeed())
         let servers = try start()
         for _ in 0..<60 {
@@ -22,7 +22,7 @@ import Testing
     }
 
     /// Random commands on bits and parts of values, most of them well-formed.
-    @Test func bits() throws {
+    @Test("random bit commands get the same replies as from Redis") func bits() throws {
         var generator = RandomBitCommands(seed: testSeed())
         let servers = try start()
         for _ in 0..<60 {
@@ -34,7 +34,7 @@ import Testing
 
     /// DUMP of each server returns the same payload for all kinds of values, compressed or not, and RESTORE of the
     /// other server accepts it.
-    @Test func dumps() throws {
+    @Test("DUMP payloads are the same as in Redis, and each server restores the other's") func dumps() throws {
         var generator = SeededGenerator(seed: testSeed())
         let servers = try start()
         let pair = servers.pair
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// Matches random patterns against random keys.
-    @Test func patterns() throws {
+    @Test("patterns match the same keys as in Redis") func patterns() throws {
         var generator = SeededGenerator(seed: testSeed())
         let servers = try start()
         let pair = servers.pair

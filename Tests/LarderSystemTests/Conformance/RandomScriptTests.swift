@@ -20,7 +20,8 @@ import Testing
     }
 
     /// Runs the same commands in scripts, one or several per script, with declared or undeclared keys.
-    @Test(arguments: [2, 3]) func commandsFromScripts(_ version: Int) throws {
+    @Test("random commands called by scripts get the same replies as from Redis", arguments: [2, 3])
+    func commandsFromScripts(_ version: Int) throws {
         let seed = testSeed()
         var generator = SeededGenerator(seed: seed)
         var commands = RandomCommands(seed: seed)

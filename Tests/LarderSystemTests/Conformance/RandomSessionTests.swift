@@ -8,7 +8,8 @@ import Testing
         (try RedisProcess(), try DaemonProcess(["--policy", "never", "--durability", "os"]))
     }
 
-    @Test(arguments: [2, 3]) func transactions(_ version: Int) throws {
+    @Test("random transactions get the same replies as from Redis", arguments: [2, 3])
+    func transactions(_ version: Int) throws {
         var generator = RandomRequests(seed: testSeed())
         let (redis, daemon) = try start()
         for _ in 0..<40 {
@@ -72,10 +73,12 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "CLIENT TRACKING ON", "CLIENT TRACKING ON NOLOOP", "CLIENT TRACKING ON OPTOUT", "CLIENT TRACKING ON BCAST",
-        "CLIENT TRACKING ON BCAST PREFIX x: PREFIX a",
-    ])
+    @Test(
+        "random commands send the same events and invalidations as Redis",
+        arguments: [
+            "CLIENT TRACKING ON", "CLIENT TRACKING ON NOLOOP", "CLIENT TRACKING ON OPTOUT", "CLIENT TRACKING ON BCAST",
+            "CLIENT TRACKING ON BCAST PREFIX x: PREFIX a",
+        ])
     func events(_ mode: String) throws {
         var generator = RandomRequests(seed: testSeed(), areObserved: true)
         let (redis, daemon) = try start()

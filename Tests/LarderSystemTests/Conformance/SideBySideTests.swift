@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 2]) func watching(_ threads: Int) throws {
+    @Test("WATCH aborts the same transactions as in Redis", arguments: [1, 2]) func watching(_ threads: Int) throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(["--policy", "never", "--threads", "\(threads)"])
         var script = ""

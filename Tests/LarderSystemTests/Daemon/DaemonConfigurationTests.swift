@@ -82,7 +82,7 @@ import Testing
                 + "larderd: \(place.path)/none: there is no such file (--config)\nTry: larderd --help\n")
     }
 
-    @Test func checking() throws {
+    @Test("--check-config checks a configuration file without starting") func checking() throws {
         try write("memory = 64M\n# nothing else\n")
         let (end, output, errors) = try check()
         #expect(end == .exited(0) && errors == "" && output == "\(file): no errors\n")
@@ -95,7 +95,7 @@ import Testing
     }
 
     /// A service unit names the file even if it may be missing.
-    @Test func aFileThatMayBeMissing() throws {
+    @Test("--config=-FILE allows a missing file") func aFileThatMayBeMissing() throws {
         let (end, output, _) = try DaemonProcess.run(["--config=-" + file, "--check-config"])
         #expect(end == .exited(0) && output == "\(file): no such file (it is optional)\n")
         let (missing, _, errors) = try DaemonProcess.run(["--config", file])

@@ -4,7 +4,8 @@ import Testing
 
 /// Tests that a larder has one process at a time, and of purges from the command line.
 @Suite struct DaemonLarderTests {
-    @Test func aSecondDaemonGetsTheHolderOfTheLarder() throws {
+    @Test("a second daemon fails, and reports which process holds the larder")
+    func aSecondDaemonGetsTheHolderOfTheLarder() throws {
         let daemon = try DaemonProcess()
         let (end, _, errors) = try DaemonProcess.run(["--dir", daemon.larder, "--socket", daemon.socketPath + "2"])
         #expect(end == .exited(3))
@@ -29,7 +30,8 @@ import Testing
     }
 
     /// A purge has the same results and messages, whether the daemon runs or not.
-    @Test(arguments: [true, false]) func purging(_ running: Bool) throws {
+    @Test("--purge works with a running and a stopped daemon", arguments: [true, false])
+    func purging(_ running: Bool) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place)
         try fill(daemon)
@@ -65,7 +67,8 @@ import Testing
         #expect(try client.call("GET e") == "$1\r\n1\r\n")
     }
 
-    @Test func purgingWhereThereIsNothing() throws {
+    @Test("--purge of a missing or empty larder reports that there is nothing to purge")
+    func purgingWhereThereIsNothing() throws {
         let place = try TemporaryDirectory()
         let (end, output, errors) = try DaemonProcess.run(["--purge", "--dir", place.path + "/nothing"])
         #expect(end == .exited(4))
@@ -130,7 +133,8 @@ import Testing
         #expect(try client.call("DBSIZE") == ":0\r\n")
     }
 
-    @Test func purgingALarderThatServesNoSocket() throws {
+    @Test("--purge fails if the process that holds the larder serves no socket")
+    func purgingALarderThatServesNoSocket() throws {
         let daemon = try DaemonProcess()
         let file = open(daemon.larder + "/LOCK", O_WRONLY | O_TRUNC)
         let text = "pid \(daemon.process.pid)\n"
@@ -141,7 +145,7 @@ import Testing
         #expect(errors.contains("is held by process \(daemon.process.pid): it serves no socket"), "\(errors)")
     }
 
-    @Test func purgingThroughARemovedSocket() throws {
+    @Test("--purge fails if the socket of the daemon was removed") func purgingThroughARemovedSocket() throws {
         let daemon = try DaemonProcess()
         unlink(daemon.socketPath)
         let (end, _, errors) = try DaemonProcess.run(["--purge", "--dir", daemon.larder])

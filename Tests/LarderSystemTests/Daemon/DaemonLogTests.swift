@@ -17,7 +17,7 @@ import Testing
 
     private static let stream = "export JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2); "
 
-    @Test func systemdsJournalGetsPriorities() throws {
+    @Test("lines for systemd's journal have priorities") func systemdsJournalGetsPriorities() throws {
         let lines = try log(["--log-level", "debug"], journal: Self.stream)
         #expect(lines.allSatisfy { $0.hasPrefix("<6>") || $0.hasPrefix("<7>") }, "\(lines)")
         #expect(lines.contains { $0.hasPrefix("<7>allocator: ") })
@@ -36,7 +36,7 @@ import Testing
         #expect(try log(["--log-format=systemd"]).allSatisfy { $0.hasPrefix("<6>") })
     }
 
-    @Test func objectsOfJSON() throws {
+    @Test("--log-format json writes one JSON object per line") func objectsOfJSON() throws {
         struct Event: Decodable {
             let time: String
             let level: String

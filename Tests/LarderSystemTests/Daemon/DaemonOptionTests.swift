@@ -182,85 +182,87 @@ import Testing
         "highest, high, middle, low, lowest, never, or a number of seconds, also with a fraction, or one followed by us, ms, s, sec, "
         + "m, min, h or d, such as 250ms, 90s, 15m or 1h"
 
-    @Test(arguments: [
-        (["--bad"], "unknown option --bad"),
-        (["--bad=1"], "unknown option --bad"),
-        (["-x"], "unknown option -x"),
-        (["--memroy=1"], "unknown option --memroy; did you mean --memory?"),
-        (["serve"], "unexpected word 'serve': larderd takes only options"),
-        ([""], "unexpected word '': larderd takes only options"),
-        (["--dir"], "--dir needs a value"),
-        (["--dir", ""], "--dir needs a path"),
-        (["--socket="], "--socket needs a path"),
-        (["--policy", "often"], "--policy often: must be \(Self.policies)"),
-        (["--policy=0"], "--policy 0: must be \(Self.policies)"),
-        (
-            ["--max-disk", "8M"],
-            "--max-disk 8M: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
-                + "at least 16M; or 0 or none for no limit"
-        ),
-        (
-            ["--reply-timeout", "5x"],
-            "--reply-timeout 5x: must be a number of seconds, or one followed by us, ms, s, sec, m, min, h or d, such as "
-                + "250ms, 90s, 15m or 1h, from 1 to 86400"
-        ),
-        (["--durability", "maybe"], "--durability maybe: must be one of os, everysecond, always"),
-        (["--threads", "0"], "--threads 0: must be a number from 1 to 64"),
-        (["--threads", "65"], "--threads 65: must be a number from 1 to 64"),
-        (["--threads", "99999999999999999999"], "--threads 99999999999999999999: must be a number from 1 to 64"),
-        (["--max-clients", "x"], "--max-clients x: must be a number from 1 to 1000000"),
-        (
-            ["--checkpoint", "often"],
-            "--checkpoint often: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
-                + "from 1024 to 1T"
-        ),
-        (
-            ["--checkpoint", "1023"],
-            "--checkpoint 1023: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
-                + "from 1024 to 1T"
-        ),
-        (
-            ["--checkpoint", "0"],
-            "--checkpoint 0: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
-                + "from 1024 to 1T"
-        ),
-        (
-            ["--memory", "lots"],
-            "--memory lots: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
-        ),
-        (
-            ["--memory=8192G"],
-            "--memory 8192G: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
-        ),
-        (
-            ["--max-reply", "1.5G"],
-            "--max-reply 1.5G: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
-        ),
-        (["--max-databases", "0"], "--max-databases 0: must be a number from 1 to 10000"),
-        (
-            ["--disable-commands", "flushal"],
-            "--disable-commands: there is no command 'flushal'; did you mean flushall?"
-        ),
-        (["--log-level", "loud"], "--log-level loud: must be one of debug, info, warning, error"),
-        (
-            ["--disable-commands", "flushal,get,nothing"],
-            "--disable-commands: there is no command 'flushal'; did you mean flushall?; there is no command 'nothing'"
-        ),
-        (
-            ["--rights", "user:root=rite,root=read,user:root=read"],
-            "--rights: user:root=rite: LEVEL is read, write or administer, not 'rite'; did you mean write?; "
-                + "root=read: it must start with user: or group:"
-        ),
-        (["--help=yes"], "--help takes no value"),
-        (["--purge-expired=a"], "--purge-expired takes no value"),
-        (["--purge", "--purge-expired"], oneAction),
-        (["--purge=a", "--purge=b"], oneAction),
-        (
-            ["--purge=A/B"],
-            "--purge=A/B: not a database name: a name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-', begins "
-                + "with a letter, a digit or '_', and a number is one of 0 to 15"
-        ),
-    ])
+    @Test(
+        "each wrong option is explained",
+        arguments: [
+            (["--bad"], "unknown option --bad"),
+            (["--bad=1"], "unknown option --bad"),
+            (["-x"], "unknown option -x"),
+            (["--memroy=1"], "unknown option --memroy; did you mean --memory?"),
+            (["serve"], "unexpected word 'serve': larderd takes only options"),
+            ([""], "unexpected word '': larderd takes only options"),
+            (["--dir"], "--dir needs a value"),
+            (["--dir", ""], "--dir needs a path"),
+            (["--socket="], "--socket needs a path"),
+            (["--policy", "often"], "--policy often: must be \(Self.policies)"),
+            (["--policy=0"], "--policy 0: must be \(Self.policies)"),
+            (
+                ["--max-disk", "8M"],
+                "--max-disk 8M: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+                    + "at least 16M; or 0 or none for no limit"
+            ),
+            (
+                ["--reply-timeout", "5x"],
+                "--reply-timeout 5x: must be a number of seconds, or one followed by us, ms, s, sec, m, min, h or d, such as "
+                    + "250ms, 90s, 15m or 1h, from 1 to 86400"
+            ),
+            (["--durability", "maybe"], "--durability maybe: must be one of os, everysecond, always"),
+            (["--threads", "0"], "--threads 0: must be a number from 1 to 64"),
+            (["--threads", "65"], "--threads 65: must be a number from 1 to 64"),
+            (["--threads", "99999999999999999999"], "--threads 99999999999999999999: must be a number from 1 to 64"),
+            (["--max-clients", "x"], "--max-clients x: must be a number from 1 to 1000000"),
+            (
+                ["--checkpoint", "often"],
+                "--checkpoint often: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+                    + "from 1024 to 1T"
+            ),
+            (
+                ["--checkpoint", "1023"],
+                "--checkpoint 1023: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+                    + "from 1024 to 1T"
+            ),
+            (
+                ["--checkpoint", "0"],
+                "--checkpoint 0: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, "
+                    + "from 1024 to 1T"
+            ),
+            (
+                ["--memory", "lots"],
+                "--memory lots: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
+            ),
+            (
+                ["--memory=8192G"],
+                "--memory 8192G: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
+            ),
+            (
+                ["--max-reply", "1.5G"],
+                "--max-reply 1.5G: must be a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB, up to 1T"
+            ),
+            (["--max-databases", "0"], "--max-databases 0: must be a number from 1 to 10000"),
+            (
+                ["--disable-commands", "flushal"],
+                "--disable-commands: there is no command 'flushal'; did you mean flushall?"
+            ),
+            (["--log-level", "loud"], "--log-level loud: must be one of debug, info, warning, error"),
+            (
+                ["--disable-commands", "flushal,get,nothing"],
+                "--disable-commands: there is no command 'flushal'; did you mean flushall?; there is no command 'nothing'"
+            ),
+            (
+                ["--rights", "user:root=rite,root=read,user:root=read"],
+                "--rights: user:root=rite: LEVEL is read, write or administer, not 'rite'; did you mean write?; "
+                    + "root=read: it must start with user: or group:"
+            ),
+            (["--help=yes"], "--help takes no value"),
+            (["--purge-expired=a"], "--purge-expired takes no value"),
+            (["--purge", "--purge-expired"], oneAction),
+            (["--purge=a", "--purge=b"], oneAction),
+            (
+                ["--purge=A/B"],
+                "--purge=A/B: not a database name: a name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-', begins "
+                    + "with a letter, a digit or '_', and a number is one of 0 to 15"
+            ),
+        ])
     func wrongUsage(_ arguments: [String], _ message: String) throws {
         let (end, output, errors) = try DaemonProcess.run(arguments)
         #expect(end == .exited(2))
@@ -303,7 +305,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    @Test func optionsTakeEffect() throws {
+    @Test("options are shown by INFO and take effect") func optionsTakeEffect() throws {
         let daemon = try DaemonProcess([
             "--policy=90", "--durability", "always", "--threads", "3", "--max-clients", "7", "--log-level", "debug",
         ])
@@ -319,7 +321,7 @@ import Testing
 
     /// The log has one line per event, with time, level and message. One of the first lines is the policy of new
     /// databases.
-    @Test func theLog() throws {
+    @Test("the log has one line per event, with time, level and message") func theLog() throws {
         let daemon = try DaemonProcess()
         let client = try daemon.connect()
         #expect(try client.call("SET k v") == "+OK\r\n")
@@ -345,7 +347,7 @@ import Testing
     }
 
     /// The process that starts a daemon may have blocked the signals that stop the daemon.
-    @Test func signalsThatWereBlockedStopToo() throws {
+    @Test("signals that the parent has blocked stop the daemon too") func signalsThatWereBlockedStopToo() throws {
         let daemon = try DaemonProcess(wrapper: ["env", "--block-signal=TERM"])
         #expect(try daemon.stop() == .exited(0))
     }

@@ -4,7 +4,7 @@ import Testing
 /// Tests of the daemon's reports about itself, in its log and to clients.
 @Suite struct DaemonReportTests {
     /// The log and INFO name the same allocator, which MEMORY PURGE uses.
-    @Test func theAllocator() throws {
+    @Test("the log and INFO name the same allocator") func theAllocator() throws {
         let daemon = try DaemonProcess(["--log-level", "debug"])
         // This line is written before the line that reports that the daemon is ready.
         let line = try #require(
@@ -21,7 +21,7 @@ import Testing
     }
 
     /// One line is logged, for the first deadline that is not watched.
-    @Test func deadlinesThatAreNotWatched() throws {
+    @Test("the first deadline above the limit is logged once") func deadlinesThatAreNotWatched() throws {
         let daemon = try DaemonProcess(["--max-watched-deadlines", "2", "--notify-keyspace-events", "Ex"])
         let client = try daemon.connect()
         for key in ["a", "b"] { #expect(try client.call("SET \(key) v EX 100") == "+OK\r\n") }

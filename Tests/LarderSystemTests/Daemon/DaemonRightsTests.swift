@@ -19,7 +19,8 @@ import Testing
 
     // MARK: The configuration
 
-    @Test func errorsInAccessRulesHaveTheirLines() throws {
+    @Test("errors in access rules are reported with their line numbers")
+    func errorsInAccessRulesHaveTheirLines() throws {
         try write(
             "allow-uid = root=read\nallow-uid = rot=read\nrights = root=read\nallow-gid = root=reed@shop\n"
                 + "rights = user:root=write@SHOP\nalow-uid = root=read\n")
@@ -40,7 +41,8 @@ import Testing
     }
 
     /// Lines of the file are combined. An option on the command line replaces all of them.
-    @Test func linesAddUpAndTheCommandLineWins() throws {
+    @Test("access rules of a file are combined, and the command line replaces them")
+    func linesAddUpAndTheCommandLineWins() throws {
         try write("rights = user:7=read\nrights = group:8=write@shop # more\nallow-uid = 9=read, 10=read\n")
         let daemon = try DaemonProcess(
             ["--config", file, "--allow-uid", "11=read", "--allow-uid=12=write@a"], in: place)

@@ -31,7 +31,8 @@ import Testing
 
     // MARK: Rights
 
-    @Test func theModeOfTheSocketAndOfItsDirectory() throws {
+    @Test("--socket-mode sets the mode of the socket and its new directory")
+    func theModeOfTheSocketAndOfItsDirectory() throws {
         for (option, expected, directory) in [
             ("600", "600", "700"), ("660", "660", "750"), ("666", "666", "755"), ("0640", "640", "750"),
         ] {
@@ -90,15 +91,17 @@ import Testing
         try end(fine)
     }
 
-    @Test(arguments: [
-        (["--socket-mode", "0"], "--socket-mode 0: must be an octal number such as 660, from 600 to 777"),
-        (["--socket-mode", "400"], "--socket-mode 400: must be an octal number such as 660, from 600 to 777"),
-        (["--socket-mode", "1777"], "--socket-mode 1777: must be an octal number such as 660, from 600 to 777"),
-        (["--socket-mode", "rw"], "--socket-mode rw: must be an octal number such as 660, from 600 to 777"),
-        (["--socket-mode", "+660"], "--socket-mode +660: must be an octal number such as 660, from 600 to 777"),
-        (["--socket-group", "no such group"], "--socket-group no such group: there is no such group"),
-        (["--socket-group", "-1"], "--socket-group -1: there is no such group"),
-    ])
+    @Test(
+        "invalid socket permissions are explained",
+        arguments: [
+            (["--socket-mode", "0"], "--socket-mode 0: must be an octal number such as 660, from 600 to 777"),
+            (["--socket-mode", "400"], "--socket-mode 400: must be an octal number such as 660, from 600 to 777"),
+            (["--socket-mode", "1777"], "--socket-mode 1777: must be an octal number such as 660, from 600 to 777"),
+            (["--socket-mode", "rw"], "--socket-mode rw: must be an octal number such as 660, from 600 to 777"),
+            (["--socket-mode", "+660"], "--socket-mode +660: must be an octal number such as 660, from 600 to 777"),
+            (["--socket-group", "no such group"], "--socket-group no such group: there is no such group"),
+            (["--socket-group", "-1"], "--socket-group -1: there is no such group"),
+        ])
     func wrongRights(_ arguments: [String], _ message: String) throws {
         let (end, _, errors) = try DaemonProcess.run(arguments)
         #expect(end == .exited(2) && errors == "larderd: \(message)\nTry: larderd --help\n")

@@ -19,7 +19,7 @@ import Testing
         close(file)
     }
 
-    @Test func modesAndTidyingUp() throws {
+    @Test("files have private modes, and the socket is removed at the end") func modesAndTidyingUp() throws {
         let place = try TemporaryDirectory()
         let socket = place.path + "/run/deep/larder.sock"
         let larder = place.path + "/cache/deep/larder"
@@ -40,7 +40,7 @@ import Testing
         #expect(!exists(socket) && !exists(socket + ".lock"))
     }
 
-    @Test func aPathThatIsTooLong() throws {
+    @Test("a socket path that is too long is an error") func aPathThatIsTooLong() throws {
         let place = try TemporaryDirectory()
         let path = place.path + "/" + String(repeating: "s", count: 107 - place.path.utf8.count)
         let arguments = ["--dir", place.path + "/larder", "--socket", path]
@@ -113,7 +113,7 @@ import Testing
         #expect(exists(daemon.socketPath))
     }
 
-    @Test func aDirectoryThatCannotBeWritten() throws {
+    @Test("a file in place of a directory is an error") func aDirectoryThatCannotBeWritten() throws {
         let place = try TemporaryDirectory()
         makeFile(place.path + "/file")
         let (end, _, errors) = try DaemonProcess.run([
@@ -129,7 +129,8 @@ import Testing
     }
 
     /// Runs as another user, because permissions do not restrict root.
-    @Test(.enabled(if: geteuid() == 0)) func aDirectoryWithoutWritePermission() throws {
+    @Test("a directory without write permission is an error", .enabled(if: geteuid() == 0))
+    func aDirectoryWithoutWritePermission() throws {
         let place = try TemporaryDirectory()
         chmod(place.path, 0o755)
         mkdir(place.path + "/closed", 0o755)
@@ -159,7 +160,7 @@ import Testing
     }
 
     /// LOCK contains the absolute path of the socket, for users in other directories.
-    @Test func relativePaths() throws {
+    @Test("relative paths work, and LOCK has the absolute path") func relativePaths() throws {
         let place = try TemporaryDirectory()
         let daemon = try ChildProcess(
             try DaemonProcess.program(), ["--dir", "larder", "--socket", "socket"], directory: place.path)

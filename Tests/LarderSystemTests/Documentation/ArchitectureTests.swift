@@ -41,7 +41,7 @@ import Testing
             """
     }
 
-    @Test func theModulesAreThePackages() throws {
+    @Test("the module diagram matches Package.swift") func theModulesAreThePackages() throws {
         let path = Self.directory + "/modules.dot"
         let text = try Self.modules()
         #expect(text.contains("larderd -> LarderServer") && text.contains("LevelDB -> CLarderLevelDBFiles"))
@@ -55,7 +55,7 @@ import Testing
     }
 
     /// Draws each source with Graphviz, and compares the words with the stored diagram.
-    @Test func everyPictureIsThatOfItsSource() async throws {
+    @Test("every diagram matches its source") func everyPictureIsThatOfItsSource() async throws {
         if Self.isUpdating { try theModulesAreThePackages() }
         let page = try ["Architecture", "Freshness"].map { name in
             try String(contentsOfFile: PackageRoot.path + "/docs/\(name).md", encoding: .utf8)
@@ -127,7 +127,7 @@ import Testing
     }
 
     /// Every type and every member that the pages name in code exists in the sources.
-    @Test(arguments: pages) func everyNameExists(_ page: String) throws {
+    @Test("every type that the pages name exists", arguments: pages) func everyNameExists(_ page: String) throws {
         let text = try String(contentsOfFile: PackageRoot.path + "/" + page, encoding: .utf8)
         let (declared, files, rooms, modules) = try Self.sources.get()
         for match in text.matches(of: #/`([A-Z]\w+)(?:\.(\w+))?(?:\(.*?\))?`/#) {

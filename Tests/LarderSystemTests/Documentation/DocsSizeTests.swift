@@ -6,7 +6,7 @@ import Testing
 @Suite struct DocsSizeTests {
     private static func words(_ text: String) -> Int { text.split(whereSeparator: \.isWhitespace).count }
 
-    @Test func readmeIsReadInFiveMinutes() throws {
+    @Test("README has at most 1,300 words") func readmeIsReadInFiveMinutes() throws {
         let text = try DocsTests.read("README.md")
         #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count - 1 <= 170)
         #expect(Self.words(text) <= 1300)

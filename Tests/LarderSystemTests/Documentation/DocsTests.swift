@@ -21,14 +21,16 @@ import Testing
         try String(contentsOf: URL(filePath: PackageRoot.path + "/" + path), encoding: .utf8)
     }
 
-    @Test(arguments: [
-        ("Sources/packaging/larderd.conf", ConfigurationPage.sampleFile),
-        ("Sources/packaging/man/larderd.8", ManualPage.text),
-        ("Sources/packaging/man/larder-protocol.7", ProtocolManual.text),
-        ("Sources/packaging/completions/larderd.bash", DaemonCompletions.shells.bash),
-        ("Sources/packaging/completions/_larderd", DaemonCompletions.shells.zsh),
-        ("Sources/packaging/completions/larderd.fish", DaemonCompletions.shells.fish),
-    ])
+    @Test(
+        "generated pages are up to date",
+        arguments: [
+            ("Sources/packaging/larderd.conf", ConfigurationPage.sampleFile),
+            ("Sources/packaging/man/larderd.8", ManualPage.text),
+            ("Sources/packaging/man/larder-protocol.7", ProtocolManual.text),
+            ("Sources/packaging/completions/larderd.bash", DaemonCompletions.shells.bash),
+            ("Sources/packaging/completions/_larderd", DaemonCompletions.shells.zsh),
+            ("Sources/packaging/completions/larderd.fish", DaemonCompletions.shells.fish),
+        ])
     func pagesAreMadeFromTheTables(_ path: String, _ text: String) throws {
         if TestSetting.updateDocs.isSet {
             try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
@@ -36,7 +38,7 @@ import Testing
         #expect(try Self.read(path) == text, "run: make docs")
     }
 
-    @Test func theTableOfOptionsIsMadeFromTheOptions() throws {
+    @Test("the table of options is up to date") func theTableOfOptionsIsMadeFromTheOptions() throws {
         let path = "docs/Operating.md"
         let parts = try Self.read(path).split(separator: /<!-- \/?options -->\n/, omittingEmptySubsequences: false)
         try #require(parts.count == 3)
@@ -47,7 +49,7 @@ import Testing
         #expect(try Self.read(path) == text, "run: make docs")
     }
 
-    @Test func theTablesOfTheProtocolAreMadeFromTheTables() throws {
+    @Test("the tables of docs/Protocol.md are up to date") func theTablesOfTheProtocolAreMadeFromTheTables() throws {
         let path = "docs/Protocol.md"
         var parts = try Self.read(path).components(separatedBy: "<!-- table: ")
         var tables = ProtocolTables.all
@@ -120,7 +122,7 @@ import Testing
         #expect(count > 15)
     }
 
-    @Test func everyCommandHasAllItsTexts() {
+    @Test("every command has a summary, a reply and a complexity") func everyCommandHasAllItsTexts() {
         for spec in CommandMetadata.withSubcommands {
             #expect(!spec.summary.isEmpty && !spec.reply.isEmpty && !spec.complexity.isEmpty, "\(spec.name)")
             #expect(spec.summary.last == "." || spec.summary.hasSuffix(")."), "\(spec.name): summary is a sentence")
@@ -130,7 +132,7 @@ import Testing
 
     /// Code outside the command table must not compare command names: all properties of a command are in its row.
     /// Command names in code are only for sending.
-    @Test func nothingElseIsKeyedByNamesOfCommands() throws {
+    @Test("only the command catalog compares command names") func nothingElseIsKeyedByNamesOfCommands() throws {
         #expect(Self.namedCommands(in: "if word == \"SELECT\" {}\ncase \"MULTI\": break").count == 2)
         #expect(Self.namedCommands(in: "let all = [\n    \"AUTH\", \"FROB\",\n    \"HELLO\",\n]").count == 1)
         #expect(Self.namedCommands(in: "send([\"CLIENT\", \"TRACKING\", \"ON\"])").isEmpty)

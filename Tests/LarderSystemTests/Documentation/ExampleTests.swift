@@ -86,7 +86,8 @@ import Testing
         #expect(try await catalog("frobnicate").errors.contains("there is no verb 'frobnicate'"))
     }
 
-    @Test(.timeLimit(.minutes(10))) func clientsWithoutALibrary() async throws {
+    @Test("the example clients without a Redis library work", .timeLimit(.minutes(10)))
+    func clientsWithoutALibrary() async throws {
         let place = try TemporaryDirectory()
         let daemon = try DaemonProcess(in: place)
         let clients = ExampleProcess.root + "/Examples/clients"

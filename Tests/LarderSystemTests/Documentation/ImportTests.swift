@@ -21,10 +21,15 @@ import Testing
             directory: directory.path)
     }
 
-    @Test(arguments: [
-        ("Larder", "print(Cache.standardName, LarderError.self, Durability.os, EntryPolicy.seconds(5), Codec.raw)"),
-        ("LarderClient", "print(LarderClient.self, LarderClientError.self, EntryPolicy.seconds(5), RESPValue.null)"),
-    ])
+    @Test(
+        "importing Larder does not import the C library",
+        arguments: [
+            ("Larder", "print(Cache.standardName, LarderError.self, Durability.os, EntryPolicy.seconds(5), Codec.raw)"),
+            (
+                "LarderClient",
+                "print(LarderClient.self, LarderClientError.self, EntryPolicy.seconds(5), RESPValue.null)"
+            ),
+        ])
     func theCLibraryDoesNotComeWithIt(module: String, use: String) async throws {
         let good = try await compile("import \(module)\n\(use)\n")
         #expect(good.exitCode == 0, "\(good.errors)")

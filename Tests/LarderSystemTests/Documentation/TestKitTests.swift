@@ -12,7 +12,7 @@ import Testing
         }
     }
 
-    @Test func thePageHasEveryHelper() throws {
+    @Test("docs/Testing.md lists every test helper") func thePageHasEveryHelper() throws {
         let page = try DocsTests.read("docs/Testing.md")
         let helpers = try Self.helpers()
         #expect(helpers.count > 15)

@@ -91,7 +91,7 @@ import Testing
         "SpareDescriptors", "PatientWriting",
     ]
 
-    @Test func noOldNameIsUsed() throws {
+    @Test("no old name is used in the sources") func noOldNameIsUsed() throws {
         for file in try SourceModule.allFiles() {
             for (index, line) in file.lines.enumerated() {
                 let words = line.split { !$0.isLetter && !$0.isNumber && $0 != "_" }

@@ -13,7 +13,9 @@ import Testing
         return false
     }
 
-    @Test(arguments: [Fact.functions, .origin("cache")])
+    @Test(
+        "acknowledged facts must exist after an accident, unacknowledged ones may",
+        arguments: [Fact.functions, .origin("cache")])
     func acknowledgedFactsMustExistAndOthersMay(_ fact: Fact) {
         let history = History(connections: 1, policy: .never)
         let first = history.send(connection: History.control, at: 10, [:], "first")
@@ -33,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func aPartialLibraryIsNotAVersion() {
+    @Test("a truncated function library is not accepted as a version") func aPartialLibraryIsNotAVersion() {
         let text = Array(FunctionVersion("lib0", 7).text.utf8)
         #expect(FunctionVersion(text)?.description == "lib0:7")
         for count in text.indices { #expect(FunctionVersion(Array(text[..<count])) == nil) }

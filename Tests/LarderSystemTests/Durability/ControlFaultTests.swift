@@ -119,7 +119,8 @@ import Testing
         return Array(all.shuffled(using: &random).prefix(wish.flatMap(Int.init) ?? standard))
     }
 
-    @Test(arguments: Operation.allCases) func allOrNothing(_ operation: Operation) throws {
+    @Test("a control operation that fails has either its whole effect or none", arguments: Operation.allCases)
+    func allOrNothing(_ operation: Operation) throws {
         let first = try Stage(operation)
         let before = try first.state()
         _ = try first.client.call("SELECT \(operation.database)")

@@ -40,7 +40,8 @@ import Testing
         }
     }
 
-    @Test(arguments: Damage.allCases) func isSalvagedAtTheStart(_ damage: Damage) throws {
+    @Test("a damaged database is salvaged at startup", arguments: Damage.allCases)
+    func isSalvagedAtTheStart(_ damage: Damage) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = try makeLarder(place)
         try apply(damage, larder)
@@ -71,7 +72,7 @@ import Testing
     }
 
     /// Flipped bits on the disk are found by a read while the daemon runs, and cause a salvage.
-    @Test func isSalvagedWhenMet() throws {
+    @Test("a damaged database is salvaged when a read finds the damage") func isSalvagedWhenMet() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = try makeLarder(place)
         // When LevelDB is opened again, it writes its log to a table.

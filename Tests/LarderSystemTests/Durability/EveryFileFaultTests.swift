@@ -83,7 +83,8 @@ import Testing
         return Array(all.shuffled(using: &random).prefix(wish.flatMap(Int.init) ?? 24))
     }
 
-    @Test func everyAcknowledgedOperationCountsAfterAKill() throws {
+    @Test("acknowledged operations survive faults of any file and a SIGKILL")
+    func everyAcknowledgedOperationCountsAfterAKill() throws {
         var hits = 0
         let combinations = Self.combinations()
         for combination in combinations {

@@ -78,7 +78,9 @@ import Testing
         #expect(try !client.call("BACKUP \(place.path)/backup").hasPrefix("-"))
     }
 
-    @Test(arguments: ["os", "everysecond", "always"]) func aTemporaryDiskLimit(_ durability: String) throws {
+    @Test(
+        "writes fail at a file size limit, and continue when it is raised", arguments: ["os", "everysecond", "always"])
+    func aTemporaryDiskLimit(_ durability: String) throws {
         var generator = SeededGenerator(seed: testSeed())
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(["--durability", durability], in: place)
@@ -121,7 +123,10 @@ import Testing
 
     /// The limit is reached in the middle of a file, by a pipeline: some replies are OK, the following ones are errors.
     /// A program with a sanitizer does not start under such a limit.
-    @Test(.enabled(if: !TestSetting.sanitized.isSet)) func aLimitFromTheStart() throws {
+    @Test(
+        "a pipeline that reaches a file size limit gets errors for the remaining writes",
+        .enabled(if: !TestSetting.sanitized.isSet))
+    func aLimitFromTheStart() throws {
         var generator = SeededGenerator(seed: testSeed())
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place, wrapper: ["bash", "-c", "ulimit -S -f 300; exec \"$@\"", "bash"])
@@ -153,7 +158,10 @@ import Testing
     }
 
     /// Fills a real file system of two megabytes. Without a disk limit, nothing is evicted.
-    @Test(.enabled(if: SmallDisk.isPossible, "mounting a small file system needs root")) func aFullDisk() throws {
+    @Test(
+        "a full disk refuses writes, but reads and purges work",
+        .enabled(if: SmallDisk.isPossible, "mounting a small file system needs root"))
+    func aFullDisk() throws {
         var generator = SeededGenerator(seed: testSeed())
         let disk = try SmallDisk(bytes: 2_000_000)
         let options = ["--dir", disk.path + "/larder", "--socket", disk.path + "/socket", "--max-disk", "none"]
@@ -187,7 +195,7 @@ import Testing
 
     /// If clients open more connections than the process may have descriptors, the additional connections are refused,
     /// and nothing is reported as damage.
-    @Test func outOfDescriptors() throws {
+    @Test("too many connections are refused, and not reported as damage") func outOfDescriptors() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place, wrapper: ["prlimit", "--nofile=60:60"])
         let first = try daemon.connect()

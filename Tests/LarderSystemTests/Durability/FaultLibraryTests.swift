@@ -52,7 +52,7 @@ import Testing
         #expect(try client.call("GET k").contains("\r\n\(try #require(last))\r\n"))
     }
 
-    @Test func writesAreShort() throws {
+    @Test("a write can be shortened") func writesAreShort() throws {
         let client = try daemon().connect()
         var rule = FaultControl.Rule(.write, .shorten)
         (rule.path, rule.count) = ("JOURNAL", 1)
@@ -63,7 +63,8 @@ import Testing
         #expect(try client.call("GET k") == "$7\r\nvalue-\(value)\r\n")
     }
 
-    @Test(arguments: [false, true]) func theProcessDiesAtACall(_ after: Bool) throws {
+    @Test("a process can be killed before or after a call", arguments: [false, true])
+    func theProcessDiesAtACall(_ after: Bool) throws {
         let daemon = try daemon(["--durability", "always"])
         let client = try daemon.connect()
         #expect(try client.call("SET k 1") == "+OK\r\n")
@@ -87,7 +88,7 @@ import Testing
     }
 
     /// A fault that is armed before a start affects the start.
-    @Test func theStartFails() throws {
+    @Test("faults can make the start fail") func theStartFails() throws {
         try daemon().stop()
         faults.arm(.failing([.open, .create], EMFILE, path: "LOCK"))
         #expect(throws: ChildProcess.Failure.self) { try self.daemon() }
@@ -95,7 +96,7 @@ import Testing
         _ = try daemon()
     }
 
-    @Test func theWallClockMoves() throws {
+    @Test("the wall clock can be moved") func theWallClockMoves() throws {
         let hour: Int64 = 3_600_000_000_000
         faults.wallOffset = -hour
         let client = try daemon().connect()

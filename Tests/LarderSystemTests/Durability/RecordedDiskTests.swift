@@ -66,7 +66,8 @@ import Testing
         #expect(try outcomes(accident, replacing) == expected)
     }
 
-    @Test func namesAreOrderedOrIndependent() throws {
+    @Test("names become durable in order, or independently, depending on the model")
+    func namesAreOrderedOrIndependent() throws {
         let lines = ["write('x', '')", "write('y', '')"]
         let inOrder: Set<Outcome> = [[:], ["x": ""], ["x": "", "y": ""]]
         #expect(try outcomes(.orderedPowerCut, lines) == inOrder)

@@ -113,7 +113,7 @@ import Testing
         _ = try killed.process.waitForExit()
     }
 
-    @Test func killedAtAnyCallOfTheSalvage() throws {
+    @Test("a salvage killed at any call loses nothing") func killedAtAnyCallOfTheSalvage() throws {
         let total = try count("books")
         #expect(total > 20)
         for point in points(total) {
@@ -130,7 +130,8 @@ import Testing
         }
     }
 
-    @Test func aFullDiskOrAFailingOneAtAnyCallOfTheSalvage() throws {
+    @Test("a salvage with a disk error at any call loses nothing")
+    func aFullDiskOrAFailingOneAtAnyCallOfTheSalvage() throws {
         let total = try count("books")
         for point in points(total) {
             for error in [ENOSPC, EIO] {

@@ -21,7 +21,7 @@ import Testing
     }
 
     /// Because the process was killed, the values are in LevelDB's log, and no longer in the journal.
-    @Test func aStartWithShortReadsLosesNothing() throws {
+    @Test("short reads at startup lose nothing") func aStartWithShortReadsLosesNothing() throws {
         let count = 50
         for round in 0..<3 {
             let daemon = try daemon()

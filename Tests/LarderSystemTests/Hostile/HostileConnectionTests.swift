@@ -8,7 +8,8 @@ import Testing
     private static let loops = [1, 2]
 
     /// Clients that only send: the daemon stops reading from them, then disconnects them, and logs it.
-    @Test(arguments: loops) func clientsThatNeverRead(_ threads: Int) throws {
+    @Test("clients that never read are disconnected", arguments: loops)
+    func clientsThatNeverRead(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--reply-timeout", "1"])
         let probe = try ProbeClient(daemon)
         let value = String(repeating: "v", count: 100_000)
@@ -42,7 +43,7 @@ import Testing
     }
 
     /// Opens the maximum number of connections. Each is served, and uses little memory while it is idle.
-    @Test(arguments: loops) func manyConnections(_ threads: Int) throws {
+    @Test("the maximum number of connections is served", arguments: loops) func manyConnections(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
         let probe = try ProbeClient(daemon)
         try probe.waitForRounds(100)
@@ -78,7 +79,7 @@ import Testing
 
     /// A connection above the limit gets an error, which is logged. After others have closed, a new connection is
     /// served.
-    @Test(arguments: loops) func tooManyConnections(_ threads: Int) throws {
+    @Test("connections above the limit get an error", arguments: loops) func tooManyConnections(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-clients", "20"])
         let clients = try (0..<20).map { _ in
             let client = try daemon.connect()
@@ -158,7 +159,8 @@ import Testing
     }
 
     /// Subscribers that disappear leave no resources in use, and publishers are not delayed.
-    @Test(arguments: loops) func subscribersThatVanish(_ threads: Int) throws {
+    @Test("subscribers that disconnect are cleaned up", arguments: loops)
+    func subscribersThatVanish(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
         let listener = try daemon.connect()
@@ -195,7 +197,8 @@ import Testing
     }
 
     /// A subscriber that does not read is disconnected, with the reason in the log. The others get all messages.
-    @Test(arguments: loops) func subscribersThatNeverRead(_ threads: Int) throws {
+    @Test("a subscriber that never reads is disconnected", arguments: loops)
+    func subscribersThatNeverRead(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-subscriber-output", "1M"])
         let probe = try ProbeClient(daemon)
         let listener = try daemon.connect()
@@ -222,7 +225,8 @@ import Testing
 
     /// Commands that a client queued before it disconnected or was killed are not executed, and the keys that it
     /// watched are released.
-    @Test(arguments: loops) func killedDuringMULTI(_ threads: Int) throws {
+    @Test("commands queued by a killed client are not executed", arguments: loops)
+    func killedDuringMULTI(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
         let killer = try daemon.connect()

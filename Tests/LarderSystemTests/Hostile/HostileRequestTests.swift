@@ -9,7 +9,7 @@ import Testing
     private static let loops = [1, 2]
 
     /// Many clients send a few bytes at a time, each with different interruptions.
-    @Test(arguments: loops) func slowSenders(_ threads: Int) throws {
+    @Test("requests that arrive slowly are served", arguments: loops) func slowSenders(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
         let clients = try (0..<64).map { _ in try daemon.connect() }
@@ -27,7 +27,8 @@ import Testing
     }
 
     /// Incomplete requests use only as much memory as was sent, regardless of the length that they announce.
-    @Test(arguments: loops) func halfRequests(_ threads: Int) throws {
+    @Test("incomplete requests use only the memory that was sent", arguments: loops)
+    func halfRequests(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
         let before = daemon.residentBytes ?? 0
@@ -56,13 +57,16 @@ import Testing
     }
 
     /// Invalid requests are refused at once, and the connection is closed.
-    @Test(arguments: [
-        ("*1048577\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
-        ("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870913\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
-        ("*99999999999999999999\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
-        ("*1\r\n$-5\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
-        (String(repeating: "x", count: 70_000), "-ERR Protocol error: too big inline request\r\n"),
-    ]) func refusedRequests(_ request: String, _ reply: String) throws {
+    @Test(
+        "invalid requests are refused at once",
+        arguments: [
+            ("*1048577\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
+            ("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870913\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
+            ("*99999999999999999999\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
+            ("*1\r\n$-5\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
+            (String(repeating: "x", count: 70_000), "-ERR Protocol error: too big inline request\r\n"),
+        ]) func refusedRequests(_ request: String, _ reply: String) throws
+    {
         let daemon = try DaemonProcess()
         let client = try daemon.connect()
         try client.send(Array(request.utf8))
@@ -71,7 +75,8 @@ import Testing
     }
 
     /// A value of the maximum length is stored and returned completely, and its memory is released.
-    @Test(arguments: loops) func aHugeValue(_ threads: Int) throws {
+    @Test("a value of the maximum length is stored and returned", arguments: loops)
+    func aHugeValue(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
         let probe = try ProbeClient(daemon)
         try probe.waitForRounds(100)
@@ -100,7 +105,7 @@ import Testing
 
     /// Four clients request changes that build the longest value, with a few bytes each. The memory for building is
     /// limited to one such value.
-    @Test func hugeValuesFromTinyRequests() throws {
+    @Test("short requests that build huge values use bounded memory") func hugeValuesFromTinyRequests() throws {
         let daemon = try DaemonProcess(["--durability", "os", "--memory", "64M"])
         let probe = try ProbeClient(daemon)
         try probe.waitForRounds(100)
@@ -124,7 +129,8 @@ import Testing
     }
 
     /// Tests commands with the maximum number of words.
-    @Test(arguments: loops) func aMillionArguments(_ threads: Int) throws {
+    @Test("commands with a million arguments use bounded memory", arguments: loops)
+    func aMillionArguments(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
         let probe = try ProbeClient(daemon)
         try probe.waitForRounds(100)
@@ -152,7 +158,8 @@ import Testing
     }
 
     /// The whole pipeline is sent before the first reply is read.
-    @Test(arguments: loops) func aPipelineOfAMillion(_ threads: Int) throws {
+    @Test("a pipeline of a million requests uses bounded memory", arguments: loops)
+    func aPipelineOfAMillion(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
         let probe = try ProbeClient(daemon)
         try probe.waitForRounds(100)

@@ -65,7 +65,7 @@ struct CacheFleetTests {
     }
 
     /// Each cache requests a missing key once, regardless of the number of readers and of the origin's speed.
-    @Test func oneLoadForEachCache() async {
+    @Test("each cache requests a missing key once") func oneLoadForEachCache() async {
         await #expect(processExitsWith: .success) {
             let origin = try await onThread { try FleetOrigin(hasReplicas: false) }
             let tiers = try (0..<2).map { _ in

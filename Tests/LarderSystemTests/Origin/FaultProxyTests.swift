@@ -162,7 +162,9 @@ import Testing
         #expect(MonotonicClock.milliseconds() > start)
     }
 
-    @Test(.enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"))
+    @Test(
+        "clients of a cluster connect through the proxy",
+        .enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"))
     func clientsOfAClusterAreLedThroughIt() throws {
         let cluster = try RedisCluster(replicas: 3)
         let proxy = try FaultProxy(to: cluster.servers.map(\.port))

@@ -42,7 +42,7 @@ struct FleetTests {
     }
 
     /// Each machine requests a missing key once, regardless of the number of clients and of the origin's speed.
-    @Test func oneLoadForEachMachine() throws {
+    @Test("each machine requests a missing key once") func oneLoadForEachMachine() throws {
         let origin = try FleetOrigin(hasReplicas: false)
         // If a connection is abandoned, the request may be repeated on the next one.
         let tiers = try (0..<2).map { _ in try LarderTier(origin: origin.url, options: Self.patient) }
@@ -90,7 +90,8 @@ struct FleetTests {
         return FleetJudge.standard.judge(try FleetRound(name, origin.cluster, origin.proxy, tiers, plan).run())
     }
 
-    @Test func theJudgePassesAnUncachedClientAndFindsPlantedFaults() throws {
+    @Test("the checker finds planted mistakes, and none in a client without a cache")
+    func theJudgePassesAnUncachedClientAndFindsPlantedFaults() throws {
         let origin = try FleetOrigin(hasReplicas: false)
         let faults: [FleetFault] = [
             .freeze(key: "k0:0", milliseconds: 400, untilFailover: false),

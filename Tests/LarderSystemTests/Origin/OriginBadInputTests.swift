@@ -14,7 +14,7 @@ import Testing
         return reply
     }
 
-    @Test func anUnusableSeedIsExplained() throws {
+    @Test("an origin that cannot be reached is explained") func anUnusableSeedIsExplained() throws {
         let closed = LoopbackPort.freeWithClusterBus()
         let reply = try answer("redis+cluster://127.0.0.1:\(closed),127.0.0.1:\(closed + 1)")
         #expect(reply.hasPrefix("-ORIGIN the origin cannot be reached: "), "\(reply)")
@@ -31,7 +31,8 @@ import Testing
         #expect(try answer("unix://\(locked.socketPath)").contains("the server requires a password"))
     }
 
-    @Test(.enabled(if: RedisCluster.isAvailable)) func theClusterIsHalfDownAtTheStart() throws {
+    @Test("a cluster that is partly down at the start recovers", .enabled(if: RedisCluster.isAvailable))
+    func theClusterIsHalfDownAtTheStart() throws {
         let cluster = try RedisCluster(isDurable: true)
         let keys = try (0..<3).map { try cluster.key(on: $0) }
         cluster.kill(0)
@@ -65,7 +66,7 @@ import Testing
     }
 
     /// A value of 512 MiB is not stored, not even in part or for a moment.
-    @Test func aValueOfHalfAGigabyte() throws {
+    @Test("a value of 512 MiB at the origin is not cached") func aValueOfHalfAGigabyte() throws {
         let redis = try RedisProcess(["--client-output-buffer-limit", "normal", "0", "0", "0"])
         #expect(try redis.connect().call("SETRANGE a \((512 << 20) - 1) x") == ":\(512 << 20)\r\n")
         let daemon = try DaemonProcess(["--origin-limit", "60000", "--origin-heartbeat-limit", "60000"])
@@ -84,7 +85,9 @@ import Testing
     }
 
     /// The daemon's clock is ahead of the origin's by a day, or behind it.
-    @Test(.enabled(if: FaultLibrary.isAvailable), arguments: [1, -1], ["THROUGH", "BEHIND"])
+    @Test(
+        "lifetimes are right if the origin's clock differs by a day", .enabled(if: FaultLibrary.isAvailable),
+        arguments: [1, -1], ["THROUGH", "BEHIND"])
     func theClocksDifferByADay(sign: Int64, writing: String) throws {
         let day: Int64 = 86_400_000_000_000
         let place = try TemporaryDirectory(inMemory: true)

@@ -85,7 +85,8 @@ import Testing
 
     /// An origin with lifetimes is only checked if it may have failed, so it must be checked again after the cycle has
     /// ended.
-    @Test func anOriginWithLifetimesIsUpAgain() throws {
+    @Test("an origin with LIFETIMES is used again after a cycle has ended")
+    func anOriginWithLifetimesIsUpAgain() throws {
         let clients = try Ring(2).close(" LIFETIMES").map { ($0, try $0.connect()) }
         for (_, client) in clients { try Self.expectCycle(client) }
         #expect(try clients[0].1.call("ORIGIN NONE") == "+OK\r\n")

@@ -26,7 +26,7 @@ import Testing
         try client.eventually("GET n", "$-1\r\n")
     }
 
-    @Test func anEntryWithALifetimeEndsHereToo() throws {
+    @Test("an entry that expires at the origin expires here too") func anEntryWithALifetimeEndsHereToo() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess()
         let (behind, client) = (try redis.connect(), try daemon.connect())
@@ -36,7 +36,8 @@ import Testing
         try client.eventually("GET a", "$-1\r\n")
     }
 
-    @Test func aFrozenOriginIsSoonDistrusted() throws {
+    @Test("entries of a frozen origin are not trusted after the heartbeat limit")
+    func aFrozenOriginIsSoonDistrusted() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess([
             "--origin-limit", "300", "--origin-heartbeat", "50", "--origin-heartbeat-limit", "100",

@@ -17,7 +17,7 @@ import Testing
         try client.eventually("GET a", "$-1\r\n")
     }
 
-    @Test func aScriptThatWasLoadedHereRunsThere() throws {
+    @Test("a script loaded at the larder runs at the origin") func aScriptThatWasLoadedHereRunsThere() throws {
         let script = "return(redis.call('incr',KEYS[1]))"
         let digest = String(try client.call("SCRIPT LOAD \(script)").split(separator: "\r\n")[1])
         #expect(try behind.call("SCRIPT EXISTS \(digest)") == "*1\r\n:0\r\n")
@@ -29,7 +29,7 @@ import Testing
         #expect(try client.call("EVALSHA_RO \(digest) 1 n").hasPrefix("-ERR Write commands are not allowed"))
     }
 
-    @Test func aTransactionHasScripts() throws {
+    @Test("a transaction at the origin may contain scripts") func aTransactionHasScripts() throws {
         let digest = String(
             try client.call("SCRIPT LOAD return(redis.call('incrby',KEYS[1],ARGV[1]))").split(separator: "\r\n")[1])
         func transaction(_ lines: String...) throws -> String {
@@ -53,7 +53,8 @@ import Testing
         #expect(try transaction("EVAL return(1) 0", "GET n").contains("-ORIGIN "), "without keys it may be anybody's")
     }
 
-    @Test func aTransactionHasFunctionsOfTheOrigin() throws {
+    @Test("a transaction at the origin may call the origin's functions")
+    func aTransactionHasFunctionsOfTheOrigin() throws {
         let library =
             "#!lua name=l\nredis.register_function('add', function(keys, args) "
             + "return redis.call('incrby', keys[1], args[1]) end)"

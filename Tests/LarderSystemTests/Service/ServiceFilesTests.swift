@@ -65,7 +65,7 @@ import Testing
     }
 
     /// The services have few permissions beyond those that they need.
-    @Test(.enabled(if: hasSystemd), arguments: ["larderd", "larderweb"])
+    @Test("the service has few permissions", .enabled(if: hasSystemd), arguments: ["larderd", "larderweb"])
     func theServiceIsConfined(_ service: String) throws {
         let (end, output, errors) = try ChildProcess.run(
             "systemd-analyze",
@@ -96,14 +96,14 @@ import Testing
         #expect(said == [], "\(errors)")
     }
 
-    @Test(.enabled(if: hasSystemd)) func theGroupIsDeclared() throws {
+    @Test("the group of the service is declared", .enabled(if: hasSystemd)) func theGroupIsDeclared() throws {
         let (end, output, errors) = try ChildProcess.run(
             "systemd-sysusers", ["--dry-run", "--root=" + place.path, place.path + "/usr/lib/sysusers.d/larder.conf"])
         #expect(end == .exited(0), "\(errors)")
         #expect((output + errors).contains("larder"))
     }
 
-    @Test func launchdsFileIsRight() throws {
+    @Test("the file for launchd starts larderd with valid options") func launchdsFileIsRight() throws {
         let bytes = try Files.read(place.path + "/usr/share/doc/larder/larder.larderd.plist")
         let list = try PropertyListSerialization.propertyList(from: Data(bytes), format: nil) as? [String: Any]
         #expect(list?["Label"] as? String == "larder.larderd")

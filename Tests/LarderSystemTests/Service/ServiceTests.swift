@@ -44,7 +44,7 @@ import Testing
     }
 
     /// A watchdog message is sent twice in each interval that the manager sets. Here, the interval is short.
-    @Test func theWatchdogIsFed() throws {
+    @Test("watchdog messages are sent in time") func theWatchdogIsFed() throws {
         let manager = try ServiceStandIn(in: place)
         let faults = try FaultControl(in: place)
         let daemon = try manager.start(
@@ -65,7 +65,9 @@ import Testing
     }
 
     /// A process sends no watchdog messages if they are disabled, or meant for another process.
-    @Test(arguments: ["WATCHDOG_PID=1", "WATCHDOG_USEC=0", "WATCHDOG_USEC=soon", "WATCHDOG_USEC=-5"])
+    @Test(
+        "no watchdog messages are sent if they are not meant for this process",
+        arguments: ["WATCHDOG_PID=1", "WATCHDOG_USEC=0", "WATCHDOG_USEC=soon", "WATCHDOG_USEC=-5"])
     func anotherWatchdogIsNotFed(_ variable: String) throws {
         let manager = try ServiceStandIn(in: place)
         let daemon = try manager.start(variables: ["WATCHDOG_USEC=2000", variable])
