@@ -86,7 +86,7 @@ import Testing
         return output.split(separator: "\n").map(String.init)
     }
 
-    @Test func bashOffersThem() throws {
+    @Test("bash completes verbs, commands and keys") func bashOffersThem() throws {
         func offered(_ line: String) throws -> [String] {
             try shell(
                 "bash",
@@ -103,7 +103,7 @@ import Testing
         #expect(try Set(offered("larderctl get user")) == ["user\\*1", "user\\*2"])
     }
 
-    @Test func fishOffersThem() throws {
+    @Test("fish completes verbs and keys") func fishOffersThem() throws {
         func offered(_ line: String) throws -> [String] {
             try shell("fish", "larderctl completion fish | source; complete -C '\(line)'")
                 .map { String($0.prefix { $0 != "\t" }) }
@@ -112,7 +112,7 @@ import Testing
         #expect(try Set(offered("larderctl get page:")) == ["page:1", "page:2"])
     }
 
-    @Test func zshOffersThem() throws {
+    @Test("zsh completes keys") func zshOffersThem() throws {
         let words = try shell(
             "zsh",
             """

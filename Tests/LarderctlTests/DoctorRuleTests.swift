@@ -147,7 +147,7 @@ import Testing
         #expect(DoctorRule.findings(facts).map(\.figures) == ["900 of 1000 commands"])
     }
 
-    @Test func everyRuleHasItsCase() {
+    @Test("each rule has a test case") func everyRuleHasItsCase() {
         #expect(Self.cases.map(\.rule) == DoctorRule.all.map(\.name))
         #expect(Set(DoctorRule.all.map(\.name)).count == DoctorRule.all.count)
         #expect(DoctorRule.findings(DoctorFacts()).isEmpty, "of nothing there is nothing to say")

@@ -4,7 +4,7 @@ import Testing
 
 /// Tests of backups of a daemon's larder.
 @Suite struct LarderctlBackupTests {
-    @Test func aLarderIsCarriedAway() throws {
+    @Test("a backup can be made, verified and restored to a new larder") func aLarderIsCarriedAway() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let directory = try TemporaryDirectory(inMemory: true)

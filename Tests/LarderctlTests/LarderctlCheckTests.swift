@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func aNewerLarderIsNotJudged() throws {
+    @Test("a larder of a newer version is not reported as damaged") func aNewerLarderIsNotJudged() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         try filled(directory)
         let larder = directory.path + "/larder"

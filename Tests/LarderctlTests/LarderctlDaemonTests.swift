@@ -3,7 +3,7 @@ import Testing
 
 /// Tests of larderctl with a real daemon.
 @Suite struct LarderctlDaemonTests {
-    @Test func theCommandLine() throws {
+    @Test("the basic verbs work with a real daemon") func theCommandLine() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         #expect(try larderctl("ping").text == "PONG\n")
@@ -31,7 +31,7 @@ import Testing
         #expect(try larderctl("ping").exitCode == 3)
     }
 
-    @Test func graceJitterAndTags() throws {
+    @Test("grace, jitter and tags are set and shown") func graceJitterAndTags() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         #expect(try larderctl("policy", "low", "--grace", "3600", "--jitter", "10").text == "OK\n")
@@ -102,7 +102,7 @@ import Testing
         ] { #expect(try larderctl.run(words).exitCode == 2, "\(words)") }
     }
 
-    @Test func namesThatAreNotThere() throws {
+    @Test("an unknown name gets a suggestion") func namesThatAreNotThere() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let section = try larderctl("stats", "memry")
@@ -124,23 +124,23 @@ import Testing
         #expect(lock.exitCode == 2 && lock.errors.contains("the lock's name is empty"))
     }
 
-    @Test func impossibleGraceJitterAndTags() throws {
+    @Test("an invalid grace, jitter or tag is refused") func impossibleGraceJitterAndTags() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let seventeen = (1...17).flatMap { ["--tag", "\($0)"] }
         for (words, text) in [
             (
                 ["set", "k", "v", "--grace", "-1"],
-                "--grace is a number of seconds, also with a fraction, or one followed by us, ms, s, "
+                "--grace must be a number of seconds, also with a fraction, or one followed by us, ms, s, "
             ),
             (
                 ["set", "k", "v", "--grace", "low"],
-                "--grace is a number of seconds, also with a fraction, or one followed by us, ms, s, "
+                "--grace must be a number of seconds, also with a fraction, or one followed by us, ms, s, "
             ),
             (["set", "k", "v", "--jitter", "101"], "--jitter takes a percentage, 0 to 100"),
             (
                 ["policy", "low", "--grace", "x"],
-                "--grace is a number of seconds, also with a fraction, or one followed by us, ms, s, "
+                "--grace must be a number of seconds, also with a fraction, or one followed by us, ms, s, "
             ),
             (["policy", "--grace", "5"], "--grace and --jitter need a policy"),
             (["set", "k", "v", "--tag", ""], "a tag must have 1 to 128 bytes, not 0"),

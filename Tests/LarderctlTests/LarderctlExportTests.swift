@@ -305,7 +305,7 @@ import Testing
         }
     }
 
-    @Test func pipesThatCloseAndFullDisks() throws {
+    @Test("an export handles a closed pipe and a full disk") func pipesThatCloseAndFullDisks() throws {
         let client = try daemon.connect()
         for number in 0..<3000 { _ = try client.call("SET key:\(number) \(number)") }
         let program = try DaemonProcess.program("larderctl")

@@ -59,7 +59,7 @@ import Testing
 
     private func shell(_ line: String) -> [String] { ["--", "sh", "-c", line] }
 
-    @Test func oneCallAmongAllRunsTheCommand() throws {
+    @Test("only one of several concurrent calls runs the command") func oneCallAmongAllRunsTheCommand() throws {
         let place = try Place()
         let calls = try (0..<12).map { _ in try place.start(place.command) }
         try place.waitForFetches(calls.count)
@@ -72,7 +72,7 @@ import Testing
         #expect(try place.larderctl("fetch", "k", "--", "false").text == "made")
     }
 
-    @Test func aKilledCallHandsOverAtOnce() throws {
+    @Test("if a call is killed, a waiting call gets the lease at once") func aKilledCallHandsOverAtOnce() throws {
         let place = try Place()
         let first = try place.start(place.command)
         _ = try first.waitForErrorLine(containing: "runs")
@@ -149,7 +149,8 @@ import Testing
         #expect(try larderctl("fetch", "other", "--wait", "0", "--", "echo", "v").text == "v\n")
     }
 
-    @Test func staleIsServedWhileOneRefreshesAndIfItFails() throws {
+    @Test("a stale value is served during a refresh, and after a failed one")
+    func staleIsServedWhileOneRefreshesAndIfItFails() throws {
         let place = try Place()
         let short = ["--ttl", "0.05", "--grace", "600"]
         #expect(try place.start(short + ["--", "printf", "old"]).waitForExit() == .exited(0))
@@ -193,7 +194,7 @@ import Testing
         for (words, text) in [
             (["k"], "too few arguments: larderctl fetch KEY [OPTION…] -- COMMAND [ARGUMENT…]"),
             (["k", "--lease", "0", "--", "echo"], "250ms, 90s, 15m or 1h, from 1 to 86400000, not '0'"),
-            (["k", "--wait", "x", "--", "echo"], "--wait is a number of milliseconds, or one followed by us, ms, s, "),
+            (["k", "--wait", "x", "--", "echo"], "--wait must be a number of milliseconds, or one followed by us, ms, s, "),
             (
                 ["k", "--grace", "-1", "--", "echo"],
                 "250ms, 90s, 15m or 1h, from 0 to 9000000000, not '-1'"

@@ -105,7 +105,8 @@ import Testing
     }
 
     /// With very few descriptors left, larderctl reports an error or gets the lock; it does not crash.
-    @Test(arguments: 6...12) func fewDescriptorsAreNotACrash(_ count: Int) throws {
+    @Test("with few file descriptors left, larderctl does not crash", arguments: 6...12)
+    func fewDescriptorsAreNotACrash(_ count: Int) throws {
         let result = try ChildProcess.run(
             "sh", ["-c", "ulimit -n \(count); exec \(try DaemonProcess.program("larderctl")) lock few -- true"],
             environment: larderctl.environment)

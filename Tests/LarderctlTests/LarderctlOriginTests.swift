@@ -12,7 +12,7 @@ import Testing
         larderctl = Larderctl(socketPath: daemon.socketPath)
     }
 
-    @Test func larderAndDatabaseAreNamed() throws {
+    @Test("errors name the larder and the database") func larderAndDatabaseAreNamed() throws {
         let behind = try DaemonProcess()
         let set = try larderctl("origin", "0", "unix://\(behind.socketPath)?db=3")
         #expect(set.text == "OK\n" && set.errors == "", "\(set)")

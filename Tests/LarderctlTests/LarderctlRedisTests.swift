@@ -35,7 +35,7 @@ import Testing
         #expect(try larderctl("import", "--from-redis", url + "?db=31", "--into", "zz").text == "imported 0 entries\n")
     }
 
-    @Test func stringsComeWithTheTimeThatTheyHaveLeft() throws {
+    @Test("imported strings keep their remaining time to live") func stringsComeWithTheTimeThatTheyHaveLeft() throws {
         let server = try redis.connect()
         for line in [
             "SET plain 1", "SET short v PX 9000000", "SET long v PX 900000000", "RPUSH list a b", "HSET hash a b",

@@ -157,7 +157,7 @@ import Testing
                 [try DaemonProcess.program("larderctl")] + words, width: 100, height: 30, environment: environment)
         }
 
-        @Test func aTerminalGetsAShell() throws {
+        @Test("without arguments, a terminal gets the shell") func aTerminalGetsAShell() throws {
             let (daemon, larderctl) = try daemon()
             let home = try TemporaryDirectory(inMemory: true)
             let shell = try session(larderctl, home: home.path)
@@ -278,7 +278,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test func tabCompletes() throws {
+        @Test("Tab completes commands, databases and keys") func tabCompletes() throws {
             let (daemon, larderctl) = try daemon()
             #expect(try larderctl("set", "key one", "1").exitCode == 0)
             #expect(try larderctl("--database", "shop", "set", "b:1", "1").exitCode == 0)

@@ -253,7 +253,7 @@ import Testing
         #expect(upper.contains("\nThe verb with this name: larderctl help \(verb) ("))
     }
 
-    @Test func versionAndHelp() throws {
+    @Test("version and help are printed") func versionAndHelp() throws {
         let larderctl = Larderctl(socketPath: nil)
         #expect(try larderctl("--version").text.hasPrefix("larderctl "))
         #expect(try larderctl("-V").text == larderctl("--version").text)

@@ -19,7 +19,7 @@ import Testing
         #expect(result.errors == errors, sourceLocation: location)
     }
 
-    @Test func getAndSet() throws {
+    @Test("get and set send and print values") func getAndSet() throws {
         try withTool { larderctl, server in
             expect(try larderctl("set", "k", "v"), "OK\n")
             expect(try larderctl("get", "k"), "v")
@@ -78,7 +78,7 @@ import Testing
     }
 
     #if os(Linux)
-        @Test func aTerminalGetsALineEnd() throws {
+        @Test("a value on a terminal is followed by a line break") func aTerminalGetsALineEnd() throws {
             try withTool { larderctl, _ in
                 _ = try larderctl("set", "k", "v")
                 #expect(try larderctl.runOnTerminal(["get", "k"]) == Array("v\r\n".utf8))
@@ -111,7 +111,7 @@ import Testing
         }
     #endif
 
-    @Test func delAndTTL() throws {
+    @Test("del removes entries, and ttl prints the remaining time") func delAndTTL() throws {
         try withTool { larderctl, _ in
             _ = try larderctl("set", "a", "1")
             _ = try larderctl("set", "own", "1")
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func meta() throws {
+    @Test("meta prints the metadata of an entry") func meta() throws {
         try withTool { larderctl, _ in
             _ = try larderctl("set", "a", "123")
             _ = try larderctl("set", "own", "1")
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func keys() throws {
+    @Test("keys lists the keys of a database") func keys() throws {
         try withTool { larderctl, _ in
             expect(try larderctl("keys"), "")
             expect(try larderctl("keys", "--json"), "[]\n")
@@ -198,7 +198,7 @@ import Testing
         }
     #endif
 
-    @Test func policiesAndDatabases() throws {
+    @Test("policy and databases print and change policies") func policiesAndDatabases() throws {
         try withTool { larderctl, server in
             expect(try larderctl("policy"), "every 90, 90 seconds\n")
             expect(
@@ -223,7 +223,7 @@ import Testing
         }
     }
 
-    @Test func statsPurgePing() throws {
+    @Test("stats, purge and ping print their results") func statsPurgePing() throws {
         try withTool { larderctl, server in
             expect(
                 try larderctl("stats"),

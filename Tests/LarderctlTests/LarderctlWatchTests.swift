@@ -9,7 +9,7 @@ import Testing
         return (daemon, Larderctl(socketPath: daemon.socketPath))
     }
 
-    @Test func statisticsAreRepeated() throws {
+    @Test("stats --watch prints a line per interval") func statisticsAreRepeated() throws {
         let (daemon, larderctl) = try daemon()
         let child = try ChildProcess(
             try DaemonProcess.program("larderctl"), ["stats", "--watch=0.1"], environment: larderctl.environment)

@@ -86,7 +86,7 @@ import Testing
 
 /// Tests of the formats of figures.
 @Suite struct WatchingTests {
-    @Test func numbersAreShort() {
+    @Test("figures are formatted in a short form") func numbersAreShort() {
         let counts: [(Double, String)] = [
             (0, "0"), (7, "7"), (7.25, "7.3"), (812, "812"), (12_400, "12.4k"), (999_499, "999k"), (3_140_000, "3.1M"),
             (1e40, "?"), (-1, "?"), (.nan, "?"),

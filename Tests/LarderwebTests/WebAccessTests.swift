@@ -7,7 +7,7 @@ import Testing
     /// These tests need no daemon.
     private static let away = "/nowhere/socket"
 
-    @Test func foreignHostNamesAreRefused() throws {
+    @Test("unknown host names are refused") func foreignHostNamesAreRefused() throws {
         let web = try WebProcess(Self.away, ["--host", "Larder.example"])
         for host in ["localhost", "127.0.0.1:8377", "[::1]:1", "LOCALHOST", "larder.example:443"] {
             #expect(try web.get("/healthz", host: host).status == 200, "\(host)")
@@ -25,7 +25,7 @@ import Testing
         #expect(try web.send("GET /healthz HTTP/1.0", []).status >= 400)
     }
 
-    @Test func otherSitesReadNothing() throws {
+    @Test("pages of other sites cannot read anything") func otherSitesReadNothing() throws {
         let web = try WebProcess(Self.away)
         for site in ["cross-site", "same-site"] {
             for path in ["/api/overview", "/api/keys", "/metrics", "/healthz", "/overview.js"] {
@@ -66,7 +66,7 @@ import Testing
         #expect(preflight.status == 405 && preflight.header("access-control-allow-origin") == nil)
     }
 
-    @Test func onlyOurPagesChangeAnything() throws {
+    @Test("only larderweb's own pages can change anything") func onlyOurPagesChangeAnything() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
         let client = try daemon.connect()
@@ -141,7 +141,7 @@ import Testing
         #expect(!web.process.errors.contains(Self.token))
     }
 
-    @Test func aBrowserShowsTheTokenOnce() throws {
+    @Test("after a login, a browser does not send the token again") func aBrowserShowsTheTokenOnce() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let web = try WebProcess(Self.away, ["--token-file", try tokenFile(place)])
         func login(_ form: String, origin: String? = "http://localhost") throws -> WebProcess.Reply {

@@ -73,7 +73,7 @@ import Testing
         #expect(Set(seen.values.suffix(2)) == ["rgb(18, 22, 27)", "rgb(246, 247, 249)"])
     }
 
-    @Test func entriesAreShownByTheirType() throws {
+    @Test("values are shown as JSON, text or hexadecimal digits") func entriesAreShownByTheirType() throws {
         let daemon = try daemon()
         let web = try WebProcess(daemon.socketPath, listen: "127.0.0.1:0")
         let keys = "[...document.querySelectorAll('#keys button.key')].map((b) => b.textContent).join(' ')"
@@ -167,7 +167,7 @@ import Testing
     }
 
     /// The page shows the requested entry, even if its key is very long or changes the text direction.
-    @Test func namesDoNotMislead() throws {
+    @Test("long keys and keys with control characters are shown safely") func namesDoNotMislead() throws {
         let daemon = try daemon()
         let client = try daemon.connect()
         _ = try client.call(["SET", "book:x" + String(repeating: "l", count: 6_000), "v"])
@@ -198,7 +198,7 @@ import Testing
     }
 
     /// On a narrow screen nothing is cut off, and a browser without a token gets the login page.
-    @Test func narrowScreensAndTheLogin() throws {
+    @Test("narrow screens show everything, and a token is asked for") func narrowScreensAndTheLogin() throws {
         let daemon = try daemon()
         let client = try daemon.connect()
         _ = try client.call("SELECT " + String(repeating: "w", count: 64))

@@ -53,7 +53,8 @@ import Testing
 
     private func hex(_ text: String) -> String { text.utf8.map { String(format: "%02x", $0) }.joined() }
 
-    @Test func prefixesAreBytesAndPagesFollowEachOther() throws {
+    @Test("a prefix may be any bytes, and pages continue each other")
+    func prefixesAreBytesAndPagesFollowEachOther() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath)
         let client = try daemon.connect()
@@ -78,7 +79,7 @@ import Testing
         #expect(try !client.call("DATABASES").contains("none"))
     }
 
-    @Test func anEntryIsShownWithItsLife() throws {
+    @Test("an entry is returned with its times, policy and value") func anEntryIsShownWithItsLife() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath)
         let client = try daemon.connect()
@@ -129,7 +130,8 @@ import Testing
 
     /// Connections to the daemon are shared. If SELECT is refused, the removal must not run in the connection's
     /// previous database.
-    @Test func requestsForARefusedDatabaseReachNoOther() throws {
+    @Test("requests for a refused database do not affect other databases")
+    func requestsForARefusedDatabaseReachNoOther() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
         let client = try daemon.connect()
@@ -184,7 +186,7 @@ import Testing
         #expect(reports.last?.database == "1" && reports.last?.never == 1)
     }
 
-    @Test func theLastDayIsKeptInALarderOfItsOwn() async throws {
+    @Test("the last day is stored in a separate larder") func theLastDayIsKeptInALarderOfItsOwn() async throws {
         struct Point: Decodable {
             let time: Int64
             let commandRates: [String: Double]

@@ -81,7 +81,7 @@ import Testing
     }
 
     /// Starts larderweb with the daemon's password, with a wrong one, and without one.
-    @Test func thePasswordIsTheDaemons() throws {
+    @Test("larderweb needs the password of the daemon") func thePasswordIsTheDaemons() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let (right, wrong) = (place.path + "/right", place.path + "/wrong")
         try Files.write(right, Array("pass word é\n".utf8))
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func theSocketIsOursAlone() throws {
+    @Test("the socket is accessible only to its user, and used by one process") func theSocketIsOursAlone() throws {
         let web = try WebProcess("/nowhere/socket")
         var status = stat()
         #expect(stat(web.socketPath, &status) == 0 && status.st_mode & 0o777 == 0o600)
@@ -130,7 +130,7 @@ import Testing
     }
 
     /// Without a home directory, the only place would be /tmp, where other users may have created a link.
-    @Test func withoutAHomeTheDayStaysInMemory() throws {
+    @Test("without a home directory, the last day stays in memory") func withoutAHomeTheDayStaysInMemory() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let words = ["--socket", "/nowhere/socket", "--listen", "unix:\(place.path)/s"]
         let child = try ChildProcess(try DaemonProcess.program("larderweb"), words, environment: ["HOME="])

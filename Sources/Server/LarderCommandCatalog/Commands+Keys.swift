@@ -166,7 +166,8 @@ extension CommandMetadata {
         tips: [.output, .requestAllShards, .responseSpecial])
 
     package static let memoryDoctor = CommandMetadata(
-        "memory|doctor", arity: 2, [], group: .server, since: "4.0.0", summary: "Returns the same as a sentence.",
+        "memory|doctor", arity: 2, [], group: .server, since: "4.0.0",
+        summary: "Returns the memory use and its limit as a sentence.",
         reply: "text", tips: [.output, .requestAllShards, .responseSpecial])
 
     package static let memoryPurge = CommandMetadata(

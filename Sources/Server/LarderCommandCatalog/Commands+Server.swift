@@ -200,6 +200,6 @@ extension CommandMetadata {
 
     package static let configRewrite = CommandMetadata(
         "config|rewrite", arity: 2, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.8.0",
-        complexity: "O(N) with N the settings", summary: "Fails: there is no configuration file.",
+        complexity: "O(N) with N the settings", summary: "Fails: larderd never writes its configuration file.",
         reply: "error")
 }

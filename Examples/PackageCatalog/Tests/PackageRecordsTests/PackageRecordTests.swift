@@ -22,7 +22,7 @@ import Testing
         return (records, problems)
     }
 
-    @Test func everyFieldArrives() throws {
+    @Test("all fields of a record are parsed") func everyFieldArrives() throws {
         let record = try #require(try read("records.txt").records.first)
         #expect(record.name == "gruss" && record.version == "1.0-3+b1" && record.architecture == "amd64")
         #expect(record.installedKey == "gruss:amd64" && record.availableKey == "gruss:amd64=1.0-3+b1")
@@ -53,7 +53,7 @@ import Testing
         #expect(record.relations.count == 3)
     }
 
-    @Test func whatIsMissingIsLeftOut() throws {
+    @Test("missing fields are nil or empty") func whatIsMissingIsLeftOut() throws {
         let records = try read("records.txt").records
         #expect(records.map(\.name) == ["gruss", "lowercase", "sparse"])
         let lowercase = try #require(records.dropFirst().first)
@@ -65,7 +65,7 @@ import Testing
         #expect(sparse.descriptions["ja"] == .init(summary: "一行", text: "\n二行目"))
     }
 
-    @Test func whatIsWrongIsSaid() throws {
+    @Test("invalid records are reported with line and reason") func whatIsWrongIsSaid() throws {
         #expect(
             try read("records.txt").problems == [
                 "line 34: there is no Version",
@@ -78,7 +78,7 @@ import Testing
             ])
     }
 
-    @Test func translationsFindTheirRecord() throws {
+    @Test("translations are added to their record") func translationsFindTheirRecord() throws {
         var translations = Translations()
         var problems: [String] = []
         try ControlFile.read(try Fixture.path("translations.txt")) { step in

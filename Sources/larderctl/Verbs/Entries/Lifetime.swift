@@ -77,7 +77,7 @@ extension VerbArguments {
             return text
         }
         return UsageError(
-            "\(name) is \(TimeSpan.rule(unit, takesFractions: unit == .seconds)), from \(shown(range.lowerBound)) to \(shown(range.upperBound)), not "
+            "\(name) must be \(TimeSpan.rule(unit, takesFractions: unit == .seconds)), from \(shown(range.lowerBound)) to \(shown(range.upperBound)), not "
                 + "'\(printableKey(text.utf8))'", verb: verb)
     }
 

@@ -18,7 +18,7 @@ import Testing
         #expect(FleetModel.hitRatio(reads: 3, ends: 0, lifetime: 0) == 0)
     }
 
-    @Test func theSimpleCasesAreTheKnownOnes() {
+    @Test("the model agrees with known formulas in simple cases") func theSimpleCasesAreTheKnownOnes() {
         let near = Self.isNear
         // There is one miss, followed by as many hits as there are reads within the lifetime.
         #expect(near(FleetModel.hitRatio(reads: 2, ends: 0, lifetime: 5), 10.0 / 11, 1e-6))
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func theTierIsFull() {
+    @Test("with the computed idle time, the tier is exactly full") func theTierIsFull() {
         var inputs = FleetInputs()
         inputs.memoryMiB = 16
         let model = FleetModel(inputs)
@@ -67,7 +67,7 @@ import Testing
 
     // MARK: A fleet
 
-    @Test func requestsOfTheModelAddUp() {
+    @Test("hits and requests of the model add up to all reads") func requestsOfTheModelAddUp() {
         let inputs = FleetInputs()
         let model = FleetModel(inputs)
         for machines in inputs.machines {

@@ -18,14 +18,15 @@ import Testing
         #expect(keys == [0, 1, 2, 0, 1, 2, 0])
     }
 
-    @Test func uniformKeysAreEven() {
+    @Test("a uniform chooser chooses all keys equally often") func uniformKeysAreEven() {
         var chooser = KeyChooser(.uniform, count: 10, seed: 3)
         var counts = [Int](repeating: 0, count: 10)
         for _ in 0..<100_000 { counts[chooser.next()] += 1 }
         #expect(counts.allSatisfy { (9_500...10_500).contains($0) }, "\(counts)")
     }
 
-    @Test(arguments: [0.8, 1.0, 1.2]) func zipfFollowsItsLaw(exponent: Double) {
+    @Test("sampled keys have the frequencies of the Zipf distribution", arguments: [0.8, 1.0, 1.2])
+    func zipfFollowsItsLaw(exponent: Double) {
         let count = 1000
         let sampler = ZipfSampler(count: count, exponent: exponent)
         var generator = SplitMix(seed: 5)

@@ -29,7 +29,7 @@ import Testing
         #expect(histogram.count == 1000)
     }
 
-    @Test func emptyAndExtreme() {
+    @Test("a histogram can be empty, and clamps extreme latencies") func emptyAndExtreme() {
         var histogram = LatencyHistogram()
         #expect(histogram.percentile(0.99) == 0)
         histogram.add(.max)
@@ -38,7 +38,7 @@ import Testing
         #expect(histogram.percentile(0.5) == (1 << 42) - 1)
     }
 
-    @Test func sumOfTwo() {
+    @Test("histograms can be added") func sumOfTwo() {
         var first = LatencyHistogram()
         first.add(10, times: 99)
         var second = LatencyHistogram()

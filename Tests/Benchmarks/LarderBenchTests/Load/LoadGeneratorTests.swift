@@ -25,7 +25,7 @@ import class LarderTestSupport.Guarded
         return try LoadGenerator(load, socket: server.path, dialect: dialect).run()
     }
 
-    @Test func countsRequestsErrorsAndMisses() throws {
+    @Test("a run counts requests, errors and misses") func countsRequestsErrorsAndMisses() throws {
         var load = Load.get(5, clients: 1, pipeline: 4)
         load.limit = .requests(10)
         let report = try run(load, replies: ["$5\r\nhello\r\n", "$-1\r\n"])
@@ -37,7 +37,7 @@ import class LarderTestSupport.Guarded
         #expect(throws: Never.self) { try report.check(allowingMisses: true) }
     }
 
-    @Test func keepsTheFirstError() throws {
+    @Test("the report contains the first error") func keepsTheFirstError() throws {
         var load = Load.get(5, clients: 1, pipeline: 1)
         load.limit = .requests(3)
         let report = try run(load, dialect: .memcached, replies: ["END\r\n", "SERVER_ERROR one\r\n", "ERROR\r\n"])

@@ -3,7 +3,7 @@ import Testing
 @testable import larderbench
 
 @Suite struct OutputParsingTests {
-    @Test func redisBenchmarkCSV() throws {
+    @Test("the CSV output of redis-benchmark is parsed") func redisBenchmarkCSV() throws {
         let output = """
             "test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms"
             "GET","123456.78","0.250","0.064","0.239","0.399","0.543","1.967"
@@ -17,7 +17,7 @@ import Testing
         #expect(RedisBenchmark.parse("Could not connect", "GET") == nil)
     }
 
-    @Test func diskcacheLines() {
+    @Test("the output lines of the diskcache script are parsed") func diskcacheLines() {
         let figures = Diskcache.parse("put 35.5 30.25\nTraceback\nget 10.0 9.5\nfirstGet x 1\n")
         #expect(figures.map(\.0) == [.put, .get])
         #expect(figures.first?.1 == [.wall: 35.5, .processor: 30.25])

@@ -3,7 +3,7 @@ import Testing
 @testable import larderbench
 
 @Suite struct BenchOptionsTests {
-    @Test func defaults() throws {
+    @Test("options have the documented defaults") func defaults() throws {
         let options = try BenchOptions([])
         #expect(options.roundCount == 5)
         #expect(options.roundCount(of: .socket) == 5)
@@ -17,7 +17,7 @@ import Testing
         #expect(!quick.suites.contains(.large))
     }
 
-    @Test func values() throws {
+    @Test("options are parsed from the command line") func values() throws {
         let options = try BenchOptions([
             "--only", "hits,socket", "--rounds", "2", "--seconds", "0.5", "--json", "a.json", "--page", "b.md",
             "--memcached", "/m", "--large", "5000",

@@ -10,7 +10,7 @@ import Testing
         return results
     }
 
-    @Test func medianAndRange() {
+    @Test("the report has the median and the range of each figure") func medianAndRange() {
         let text = Report(facts: [("disk", "ext4")], results: results(), targets: []).text
         #expect(text.contains("2.00 (1.00 to 3.00)"))
         #expect(text.contains("2000 (2000 to 2000)"))
@@ -33,7 +33,7 @@ import Testing
         #expect(Target("none", "Table", "theirs", "ours", .p99, .none).value(results()) == nil)
     }
 
-    @Test func noTwoTargetsHaveOneName() throws {
+    @Test("all targets have different names") func noTwoTargetsHaveOneName() throws {
         for words in [[], ["--quick"]] {
             let targets = Target.all(try BenchOptions(words)).map(\.what)
             #expect(Set(targets).count == targets.count)
@@ -55,7 +55,7 @@ import Testing
         #expect(text.contains("\"format\" : 3"))
     }
 
-    @Test func pageIsReplacedBetweenItsMarks() throws {
+    @Test("the report replaces the text between the markers of a page") func pageIsReplacedBetweenItsMarks() throws {
         let page = "# Title\n\n<!-- run: begin -->\nold\n<!-- run: end -->\n\nend\n"
         let new = try ReportPage.replacing(in: page, with: "new\n")
         #expect(new == "# Title\n\n<!-- run: begin -->\n```\nnew\n```\n<!-- run: end -->\n\nend\n")

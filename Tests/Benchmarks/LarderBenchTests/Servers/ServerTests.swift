@@ -32,7 +32,8 @@ import class LarderTestSupport.TemporaryDirectory
         }
     }
 
-    @Test func daemonIsFilledCountedReadAndFoundAgainAfterACrash() throws {
+    @Test("a daemon is filled, counted, read, and has its entries after a crash")
+    func daemonIsFilledCountedReadAndFoundAgainAfterACrash() throws {
         mkdir(directory.path + "/d", 0o700)
         let server = try start(.larderOS)
         try server.fill(count: 2000, valueBytes: 100)
@@ -91,7 +92,8 @@ import class LarderTestSupport.TemporaryDirectory
         #expect(try SocketClient(path: server.socket).infoNumber("stats", "expired_keys") == 0)
     }
 
-    @Test func aServerThatDoesNotStartIsAnErrorWithItsLastWords() {
+    @Test("if a server does not start, the error contains its last output")
+    func aServerThatDoesNotStartIsAnErrorWithItsLastWords() {
         var options = options
         options.larderd = "/bin/false"
         #expect(throws: BenchError.self) {

@@ -29,26 +29,26 @@ let deliberateDifferences: [DeliberateDifference] = [
         "Databases have names; 0 to 15 are names like others."),
     DeliberateDifference(
         "COPY and MOVE take names", before: ["SET k v"], "MOVE k books",
-        redis: "-ERR value is not an integer or out of range", larder: ":1", "As SELECT does."),
+        redis: "-ERR value is not an integer or out of range", larder: ":1", "Like SELECT."),
     DeliberateDifference(
         "SWAPDB takes names, of small databases", "SWAPDB books 0", redis: "-ERR invalid first DB index", larder: "+OK",
         "It writes all entries of both as one commit unit."),
     DeliberateDifference(
-        "OBJECT ENCODING goes by the bytes", before: ["SET k abc", "APPEND k def"], "OBJECT ENCODING k",
+        "OBJECT ENCODING depends only on the bytes", before: ["SET k abc", "APPEND k def"], "OBJECT ENCODING k",
         redis: "$3\r\nraw", larder: "$6\r\nembstr",
         "It reports how Redis keeps a value that was stored by SET."),
     DeliberateDifference(
-        "MEMORY USAGE tells Larder's memory", before: ["SET k v"], "MEMORY USAGE k", redis: ":", larder: ":144",
-        "What the entry takes while it is in memory: its record, its key and 112 bytes."),
+        "MEMORY USAGE reports Larder's memory use", before: ["SET k v"], "MEMORY USAGE k", redis: ":", larder: ":144",
+        "The size of the entry in memory: its record, its key and 112 bytes."),
     DeliberateDifference(
-        "MEMORY DOCTOR and STATS tell Larder's memory", "MEMORY DOCTOR", redis: "$",
-        larder: "$9", "They have other parts than Redis' memory."),
+        "MEMORY DOCTOR and STATS report Larder's memory use", "MEMORY DOCTOR", redis: "$",
+        larder: "$9", "Larder's memory has other parts than that of Redis."),
     DeliberateDifference(
         "RESTORE takes strings only",
         "RESTORE k 0 \"\\x01\\x01\\x01\\x61\\x0a\\x00\\xf5\\xb0\\x52\\x93\\x8d\\xc0\\xe4\\x62\"",
         redis: "+OK", larder: "-ERR Bad data format", "Only strings exist. The payload is that of a list."),
     DeliberateDifference(
-        "SCAN refuses a cursor that it did not give", "SCAN 12345", redis: "*2", larder: "-ERR unknown cursor 12345",
+        "SCAN refuses a cursor that it did not return", "SCAN 12345", redis: "*2", larder: "-ERR unknown cursor 12345",
         "An unknown cursor would leave out keys silently."),
     DeliberateDifference(
         "patterns of several stars match the empty key", before: ["SET \"\" v"], "KEYS **", redis: "*0",
@@ -57,11 +57,11 @@ let deliberateDifferences: [DeliberateDifference] = [
         "CLIENT SETINFO", "CLIENT SETINFO LIB-NAME x", redis: "-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.",
         larder: "+OK", "Client libraries send it to every server of version 7.2 or later and some to all."),
     DeliberateDifference(
-        "keys have a longest length", "GET <65537 bytes>", redis: "$-1", larder: "-ERR key is 65537 bytes long",
+        "keys have a maximum length", "GET <65537 bytes>", redis: "$-1", larder: "-ERR key is 65537 bytes long",
         "LevelDB compares keys at every step of a read."),
     DeliberateDifference(
         "SET has POLICY and CODEC", "SET k v POLICY high", redis: "-ERR syntax error", larder: "+OK",
-        "Entries may have a policy of their own, and say how their bytes are encoded."),
+        "Entries can have their own policy, and record the encoding of their bytes."),
     DeliberateDifference(
         "SET has IFEQ, IFNE, IFDEQ and IFDNE", "SET k v IFEQ v", redis: "-ERR syntax error", larder: "$-1",
         "From Redis 8.4, with DELEX, DIGEST and MSETEX."),
@@ -84,8 +84,8 @@ let deliberateDifferences: [DeliberateDifference] = [
     DeliberateDifference(
         "scripts work on single keys", "EVAL \"return redis.call('flushall')\" 0", redis: "+OK",
         larder: "-ERR This Redis command is not allowed from script (it works on more than single keys)",
-        "Nor PURGE, FETCH, RELEASE. KEYS, SCAN, DBSIZE and RANDOMKEY work outside transactions, without its own "
-            + "changes."),
+        "PURGE, FETCH and RELEASE are not allowed either. KEYS, SCAN, DBSIZE and RANDOMKEY work outside transactions, "
+            + "but do not see the script's changes."),
     DeliberateDifference(
         "scripts have neither struct nor cmsgpack", "EVAL \"return struct.pack('b',65)\" 0", redis: "$1",
         larder: "-ERR user_script:1: Script attempted to access nonexistent global variable 'struct'",
@@ -98,20 +98,20 @@ let deliberateDifferences: [DeliberateDifference] = [
         larder: "+OK", "Accepted, without effect."),
     DeliberateDifference(
         "HELP of commands with subcommands", "CONFIG HELP", redis: "*11", larder: "*11\r\n+CONFIG <subcommand>",
-        "Made from the command table, in our words."),
+        "Generated from the command table."),
     DeliberateDifference(
         "DEBUG", "DEBUG SLEEP 0", redis: "-ERR DEBUG command not allowed. If the enable-debug-command",
         larder: "-ERR DEBUG command not allowed: start larderd with --enable-debug",
         "If allowed, DEBUG SLEEP blocks only its own connection."),
     DeliberateDifference(
-        "LATENCY DOCTOR", "LATENCY DOCTOR", redis: "$288", larder: "$94", "In our words."),
+        "LATENCY DOCTOR", "LATENCY DOCTOR", redis: "$288", larder: "$94", "The text is Larder's own."),
     DeliberateDifference(
-        "settings that larderd is started with", "CONFIG SET appendfsync always", redis: "+OK",
+        "some settings cannot be changed", "CONFIG SET appendfsync always", redis: "+OK",
         larder: "-ERR CONFIG SET failed (possibly related to argument 'appendfsync') - can't set immutable config",
-        "Durability, directory, socket and the like are set at startup. Setting the present value is no error."),
+        "Durability, directory, socket and the like are set at startup. Setting the current value is not an error."),
     DeliberateDifference(
         "notes in key specifications", "COMMAND INFO set", redis: "*1\r\n*10\r\n$3\r\nset\r\n:-3",
-        larder: "*1\r\n*10\r\n$3\r\nset\r\n:-3", "The notes of SET, GETEX and BITFIELD are in our words."),
+        larder: "*1\r\n*10\r\n$3\r\nset\r\n:-3", "The notes of SET, GETEX and BITFIELD have Larder's own texts."),
     DeliberateDifference(
         "SHUTDOWN has no ABORT", "SHUTDOWN ABORT", redis: "-ERR No shutdown in progress.", larder: "-ERR syntax error",
         "A stop takes at most a few seconds."),
@@ -120,11 +120,11 @@ let deliberateDifferences: [DeliberateDifference] = [
         larder: "*2\r\n$4\r\nping\r\n*14",
         "`syntax` and `reply` are text; `arguments` has the syntax again, for the help of redis-cli."),
     DeliberateDifference(
-        "what EXEC publishes to its own connection stands behind the reply",
+        "messages that EXEC publishes to its own connection follow the reply",
         before: ["HELLO 3", "SUBSCRIBE x", "MULTI", "PUBLISH x y"], "EXEC", redis: "*1\r\n>3", larder: "*1\r\n:1",
         "A push within the reply breaks clients."),
     DeliberateDifference(
-        "what a connection hears of its own writes stands behind their replies",
+        "notifications of a connection's own writes follow their replies",
         before: ["HELLO 3", "CONFIG SET notify-keyspace-events KEA", "PSUBSCRIBE __key*"], "SET k v", redis: ">4",
         larder: "+OK", "Notifications follow the commit."),
 ]
