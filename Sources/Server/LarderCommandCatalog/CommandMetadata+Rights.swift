@@ -65,7 +65,7 @@ extension CommandMetadata {
             return RequiredRight(.read, flags.contains(.inSubscriberMode) ? .anywhere : .everywhere)
         }
         let isOfLarder = [.string, .bitmap, .generic, .larder, .scripting].contains(group) && category != "connection"
-        // Commands that Redis allows while loading do not access data.
+        // Server commands that Redis allows while it loads its data do not access any data.
         let isOfMachine = group == .server && !flags.contains(.loading)
         let showsMore = flags.contains(.dangerous) || (isOfLarder || isOfMachine) && !isHelp && runsByItself
         return showsMore ? RequiredRight(.read, .anywhere) : nil
@@ -74,7 +74,7 @@ extension CommandMetadata {
     /// Whether the command only ends subscriptions.
     private var endsSubscriptions: Bool { flags.isSuperset(of: [.pubsub, .inSubscriberMode]) && arity == -1 }
 
-    /// Whether words of a call are channels that it subscribes or publishes to.
+    /// Whether a call has words that are channels, to subscribe or to publish to.
     package var usesChannels: Bool {
         flags.contains(.publishes) || flags.isSuperset(of: [.pubsub, .inSubscriberMode]) && !endsSubscriptions
     }

@@ -30,7 +30,7 @@ package final class CommandMetadata: Sendable {
     package let keyNotes: String?
     /// The positions of sharded channels, which COMMAND shows as keys although they are not.
     package let channels: KeyPositions?
-    /// The access list category that replaces the one of its group.
+    /// The access list category of the command; nil for the category of its group.
     package let category: String?
     /// Redis' hints to clients.
     package let tips: [CommandTip]
@@ -45,7 +45,7 @@ package final class CommandMetadata: Sendable {
     /// The format of a reply that is text.
     package let textForm: TextForm
     package let effect: ConnectionEffect
-    /// The reply of a command for a type of value that Larder does not store; nil for all others.
+    /// The reply of a command for a type of value that Larder does not store; nil for other commands.
     package let absent: AbsentReply?
     /// Whether it is the row for `COMMAND HELP`, whose reply is generated from the other subcommands.
     package let isHelp: Bool
@@ -67,7 +67,7 @@ package final class CommandMetadata: Sendable {
         package let text: String
     }
 
-    // Not inlined: some 250 copies of it took most of the time to compile this module.
+    // Not inlined, because some 250 copies of this initializer took most of the time to compile this module.
     @inline(never) init(
         _ name: String, arity: Int, _ flags: CommandFlags, keys: KeyPositions = .none, group: CommandGroup,
         since: String, complexity: String = "O(1)", syntax: String = "", summary: String, reply: String,

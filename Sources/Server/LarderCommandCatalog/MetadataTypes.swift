@@ -191,14 +191,14 @@ package enum ConnectionEffect: Sendable {
     case resets
     /// Following requests may have no reply.
     case silences
-    /// Its results are messages, after its reply or instead of it.
+    /// The results are messages, which are sent after the command's reply or instead of it.
     case streams
     case closes
     /// Stops the daemon, which closes the connection without a reply.
     case endsDaemon
 }
 
-/// The name of a write in the events of its entries.
+/// The kind of a write, which determines the events of its entries.
 package enum WriteTag: UInt16, Sendable {
     case other, set, append, setrange, incrby, incrbyfloat, setbit, bitop, delete, getex, expire, persist, rename, copy,
         move, restore

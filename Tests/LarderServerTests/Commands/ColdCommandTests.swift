@@ -149,8 +149,8 @@ import Testing
         }
     }
 
-    /// A write that a session made on another thread is committed and acknowledged even though its loop slept
-    /// meanwhile.
+    /// A write that a session made on another thread is committed and acknowledged even if the session's event loop is
+    /// asleep.
     @Test func writesOfAColdSliceAreAcknowledged() throws {
         let slices = Slices()
         let server = try server(slices, limits: patient)
@@ -269,7 +269,7 @@ import Testing
         #expect(client("GET k") == Wire.bulk("short"))
     }
 
-    /// A command whose reply takes long to copy leaves the event loop as well, also if the data is in memory.
+    /// A command whose reply takes long to copy leaves the event loop too, even if the data is in memory.
     @Test("commands with long replies move to a thread that may block", arguments: [false, true])
     func commandsThatReplyMuch(_ isTracking: Bool) throws {
         let server = try SocketlessServer()

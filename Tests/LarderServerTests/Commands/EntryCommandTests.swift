@@ -147,7 +147,8 @@ import Testing
         #expect(call("ENTRIES") == Self.step(nil, Self.entry("a", "v", 5, "governed", -1)))
     }
 
-    /// Another larder does not know why a lifetime ended early; the exported deadline states it.
+    /// The exported deadline includes an early end of the lifetime, because another larder does not know the reason for
+    /// it.
     @Test func entriesExpiredEarlyAreExportedAsExpired() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()

@@ -35,7 +35,7 @@ import Testing
         #expect(try call.call("GETBIT b \(8 * Self.end)") == ":1\r\n")
     }
 
-    /// Only the thread for long values builds them, whichever command asks for it.
+    /// Only the thread for long values builds them, for any command.
     @Test(arguments: [
         "SETRANGE k \(end) x", "SETBIT k \(8 * end) 1", "BITFIELD k SET u8 \(8 * end) 1", "APPEND long x",
         "BITOP NOT k long", "SETRANGE long 0 x", "SETBIT long 0 1",

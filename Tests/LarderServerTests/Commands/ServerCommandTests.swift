@@ -25,7 +25,7 @@ import Testing
         #expect(call("COMMAND DOCS get").hasPrefix("%1\r\n$3\r\nget\r\n%"))
     }
 
-    /// Every reply has exactly the elements that its headers promise, in both versions.
+    /// Every reply has exactly as many elements as its headers state, in both protocol versions.
     @Test(arguments: [2, 3]) func repliesAreWellFormed(_ version: Int) throws {
         let call = try SocketlessServer().connect()
         _ = call("HELLO \(version)")

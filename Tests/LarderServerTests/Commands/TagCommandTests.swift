@@ -104,7 +104,7 @@ import Testing
         #expect(one("SET other v TAGS 1 unrelated TOKEN \(token)") == Wire.ok)
     }
 
-    /// The loader may give the new value other tags, or none.
+    /// A purge of any tag ends the lease, because the new value may have other tags than the old one.
     @Test func aLeaseOverAnEntryWithTagsEndsWithAnyPurgeOfATag() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())

@@ -40,7 +40,7 @@ import Testing
         #expect(meta(call, "k", "codec") == "json")
     }
 
-    /// Where no bit changes nothing is stored, as in Redis.
+    /// As in Redis, nothing is stored if no bit changes.
     @Test(
         "commands that change no bit store nothing",
         arguments: ["SETBIT k 7 1", "BITFIELD k SET u8 0 49", "BITFIELD k OVERFLOW FAIL INCRBY u8 0 255"])

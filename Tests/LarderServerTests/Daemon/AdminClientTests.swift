@@ -2,7 +2,7 @@ import LarderServer
 import LarderTestSupport
 import Testing
 
-/// Tests of what larderd's own calls send to a running daemon.
+/// Tests of the commands that larderd's own `--purge` sends to a running daemon.
 @Suite struct AdminClientTests {
     /// A purge after a refused SELECT would empty the default database.
     @Test func nothingIsSentAfterARefusedSelect() throws {

@@ -110,7 +110,7 @@ import Testing
         #expect(heard() == [])
     }
 
-    /// A listener to all patterns is not flooded because another client observes changes.
+    /// A listener to all patterns does not get the changes that another client observes.
     @Test func otherPatternsDoNotReceiveChanges() throws {
         let other = server.connect()
         _ = other("PSUBSCRIBE * __chang*")

@@ -41,7 +41,7 @@ import Testing
         #expect(reader.takeSendable().isEmpty)
     }
 
-    /// Requests that would take the fast path, together and alone, are noted too.
+    /// Requests on the fast path are tracked too, alone and in a pipeline.
     @Test(arguments: ["GET k", "MGET k l", "EXISTS k", "STRLEN k", "TTL k", "TYPE k"])
     func everyReadIsTracked(_ line: String) throws {
         let (server, reader, writer) = try Self.start()
@@ -284,7 +284,7 @@ import Testing
 
     // MARK: Settings
 
-    /// Keys that were read under the previous settings are reported as well.
+    /// Keys that were read under the previous settings are invalidated too.
     @Test(arguments: ["", " NOLOOP", " OPTIN", " OPTOUT"]) func repeatedSettingsKeepTrackedKeys(_ options: String)
         throws
     {

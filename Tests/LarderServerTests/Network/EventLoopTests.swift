@@ -241,7 +241,7 @@ import Testing
         engine.shutdown()
     }
 
-    /// Work that still runs on another thread when its loop has ended is discarded.
+    /// If deferred work is still running when its loop has stopped, its result is discarded.
     @Test("the server can stop while deferred work runs", arguments: [1, 2])
     func stoppingWhileAWorkerRuns(_ threads: Int) throws {
         let gate = Gate()

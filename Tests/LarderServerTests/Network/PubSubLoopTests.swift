@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    /// Only replies follow the confirmation that the last subscription has ended.
+    /// After the reply to the last UNSUBSCRIBE, only replies arrive.
     @Test("no message arrives after the reply to the last UNSUBSCRIBE", arguments: [2, 4])
     func nothingComesAfterUnsubscribing(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)

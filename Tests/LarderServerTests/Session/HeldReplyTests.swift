@@ -135,7 +135,7 @@ import Testing
         #expect(call.pauses.filter { $0 != "prepare" }.isEmpty)
     }
 
-    /// Commits complete one by one: the part that can be sent grows in order, and bytes that were sent never change.
+    /// Commits end one after the other. Replies become sendable in order, and bytes that were sent never change.
     @Test("replies are sent in parts while later ones wait for commits")
     func partsAreSentWhileLaterRepliesWait() throws {
         let server = try SocketlessServer()

@@ -73,7 +73,7 @@ package final class FaultControl: @unchecked Sendable {
             case killAfter
             /// Makes the call after a delay in nanoseconds.
             case delay(nanoseconds: UInt64)
-            /// Makes the call after ``FaultControl/release(slot:)``, or after the rule is disarmed.
+            /// Suspends the call until ``FaultControl/release(slot:)`` is called or the rule is disarmed.
             case pause
         }
 
@@ -251,8 +251,8 @@ package final class FaultControl: @unchecked Sendable {
 
     // MARK: Killing
 
-    /// Sends SIGKILL to a recorded process, and waits for its end. Does so between two changes, so that the trace is
-    /// complete.
+    /// Sends SIGKILL to a recorded process, and waits for its end. The kill happens between two recorded changes, so
+    /// that the trace is complete.
     package func kill(_ daemon: DaemonProcess) throws {
         daemon.process.send(signal: LF_DEATH)
         try daemon.process.waitForExit()

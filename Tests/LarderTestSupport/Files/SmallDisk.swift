@@ -32,7 +32,7 @@ import LarderPlatform
             var part = Int.max
             while let free = FileSystem.room(directory: path), free > bytes, part > 0 {
                 part = min(part, free - bytes)
-                // Others may have used some of the space in the meantime.
+                // Other processes may have used some of the space in the meantime.
                 if posix_fallocate(file, lseek(file, 0, SEEK_END), off_t(part)) != 0 { part /= 2 }
             }
         }

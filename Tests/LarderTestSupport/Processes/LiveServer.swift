@@ -7,7 +7,7 @@ package enum LiveServer: String, CaseIterable, CustomStringConvertible, Sendable
 
     package var description: String { rawValue }
 
-    /// Runs `body` with the path of a server's socket. There is another form for a body that awaits.
+    /// Runs `body` with the path of a server's socket. There is also an asynchronous variant.
     package func run(_ body: (String) throws -> Void) throws {
         let server = try start()
         try body(server.socketPath)

@@ -38,7 +38,8 @@ package final class RedisCluster: Sendable {
                 "1",
                 // Connections between nodes use this address, so that a proxy can distinguish them from clients.
                 "--bind-source-addr", Self.sourceAddress,
-                // In protected mode only 127.0.0.1 is allowed. Other machines still cannot reach it.
+                // Protected mode would allow only connections from 127.0.0.1. Without it, other machines still cannot
+                // connect.
                 "--protected-mode", "no",
             ] + (isDurable ? ["--appendonly", "yes", "--appendfsync", "no"] : []) + settings
         servers = try (0..<(primaries + replicas)).map { _ in try Self.start(settings, program) }
@@ -51,7 +52,7 @@ package final class RedisCluster: Sendable {
     /// The source address of connections between nodes.
     package static let sourceAddress = "127.0.0.2"
 
-    /// Another process may take a port between the check and the start.
+    /// Starts a server, with several attempts: another process may take the port between the check and the start.
     private static func start(_ settings: [String], _ program: String) throws -> RedisProcess {
         var triesLeft = 20
         while true {

@@ -1,4 +1,4 @@
-/// Random bytes for large values, at the cost of a copy.
+/// Random bytes for large values, which cost no more than a copy.
 package enum Incompressible {
     private static let pool = {
         var random = SeededGenerator(seed: 1)

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderRESP
 
 /// A minimal daemon for the client's calls: entries in memory that never expire, and canned replies for Larder's own
-/// commands. In RESP3.
+/// commands. It speaks RESP3.
 ///
 /// Thread-safe. `@unchecked Sendable`: `entries` is guarded by `lock`.
 package final class FakeLarder: @unchecked Sendable {

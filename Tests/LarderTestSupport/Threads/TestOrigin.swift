@@ -48,7 +48,8 @@ package final class TestOrigin: @unchecked Sendable {
     }
 }
 
-/// Waits for an effect of another task. The test's time limit ends the wait; its location is printed after some time.
+/// Waits for an effect of another task. The test's time limit ends the wait. If the wait takes long, the caller's
+/// location is printed.
 package func eventually(
     _ isSo: () async throws -> Bool, fileID: String = #fileID, line: Int = #line
 ) async rethrows {

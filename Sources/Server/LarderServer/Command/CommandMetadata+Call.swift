@@ -35,7 +35,7 @@ extension CommandMetadata {
         }
     }
 
-    /// Whether all operations of a BITFIELD only read, and it has no unknown words.
+    /// Whether a BITFIELD has only operations that read, and no unknown words.
     private static func onlyReads(bitfield count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Bool {
         var index = 2
         while index < count {

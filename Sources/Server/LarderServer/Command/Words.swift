@@ -25,7 +25,7 @@ func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
         guard digit >= 0x30, digit <= 0x39 else { return nil }
         let (shifted, overflow) = value.multipliedReportingOverflow(by: 10)
         let (sum, carry) = shifted.subtractingReportingOverflow(Int64(digit - 0x30))
-        // Summed as a negative number, because the negative range is larger by one.
+        // The sum is negative until the end, because the negative range is larger by one.
         guard !overflow, !carry else { return nil }
         value = sum
     }

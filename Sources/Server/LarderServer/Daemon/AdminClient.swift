@@ -15,8 +15,8 @@ package struct AdminClient {
 
     /// - Parameters:
     ///   - password: sent first; nil for none.
-    ///   - directory: the larder's directory. The daemon must run as its owner, as root, or as this process' user;
-    ///     otherwise nothing is sent.
+    ///   - directory: the larder's directory. The daemon must run as the directory's owner, as root, or as this
+    ///     process' user; otherwise nothing is sent.
     package init(socketPath: String, password: [UInt8]?, directory: String) {
         self.socketPath = socketPath
         self.password = password

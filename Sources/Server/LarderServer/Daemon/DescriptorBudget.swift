@@ -1,8 +1,8 @@
 import LarderEngine
 import LarderPlatform
 
-/// Divides the descriptors of the process between clients and the larder. If clients could use the last one, commits
-/// and checkpoints would fail.
+/// Divides the descriptors of the process between clients and the larder. If clients could use the last descriptor,
+/// commits and checkpoints would fail.
 struct DescriptorBudget: Equatable {
     /// The number of connections that are possible.
     let clientsPossible: Int

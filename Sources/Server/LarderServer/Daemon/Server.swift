@@ -224,7 +224,7 @@ package enum Server {
     private static func openDatabases(_ engine: Engine, _ most: Int, _ workers: WorkerPool) {
         let databases = engine.databases.prefix(most)
         guard !databases.isEmpty else { return }
-        // One at a time on one thread, so that the other thread is free for commands.
+        // Open one database at a time on one of the two threads, so that the other thread is free for commands.
         workers.submit {
             for database in databases {
                 // The error was logged, and every command on this database returns it.

@@ -65,8 +65,8 @@ enum OriginCommand {
         return nil
     }
 
-    /// Whether it can be queued in the outbox: its result does not depend on the origin's state, and its values are not
-    /// too long.
+    /// Whether the command can be queued in the outbox: its result does not depend on the origin's state, and its
+    /// values are not too long.
     var canWait: Bool {
         switch self {
         case .write(let writes):

@@ -67,7 +67,7 @@ extension Session {
         return runQuickly(word, arguments, now)
     }
 
-    /// Counts a command against the work that may share one clock reading.
+    /// Counts a command that uses the last reading of the clock.
     @inline(__always)
     func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
 

@@ -191,8 +191,8 @@ extension Session {
 
     // MARK: Transactions
 
-    /// Handles EXEC of commands that the origin runs as its own transaction: each has keys, all in the selected
-    /// database.
+    /// Handles EXEC if the origin can run the commands as its own transaction: each command has keys, and all keys are
+    /// in the selected database.
     /// - Returns: nil for other transactions: they run here, and refuse commands that need the origin.
     private func executeAtOrigin() throws(CommandError) -> Outcome? {
         do throws(CommandError) {

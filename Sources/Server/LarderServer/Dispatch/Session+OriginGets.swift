@@ -39,7 +39,7 @@ extension Session {
     private func replyToGets(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ tier: OriginTier, _ now: Int64, _ outputBytesMax: Int
     ) -> Int {
-        // The same instant for all, because they take only some microseconds.
+        // Use one instant for all requests, because they take only some microseconds.
         let instant = MonotonicClock.nanoseconds()
         var index = 0
         while index < keys.count, replyMemory.pointee.count <= outputBytesMax {

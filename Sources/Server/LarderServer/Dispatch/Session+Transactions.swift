@@ -20,7 +20,7 @@ extension Session {
     }
 
     /// Runs the remaining commands of the transaction, up to the next one that needs another thread.
-    /// - Returns: why it could not be completed.
+    /// - Returns: the reason why the transaction is not complete; nil if it is.
     func runExecution(_ execution: Execution, now: Int64, mayBlock: Bool) -> Pause? {
         while execution.next < execution.commands.count || !execution.isBegun {
             var rest = execution.commands[execution.next...]
@@ -261,7 +261,7 @@ extension Session {
         return attempt
     }
 
-    /// Runs the commands with the locks held, up to a deferred one.
+    /// Runs the commands with the locks held, up to the first deferred command.
     private func runQueued(
         _ commands: ArraySlice<QueuedCommand>, _ run: TransactionRun, _ now: Int64, _ attempt: inout Attempt
     ) {

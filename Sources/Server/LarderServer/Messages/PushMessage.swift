@@ -73,7 +73,7 @@ final class PushMessage: Sendable {
     // MARK: Tracking
 
     /// Invalidates keys; nil for all.
-    /// - Parameter isRedirected: whether the message goes to another connection than the one that read the keys.
+    /// - Parameter isRedirected: whether the message is redirected to another connection.
     static func invalidation(_ keys: [[UInt8]]?, isRedirected: Bool) -> PushMessage {
         func write(_ buffer: inout ReplyBuffer) {
             guard let keys else { return buffer.null() }

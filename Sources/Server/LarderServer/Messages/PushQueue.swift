@@ -15,7 +15,7 @@ final class PushQueue: @unchecked Sendable {
         let message: PushMessage
         /// IDs of connections of this loop; closed ones are skipped.
         var connections: [Int64] = []
-        /// The connections for a line of MONITOR, which all get it in the same form.
+        /// The connections that get a line of MONITOR, all in the same form.
         var monitors: MonitorGroup?
     }
 

@@ -428,7 +428,7 @@ final class Connection: MonitorReader {
 
     // MARK: Writing
 
-    /// Sends as much as the socket takes; the rest follows when it is writable.
+    /// Sends as much as the socket takes. The rest is sent when the socket is writable again.
     func flush() {
         guard !isClosed, !isWriting, !isAway else { return }
         while true {

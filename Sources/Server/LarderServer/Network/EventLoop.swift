@@ -317,7 +317,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             }
             endIfIdle()
         }
-        // End the turn here: otherwise it would end only after the loop has polled for input.
+        // End the turn here. Otherwise it would end only after the loop has polled for input.
         endTurn()
     }
 
@@ -389,7 +389,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if until < waitingUntil { startWaitTimer(until) }
     }
 
-    /// If very many connections wait, they are checked in groups.
+    /// The least time between two checks of the waiting connections, so that many connections are checked together.
     private static let waitStepMilliseconds: Int64 = 5
 
     private func startWaitTimer(_ until: Int64) {

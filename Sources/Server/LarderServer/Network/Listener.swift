@@ -37,7 +37,7 @@ final class Listener {
     deinit { for poll in formerPolls + [poll] { poll.deallocate() } }
 
     private func initializePoll() {
-        // accept must not block: the client may already be gone.
+        // accept must not block: the client may already have disconnected.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         uv_poll_init(loops[0].loop, poll, descriptor)
         // The server keeps the listener alive while the loop runs, so it need not be retained.

@@ -7,7 +7,7 @@ protocol MonitorReader: AnyObject {
 }
 
 /// The lines of MONITOR that connections of one event loop have not taken yet. They are stored once for all
-/// connections; each has a position.
+/// connections; each connection has a position in them.
 ///
 /// Confined to its event loop.
 final class MonitorFeed {

@@ -111,7 +111,8 @@ extension WriteTag {
         }
     }
 
-    /// Whether the entry counts as new even if it existed: Redis removes the old one first, without an event.
+    /// Whether the entry counts as new even if the key already had one: Redis removes the old entry first, without an
+    /// event.
     var replaces: Bool { [.rename, .move, .copy, .restore].contains(self) }
 
     /// Whether the command moves an entry from one key to another.

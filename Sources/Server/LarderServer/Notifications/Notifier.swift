@@ -40,7 +40,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// The deadlines of entries with their own deadline, while there are subscribers.
     private var deadlines = DeadlineWatch<EntryName>()
     private var isWatching = false
-    /// The number of running scans for deadlines, and the changes since their start, which they may have missed.
+    /// The number of running scans for deadlines, and the changes since the start of the scans, which these may have
+    /// missed.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
     /// The number of callers that are purging each database. These callers report the purge themselves.
@@ -169,7 +170,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         return WriteTag(rawValue: departure.origin.tag)?.moves ?? false
     }
 
-    /// Called with `lock` held.
+    /// Reports a change. Called with `lock` held.
     /// - Parameter isAnnounced: whether the entry was reported as new.
     private func tell(_ change: EntryChange, isAnnounced: Bool) {
         let old = isWatching ? watch(change) : nil
@@ -227,8 +228,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     }
 
     /// Runs `body`, which purges databases. Tracking clients get one report at the end.
-    /// - Parameter isForAll: whether all tracking clients get it, regardless of the databases they have used, as in
-    ///   Redis.
+    /// - Parameter isForAll: whether all tracking clients get the report, regardless of the databases they have used,
+    ///   as in Redis.
     func tellOnce<Result, Failure: Error>(
         of databases: [Database], isForAll: Bool = false, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {

@@ -153,7 +153,7 @@ final class Tracking: @unchecked Sendable {
     /// The most tracked keys; 0 for no limit.
     var keysMax: Int { keysLimit.read() }
 
-    /// Changes the most tracked keys. Keys beyond the new limit are reported as changed.
+    /// Changes the limit of tracked keys. Keys beyond the new limit are reported as changed.
     func changeLimit(to most: Int) {
         keysLimit.store(max(0, most), ordering: .relaxed)
         guard most > 0 else { return }

@@ -53,7 +53,8 @@ struct ConfigurationFile {
         }
     }
 
-    /// Why a file must not be used: users who can write it control the daemon.
+    /// Returns the reason why a file must not be used, such as write access for other users, who could control the
+    /// daemon; nil if there is none.
     private static func problem(with file: Int32) -> String? {
         var status = stat()
         guard fstat(file, &status) == 0 else { return SystemErrorText.of(errno) }

@@ -102,7 +102,7 @@ package struct DaemonCommandLine: Sendable {
         texts[option.name] != other.texts[option.name] || contents[option.name] != other.contents[option.name]
     }
 
-    /// The form in the log: `memory = 64M`, `memory (its default)`.
+    /// An option and its value in the form for the log: `memory = 64M`, `memory (its default)`.
     func shown(_ option: DaemonOption) -> String {
         guard let text = texts[option.name] else { return "\(option.key) (its default)" }
         return option.form == .flag ? option.key : "\(option.key) = \(text)"

@@ -2,7 +2,7 @@ import LarderEngine
 import Synchronization
 
 extension DaemonOption {
-    /// Options for the configuration file, allowed only on the command line.
+    /// Options about the configuration file itself, which are allowed only on the command line.
     static let configuring: [DaemonOption] = [
         DaemonOption(
             "--config", "FILE",

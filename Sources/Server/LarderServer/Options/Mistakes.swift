@@ -38,7 +38,7 @@ struct Mistakes {
     /// All errors, one per line; nil if there are none.
     var failure: OptionFailure? {
         guard !ofCommandLine.isEmpty || !ofFile.isEmpty else { return nil }
-        // By position; errors of one position in the order in which they were found.
+        // Sort by position, and errors of one position in the order in which they were found.
         let sorted = ofCommandLine.enumerated().sorted {
             ($0.element.place, $0.offset) < ($1.element.place, $1.offset)
         }

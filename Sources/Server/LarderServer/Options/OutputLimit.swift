@@ -27,7 +27,7 @@ enum OutputLimit {
             .joined(separator: " ")
     }
 
-    /// Parses `class hard soft seconds`, any number of times; the errors are Redis'.
+    /// Parses `class hard soft seconds`, any number of times, with Redis' error texts.
     @Sendable static func change(
         _ server: ServerState, _ text: String
     ) -> Result<@Sendable (ServerState) -> Void, Setting.Problem> {

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// A setting of CONFIG, under Redis' name for it, or ours.
+/// A setting of CONFIG, with its name in Redis, or with a name of our own.
 struct Setting: Sendable {
     let name: String
     let get: @Sendable (ServerState) -> String
@@ -8,13 +8,13 @@ struct Setting: Sendable {
 
     /// The effect of CONFIG SET on a setting.
     enum Change: Sendable {
-        /// Refused with Redis' error for immutable settings: it is set when larderd starts.
+        /// The setting can only be set when larderd starts: CONFIG SET returns Redis' error for immutable settings.
         case never
         /// Refused, like ``never``, unless the value is the current one: some clients set it unconditionally.
         case onlyToItself
         /// Refused with Redis' error for protected settings.
         case protected
-        /// Checks a text.
+        /// The setting can be changed if its text is valid.
         /// - Returns: the change to make, or the error in the text.
         case checked(@Sendable (ServerState, String) -> Result<@Sendable (ServerState) -> Void, Problem>)
     }

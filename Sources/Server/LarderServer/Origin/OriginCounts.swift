@@ -15,7 +15,7 @@ final class OriginCounts: Sendable {
     let replicasServed = Atomic<Int>(0)
     /// Write commands that the origin has executed, or that are in the outbox.
     let written = Atomic<Int>(0)
-    /// Keys invalidated by the origin, and the number of times that all marks were lost.
+    /// Keys invalidated by the origin, and the number of times that no entry was known to be current any more.
     let invalidated = Atomic<Int>(0)
     let lost = Atomic<Int>(0)
 }

@@ -10,7 +10,7 @@ package struct OriginSource: Hashable, Sendable {
     package var passwordPath: String?
 }
 
-/// How a database learns of changes at its origin, and which servers it reads from.
+/// How a database detects changes at its origin, and which servers it reads from.
 package struct OriginReads: Hashable, Sendable {
     package enum Hearing: Hashable, Sendable {
         /// The origin tracks the keys that were read, and sends invalidations for them.

@@ -193,7 +193,7 @@ package final class OriginTable: @unchecked Sendable {
             let url = settings?.source.url
             let isSame = before?.source.url == url
             if isSame { settings?.since = former?.since ?? before?.since ?? 0 }
-            // If the previous origin could not be set up, no tier has loaded its outbox.
+            // If the previous origin could not be set up, no tier has loaded its outbox: load it here.
             var found = former?.outbox
             if former == nil, before?.writing == .behind { found = try self.outbox(of: name) }
             if found == nil, settings?.writing == .behind { found = try companionToDiscard(name, discards) }

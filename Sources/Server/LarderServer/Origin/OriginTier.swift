@@ -29,7 +29,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         let key: [UInt8]
         /// Whether the key was invalidated during the request, so that the reply must not be cached.
         var isDetached = false
-        /// The reply of a replica, while the primary's is outstanding.
+        /// The reply of a replica, until the primary's reply arrives.
         var early: OriginReading?
         var waiters: [Waiter] = []
 
@@ -413,7 +413,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     }
 
     /// Delivers a queued write to the origin.
-    /// - Parameter isLast: whether the key was not written again since.
+    /// - Parameter isLast: whether the key has not been written again since the write was queued.
     func deliver(
         _ write: OriginWrite, isLast: @escaping @Sendable () -> Bool,
         then: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void

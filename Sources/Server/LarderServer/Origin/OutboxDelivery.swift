@@ -62,7 +62,7 @@ final class OutboxDelivery: @unchecked Sendable {
         }
     }
 
-    /// Waits for the running round. The outbox is kept. Idempotent.
+    /// Stops the deliveries after the running round. The outbox is kept. Idempotent.
     func stop() {
         stopping.withLock {
             mustStop.store(true, ordering: .releasing)

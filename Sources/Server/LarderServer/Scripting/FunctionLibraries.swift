@@ -72,7 +72,7 @@ package final class FunctionLibraries: @unchecked Sendable {
     /// - Parameters:
     ///   - bytesMax: the size limit of all sources.
     ///   - now: used to name a damaged file, which is kept.
-    ///   - lines: log lines of the libraries.
+    ///   - lines: the limit on log lines of the libraries.
     init(
         ledger: Ledger, directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64, log: Log,
         lines: LimitedLines

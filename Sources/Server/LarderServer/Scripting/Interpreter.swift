@@ -4,8 +4,8 @@ import LarderVocabulary
 
 /// A Lua interpreter and its compiled scripts. Scripts leave no state in it.
 ///
-/// Used by one thread at a time; ``Interpreters`` distributes it. `@unchecked Sendable`: it is passed between threads
-/// as a value.
+/// Used by one thread at a time; ``ScriptCache`` hands it out. `@unchecked Sendable`: it is passed between threads as a
+/// value.
 final class Interpreter: @unchecked Sendable {
     private let state: OpaquePointer
     /// The compiled scripts, by number.

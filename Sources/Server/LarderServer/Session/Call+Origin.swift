@@ -34,7 +34,7 @@ extension Call {
 
     /// Reads the fresh entry of a key.
     /// - Parameter servesStale: whether a stale entry is returned too, if the origin has the option STALE.
-    /// - Returns: whether there is one.
+    /// - Returns: whether there is such an entry.
     mutating func readBehindOrigin(
         _ key: Key, below bytesMax: Int = .max, servesStale: Bool = true,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void

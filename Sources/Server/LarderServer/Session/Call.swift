@@ -20,7 +20,8 @@ struct Call {
     var ticket = CommitTicket.none
     /// The words of a queued command; nil to use the parser's words.
     private let command: QueuedCommand?
-    /// The transaction of the command. While it is set, do not call the engine, because its locks are held.
+    /// The transaction of the command. While it is set, do not call the engine, because the transaction holds its
+    /// locks.
     let run: TransactionRun?
     /// Whether the command needs the disk, but must not block. It has had no effect then, and runs again from the start
     /// on another thread.

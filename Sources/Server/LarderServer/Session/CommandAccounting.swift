@@ -15,8 +15,8 @@ struct FastPathCounts {
     var fcall = 0
     /// Commands of ``QuickCommands``, which are counted individually.
     var quick = 0
-    /// How many more commands may use the last time that was read. A command counts as one, plus one for each KiB that
-    /// it copies.
+    /// How many more commands may use the last reading of the clock. A command counts as one, plus one for each KiB
+    /// that it copies.
     var workLeft = 0
     /// The average duration of a command in the last timed run.
     var nanosecondsEach: Int64 = 0

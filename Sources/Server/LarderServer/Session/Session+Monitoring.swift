@@ -66,7 +66,8 @@ extension Session {
         server.noteAttention()
     }
 
-    /// Refuses commands on entries on a monitoring connection with Redis' error: Redis treats it like a replica.
+    /// Refuses commands on entries if the connection is a monitor, with Redis' error: Redis treats monitors like
+    /// replicas.
     func checkMonitoring(_ spec: CommandMetadata) throws(CommandError) {
         guard isMonitoring else { return }
         if !spec.flags.isDisjoint(with: [.write, .readonly, .publishes]) {

@@ -101,7 +101,7 @@ extension Session {
         if message.isLine, modes.replyMode != .on { return }
         // Wait until EXEC has replied: nothing may interrupt its reply, which may wait for another thread.
         if let execution = transactions.execution, execution.isBegun { return execution.pushes.append(message) }
-        // As in Redis, messages that FLUSHALL and similar commands cause for their own connection follow their reply.
+        // As in Redis, a message that FLUSHALL or a similar command sends to its own connection follows the reply.
         if message.isOfEverything, isWaiting,
             accounting.pending?.row.flags.isSuperset(of: [.write, .wholeDatabase]) ?? false
         {

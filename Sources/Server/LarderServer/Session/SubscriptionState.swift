@@ -8,7 +8,7 @@ struct SubscriptionState {
     var names: Subscriptions?
     /// Messages that wait for the reply of the deferred command.
     var behindReply: [PushMessage] = []
-    /// Messages that the commands of a transaction publish after it was applied.
+    /// Messages of the commands of a transaction, to be published after the transaction was applied.
     var published: [Publication] = []
 }
 

@@ -11,7 +11,7 @@ final class ClientRecord: @unchecked Sendable {
     let id: Int64
     let address: String
     let descriptor: Int32
-    /// The time of the connection, in milliseconds of the engine's time.
+    /// The time when the connection was opened, in milliseconds of the engine's time.
     let connectedAt: Int64
     /// The credentials of the client's process; nil if the system does not report them.
     let credentials: PeerCredentials?

@@ -116,7 +116,7 @@ final class CommandCounter: @unchecked Sendable {
 }
 
 extension CommandStatistics.Sum {
-    /// The upper bound, in microseconds, of the fastest `share` of the calls.
+    /// The upper bound of the durations of the fastest `share` of the calls, in microseconds.
     func percentile(_ share: Double) -> Double {
         let total = histogram.reduce(0, +)
         var seen = 0
@@ -128,9 +128,10 @@ extension CommandStatistics.Sum {
     }
 }
 
-/// Error replies by their code, the first word: for INFO. `@unchecked Sendable`: the table is guarded by `lock`.
+/// Counts error replies by their code, which is their first word, for INFO. `@unchecked Sendable`: the table is guarded
+/// by `lock`.
 final class ErrorCounts: @unchecked Sendable {
-    /// Codes beyond these are counted together, because the first word may come from a request.
+    /// The most codes that are counted separately. There is a limit because the first word may come from a request.
     private static let codesMax = 128
 
     private let lock = Lock()

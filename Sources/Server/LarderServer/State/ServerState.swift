@@ -63,7 +63,8 @@ package final class ServerState: Sendable {
     private let stopHandler: @Sendable (String) -> Void
     /// Called before a session runs on a thread that may block. Tests use it to make that thread wait.
     let beforeColdSlice: (@Sendable () -> Void)?
-    /// Called with the command's name before deferred work, on its thread. Tests use it to make that thread wait.
+    /// Called with the command's name before deferred work, on the thread of that work. Tests use it to make that
+    /// thread wait.
     let beforeWork: (@Sendable (String) -> Void)?
 
     package init(

@@ -118,7 +118,7 @@ enum BitFieldCommands {
                 index += 3
             } else {
                 let number = try call.integer(index + 3)
-                // The limit of values; Redis allows a few bytes more.
+                // Larder's limit for values; Redis allows a few bytes more.
                 guard field.bytesNeeded <= call.server.limits.valueBytesMax else { throw BitCommands.badOffset }
                 operations.append(
                     Operation(kind: isSet ? .set(number) : .add(number), field: field, overflow: overflow))

@@ -70,7 +70,7 @@ enum ConnectionCommands {
         return .done
     }
 
-    /// There is one user, `default`; if no password is needed, any password is accepted.
+    /// The only user is `default`. If no password is set, any password is accepted.
     private static func authenticate(_ call: Call, user: Int?, password: Int) throws(CommandError) {
         let isUser = user.map { call.text($0) == "default" } ?? true
         guard isUser, isPassword(call.bytes(password), call.server.password) else {

@@ -58,7 +58,7 @@ enum TrackingCommands {
             try check(options, session.modes.tracking)
             let mode: TrackingClient.Mode
             if options.isBroadcast {
-                // Prefixes apply to all databases; the rights were checked before.
+                // Prefixes apply to all databases; the right to read these was already checked.
                 var prefixes = session.modes.tracking?.prefixes ?? []
                 // An empty prefix matches all keys. It is not added if the call only adds DATABASE to existing
                 // tracking.

@@ -85,7 +85,7 @@ enum ExpiryCommands {
         return condition
     }
 
-    /// As in Redis, an entry without a deadline counts as having the latest one.
+    /// As in Redis, an entry without a deadline is treated as having the latest possible one.
     private static func allows(_ condition: Condition, _ new: Int64, _ current: Int64?) -> Bool {
         if condition.contains(.absent), current != nil { return false }
         if condition.contains(.present), current == nil { return false }
@@ -103,7 +103,7 @@ enum ExpiryCommands {
             call.session.replies.integer(-2)
             return .done
         }
-        // Never negative: the policy may have changed since the entry was found fresh.
+        // Do not return a negative number if the policy has changed since the entry was found fresh.
         let deadline = call.rules.deadline(facts.header).map { max($0, call.now) }
         call.session.replies.integer(deadline.map { answer($0, call.now) } ?? -1)
         return .done

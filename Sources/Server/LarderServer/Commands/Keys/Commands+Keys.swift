@@ -83,7 +83,7 @@ enum KeyCommands {
             guard let last = cursors.find(cursor, database: view.database.name) else {
                 throw CommandError("ERR unknown cursor \(cursor): it has expired or is invalid; restart with cursor 0")
             }
-            // The next possible key after the last one in byte order.
+            // Continue at the next possible key in byte order.
             start = last + [0]
         }
         return .deferred { [start] (reply) throws(CommandError) in

@@ -97,7 +97,7 @@ enum EntryCommands {
         }
     }
 
-    /// Parses a number of at least 1, and reduces it to `most`.
+    /// Parses a number of at least 1. Numbers above `most` are reduced to it.
     static func number(_ call: Call, _ index: Int, _ most: Int) throws(CommandError) -> Int {
         let value = try call.integer(index)
         guard value >= 1 else {

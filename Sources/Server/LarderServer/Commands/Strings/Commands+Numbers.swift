@@ -75,8 +75,8 @@ struct LongDouble {
 
     private init(value: Value) { self.value = value }
 
-    /// Whether it is in the range of a double. Clients that parse the text as a double, such as JSON readers, could not
-    /// read a larger number.
+    /// Whether the number is in the range of a double. Clients that parse the text as a double, such as JSON readers,
+    /// could not read a larger number.
     var isDouble: Bool { Double(value).isFinite }
 
     static func + (left: LongDouble, right: LongDouble) -> LongDouble { LongDouble(value: left.value + right.value) }
@@ -111,7 +111,7 @@ struct LongDouble {
         value = read
     }
 
-    /// Without exponent, with at most 17 decimals and no trailing zeros; nil for NaN and infinity.
+    /// The number without an exponent, with at most 17 decimals and no trailing zeros; nil for NaN and infinity.
     var text: String? {
         guard value.isFinite else { return nil }
         // The largest number has 4933 digits before the decimal point.

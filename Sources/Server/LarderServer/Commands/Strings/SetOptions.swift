@@ -72,7 +72,8 @@ struct SetOptions {
     /// invalidated with its sources.
     func tags(_ former: Record?) -> Tags? { keepsAny ? tags ?? former?.tags : tags }
 
-    /// Whether the given leases are valid, if any were given. If so, the next changes of the keys complete them.
+    /// Whether the given leases are valid, if any were given. If they are valid, the next changes of the keys complete
+    /// the leases.
     func holdsLeases(_ update: inout Update) -> Bool {
         for (index, token) in tokens.enumerated() {
             guard update.holdsLease(index, token, tags: tags(kept(update, index))) else { return false }
