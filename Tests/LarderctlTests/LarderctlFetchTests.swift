@@ -194,7 +194,10 @@ import Testing
         for (words, text) in [
             (["k"], "too few arguments: larderctl fetch KEY [OPTION…] -- COMMAND [ARGUMENT…]"),
             (["k", "--lease", "0", "--", "echo"], "250ms, 90s, 15m or 1h, from 1 to 86400000, not '0'"),
-            (["k", "--wait", "x", "--", "echo"], "--wait must be a number of milliseconds, or one followed by us, ms, s, "),
+            (
+                ["k", "--wait", "x", "--", "echo"],
+                "--wait must be a number of milliseconds, or one followed by us, ms, s, "
+            ),
             (
                 ["k", "--grace", "-1", "--", "echo"],
                 "250ms, 90s, 15m or 1h, from 0 to 9000000000, not '-1'"

@@ -29,11 +29,11 @@ import Testing
         (["NOSUCH"], "'NOSUCH' is neither a verb nor a command\n(see: larderctl help)"),
         (
             ["stats", "--watch=0.05"],
-            "--watch is \(Self.seconds), from 0.1 to 3600, not '0.05'\n(see: larderctl help stats)"
+            "--watch must be \(Self.seconds), from 0.1 to 3600, not '0.05'\n(see: larderctl help stats)"
         ),
         (
             ["top", "--interval", "2h"],
-            "--interval is \(Self.seconds), from 0.1 to 3600, not '2h'\n(see: larderctl help top)"
+            "--interval must be \(Self.seconds), from 0.1 to 3600, not '2h'\n(see: larderctl help top)"
         ),
         (
             ["verify", "/nonexistent"],
@@ -71,7 +71,7 @@ import Testing
         ),
         (
             ["set", "k", "v", "--ttl", "low"],
-            "--ttl is \(Self.seconds), from 0.001 to 9000000000, not 'low'\n(see: larderctl help set)"
+            "--ttl must be \(Self.seconds), from 0.001 to 9000000000, not 'low'\n(see: larderctl help set)"
         ),
         (
             ["set", "k", "v", "--ttl", "5", "--policy", "low"],
