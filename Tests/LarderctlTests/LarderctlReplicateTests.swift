@@ -121,7 +121,7 @@ import Testing
         let result = try larderctl.run(
             (asJSON ? ["--json"] : []) + ["replicate", source.socketPath, target.socketPath])
         #expect(result.exitCode == 2, "\(result)")
-        let (refused, way) = ("a: the database 'a' of the target has entries", "take the origin away first")
+        let (refused, way) = ("a: the database 'a' of the target has entries", "remove its origin first")
         #expect(result.errors.contains(refused) && result.errors.contains(way), "\(result)")
         #expect(!asJSON || !result.errors.contains(#""exit":3"#), "\(result)")
         #expect(asJSON == result.text.contains(#""database":"c","state":"error""#), "\(result)")
