@@ -80,14 +80,14 @@ import Testing
             try 5.encode(to: list.superEncoder())
             try ["a": 1].encode(to: list.superEncoder())
         }
-        // Asked for early, used late.
+        // A container that is requested early and used late.
         expectSame { encoder in
             var fields = encoder.container(keyedBy: Name.self)
             let later = fields.superEncoder()
             try fields.encode(1, forKey: "own")
             try "late".encode(to: later)
         }
-        // Never used.
+        // A container that is never used.
         expectSame { encoder in
             var fields = encoder.container(keyedBy: Name.self)
             _ = fields.superEncoder()

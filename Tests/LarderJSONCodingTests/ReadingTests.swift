@@ -162,7 +162,7 @@ import Testing
         }
         let coder = JSONCoder(userInfo: [Model.key: "hello"])
         #expect(try coder.decode([Model].self, from: Array("[{}]".utf8))[0].said == "hello")
-        // Foundation reads this one.
+        // Foundation decodes this text.
         #expect(try coder.decode([Model].self, from: Array("[{},]".utf8))[0].said == "hello")
     }
 

@@ -82,7 +82,7 @@ extension CacheOrigin {
     /// Returns at once.
     public func tellChanges(to changes: OriginChanges) async throws {}
 
-    /// Always the same.
+    /// Constant: the epoch never changes.
     public var epoch: UInt64? { 0 }
 
     /// False.

@@ -28,7 +28,7 @@ final class InvalidationEpoch: @unchecked Sendable {
 
     /// The last invalidations of a key.
     private struct Change {
-        /// By any source.
+        /// The last invalidation by any source.
         var last: UInt64 = 0
         /// By the program. A later confirmation of the origin does not cancel such an invalidation.
         var demanded: UInt64 = 0

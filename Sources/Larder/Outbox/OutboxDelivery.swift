@@ -45,7 +45,7 @@ public struct DeliveryRefusal: Error, Hashable, Sendable, CustomStringConvertibl
     /// The reason, for people.
     public let reason: String
 
-    /// Drops a write.
+    /// Creates a refusal of a write, with a reason.
     public init(_ reason: String) { self.reason = reason }
 
     /// The reason.

@@ -19,7 +19,7 @@ extension BlockingLarderClient {
 
     /// A change of one entry or of all entries.
     package struct Change {
-        /// Nil for a change of all entries.
+        /// Nil for a change that affects all entries.
         package let key: [UInt8]?
         /// The daemon's word: `stored`, `removed`, `expired`, `evicted`, `purged`, `fellbehind`, or a newer one.
         package let kind: [UInt8]

@@ -270,7 +270,7 @@ final class DatabaseStore: LinkEvents {
             knowsTransactions.store(true, ordering: .relaxed)
         }
         guard let results = try await execute(commands, on: link, connection: nil) else {
-            // Nothing was watched.
+            // Nothing was watched, so null is not a valid reply.
             throw .unexpectedReply(to: "EXEC", "an array")
         }
         return results

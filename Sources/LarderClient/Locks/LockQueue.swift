@@ -186,7 +186,7 @@ struct LockQueue: Sendable {
         do throws(LarderClientError) {
             reply = try await store.run(call, isOrdered: true)
         } catch {
-            // It may have been executed.
+            // The request may have been executed, so release the lock.
             _ = await Task { await release() }.value
             throw error.code == .cancelled ? cancellation : error
         }

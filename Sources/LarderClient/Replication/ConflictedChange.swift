@@ -62,7 +62,7 @@ struct ConflictedChange {
 
     private func write(hasPresent: Bool, _ counts: inout FollowerTarget.Counts) throws(LarderClientError) -> Bool {
         var steps = [wordList("MULTI")]
-        // The rule has decided, not the versions.
+        // Write without versions, because the rule has decided.
         if hasPresent || isRemoval { steps.append([Array("DEL".utf8), key]) }
         if !isRemoval { steps.append(withoutVersion) }
         steps.append(wordList("EXEC"))

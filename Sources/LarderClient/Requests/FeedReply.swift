@@ -110,7 +110,7 @@ struct FeedReply {
             tags: tags.compactMap(\.bytes))
     }
 
-    /// The command that requests it.
+    /// The command that requests changes.
     static func words(
         since position: String, prefix: [UInt8], count: Int, blockMilliseconds: Int
     ) -> [[UInt8]] {

@@ -11,7 +11,7 @@ struct FetchAnswer: Sendable {
 
     let state: State
     let value: [UInt8]?
-    /// Only with `lead`.
+    /// Set only if the state is `lead`.
     let token: UInt64
     /// In milliseconds; -1 without a value.
     let age: Int64

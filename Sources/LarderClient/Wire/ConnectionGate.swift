@@ -3,7 +3,7 @@ import Synchronization
 
 /// A connection that can be made to wait.
 protocol GatedConnection: AnyObject, Sendable {
-    /// Ends its wait.
+    /// Ends the connection's wait.
     func release()
     /// Connects now if the link is backing off between two attempts.
     func retryNow()

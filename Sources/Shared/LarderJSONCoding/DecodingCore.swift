@@ -11,7 +11,7 @@ struct DecodingCore {
     private(set) var index = DocumentIndex()
     private var steps: UnsafeMutablePointer<PathStep?>
     private var stepCapacity = 16
-    /// Further steps are nil.
+    /// The number of steps in use; further ones are nil.
     private var stepsUsed = 0
     /// The nested containers of the model that is being read, and of the models around it. Index 0 means none.
     private(set) var nested: [NestedPlace] = []

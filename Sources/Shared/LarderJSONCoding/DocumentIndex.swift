@@ -179,7 +179,7 @@ struct DocumentIndex {
         return scanner.skip(UInt8(ascii: ":"))
     }
 
-    /// A string whose opening quote was taken.
+    /// Reads a string whose opening quote has been read.
     private mutating func addString(_ scanner: inout JSONScanner) -> Bool {
         let start = scanner.position
         guard let string = scanner.skipString() else { return false }

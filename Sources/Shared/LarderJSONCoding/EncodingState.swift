@@ -139,7 +139,7 @@ struct EncodingCore {
     private(set) var isIrregular = false
     /// Whether there was a level beyond ``EncodingState/depthMax``.
     private(set) var isDeep = false
-    /// Whether objects and arrays were seen to nest deeper than ``JSONCoder/depthMax``.
+    /// Whether objects and arrays nest deeper than ``JSONCoder/depthMax``.
     private(set) var isTooDeep = false
     private var levels: UnsafeMutablePointer<Level>
     private var capacity = 16

@@ -41,7 +41,7 @@ extension TextWriter {
 }
 
 extension EncodingState {
-    /// Seconds since 2001.
+    /// Writes a date as seconds since 2001.
     func encode<Value>(date value: Value, _ step: @autoclosure () -> PathStep?) throws {
         let seconds = unsafeBitCast(value, to: Date.self).timeIntervalSinceReferenceDate
         guard seconds.isFinite else { throw notFinite(seconds, of: Date.self, step()) }

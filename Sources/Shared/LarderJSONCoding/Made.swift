@@ -16,7 +16,7 @@ enum Made {
     /// The maximum number of slots for each element of a growing collection.
     static let growth = 3
 
-    /// An array with capacity for `count` elements.
+    /// The memory of an array with capacity for `count` elements.
     static func array(_ count: Int, stride: Int) -> Int { count > 0 ? objectBytes + count &* stride : 0 }
 
     /// The memory of a dictionary with capacity for `count` fields: its table has a power of two of slots, a quarter of

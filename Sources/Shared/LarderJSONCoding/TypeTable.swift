@@ -1,6 +1,6 @@
 /// How a coder handles a type, determined once for each type.
 enum TypeKind: UInt8 {
-    /// Codes itself.
+    /// A model, which encodes and decodes itself.
     case model
     case bool, string, double, float
     case int, int8, int16, int32, int64, int128

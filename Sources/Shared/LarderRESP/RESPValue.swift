@@ -4,9 +4,9 @@
 public enum RESPValue: Sendable, Equatable {
     /// A key of a map with its value.
     public struct Pair: Sendable, Equatable {
-        /// What comes first.
+        /// The key.
         public var key: RESPValue
-        /// What belongs to it.
+        /// The value of the key.
         public var value: RESPValue
 
         /// A pair of both.
@@ -22,7 +22,7 @@ public enum RESPValue: Sendable, Equatable {
     case error(String)
     /// A whole number.
     case integer(Int64)
-    /// Bytes of any kind and number.
+    /// Any number of bytes of any kind.
     case bulk([UInt8])
     /// The absence of a value, or of an array.
     case null
@@ -35,7 +35,7 @@ public enum RESPValue: Sendable, Equatable {
     case set([RESPValue])
     /// A number that need not be whole.
     case double(Double)
-    /// Yes or no.
+    /// A boolean.
     case boolean(Bool)
     /// The decimal digits of a number that may be larger than 64 bits.
     case bigNumber(String)

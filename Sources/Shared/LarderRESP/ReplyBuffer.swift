@@ -164,7 +164,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         bytes.withUnsafeBytes { raw(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
     }
 
-    // MARK: Numbers and truth
+    // MARK: Numbers and booleans
 
     /// The shortest text that reads back as the same number. A bulk string in RESP2.
     package mutating func double(_ value: Double) {

@@ -7,7 +7,7 @@
 @usableFromInline package struct RequestArguments {
     @usableFromInline let start: UnsafeRawPointer
     @usableFromInline let slices: UnsafePointer<ArgumentTable.Slice>
-    /// Includes the name.
+    /// The number of arguments, including the name.
     @usableFromInline package let count: Int
 
     /// An argument; 0 is the name.

@@ -61,12 +61,12 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         input.didWrite(count)
     }
 
-    /// Takes a copy of `bytes` as arrived.
+    /// Adds a copy of received bytes.
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {
         input.append(bytes, expected: requestEnd)
     }
 
-    /// Takes a copy of `bytes` as arrived.
+    /// Adds a copy of received bytes.
     package mutating func append(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { append($0) }
     }

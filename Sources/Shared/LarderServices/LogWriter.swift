@@ -29,7 +29,7 @@ final class LogWriter: @unchecked Sendable {
     private var isBehind = false
     private var isEnding = false
 
-    /// - Parameter lostLine: the line for a number of lost lines.
+    /// - Parameter lostLine: returns the line that reports a number of lost lines.
     /// - Returns: nil if the thread cannot be started.
     init?(_ descriptor: Int32, lostLine: @escaping @Sendable (Int) -> String) {
         self.descriptor = descriptor

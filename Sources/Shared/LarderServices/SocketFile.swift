@@ -35,7 +35,7 @@ package final class SocketFile {
         package enum Kind {
             /// The path is not valid for a socket.
             case badPath
-            /// Another process uses it.
+            /// Another process uses the path.
             case taken
             /// The system refused a call.
             case system

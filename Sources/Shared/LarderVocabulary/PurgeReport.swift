@@ -29,7 +29,7 @@ public struct PurgeReport: Hashable, Sendable {
 }
 
 extension PurgeReport: CustomStringConvertible {
-    /// All three as a sentence.
+    /// The report as a sentence.
     public var description: String {
         (entries.map { "\($0) entries, " } ?? "") + "\(bytes) bytes, \(milliseconds) ms"
     }

@@ -51,7 +51,7 @@ static pattern_cost cost_of(const char *pattern, size_t count) {
             cost.repeats += 1;
             cost.items += 1;
         }
-        // The end of a capture fails never.
+        // The end of a capture never fails.
         if (byte != ')' || is_in_set) ends_with_repeat = is_repeat;
     }
     if (ends_with_repeat) cost.repeats -= 1;

@@ -32,7 +32,7 @@ static void add_gaps(lua_State *lua, measure *sum) {
         lua_pop(lua, 1);
         if (lua_type(lua, -1) == LUA_TNUMBER && lua_tonumber(lua, -1) > last) last = lua_tonumber(lua, -1);
     }
-    // A larger index is none for cjson.
+    // cjson does not treat a larger number as an index.
     sum->bytes += last > INT32_MAX ? 0 : (size_t)last * 5;
 }
 
@@ -109,7 +109,7 @@ static int new_module(lua_State *lua) {
 }
 
 void larder_script_bound_json(lua_State *lua) {
-    // No buffer stays.
+    // Do not keep the buffer.
     lua_getfield(lua, -1, "encode_keep_buffer");
     lua_pushboolean(lua, 0);
     lua_call(lua, 1, 0);

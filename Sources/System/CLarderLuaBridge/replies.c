@@ -259,7 +259,7 @@ static void append_verbatim(lua_State *lua, writer *writer) {
     append(writer, "\r\n", 2);
 }
 
-/// The entries of the table on top.
+/// Counts the entries of the table on top.
 static long long count_entries(lua_State *lua) {
     long long count = 0;
     for (lua_pushnil(lua); lua_next(lua, -2); lua_pop(lua, 1)) count += 1;

@@ -22,7 +22,7 @@
 /// position of its direct caller, but the script is one level above.
 static void complete_error(lua_State *lua) {
     const char *text = lua_tostring(lua, -1);
-    // These have a position already, or have none in a script either.
+    // These texts have a position already, or would have none in a script either.
     if (strncmp(text, "user_script:", 12) == 0 || strncmp(text, "user_function:", 14) == 0
         || strncmp(text, "attempt to ", 11) == 0) return;
     lua_Debug where;
@@ -116,7 +116,7 @@ static int call_and_spoil(lua_State *lua) {
     return larder_script_forward(lua);
 }
 
-/// Replaces a function of the table on top by a closure over it.
+/// Replaces a function of the table on top by a closure that has the original function as its upvalue.
 static void wrap(lua_State *lua, const char *name, lua_CFunction wrapper) {
     lua_getfield(lua, -1, name);
     if (lua_isnil(lua, -1)) {
@@ -133,7 +133,7 @@ static void wrap(lua_State *lua, const char *name, lua_CFunction wrapper) {
 static int protected_call(lua_State *lua) {
     luaL_checkany(lua, 1);
     int status = lua_pcall(lua, lua_gettop(lua) - 1, LUA_MULTRET, 0);
-    // An end cannot be caught.
+    // The forced end of a script cannot be caught.
     if (larder_script_of(lua)->ending != 0) return lua_error(lua);
     if (status != 0 && lua_istable(lua, -1)) {
         lua_pushliteral(lua, "err");

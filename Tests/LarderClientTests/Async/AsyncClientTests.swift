@@ -153,7 +153,7 @@ import Testing
         #expect(server.requests == [["POLICY"]])
     }
 
-    // MARK: Connections that are not there
+    // MARK: Missing connections
 
     @Test func connectingWithoutADaemonFailsAtOnce() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
@@ -296,7 +296,7 @@ import Testing
         #expect(try blocking.command("NONE").errorMessage == "ERR unknown command")
     }
 
-    // MARK: Connections that are lost
+    // MARK: Lost connections
 
     /// Reads are repeated on the next connection, writes are not: it is unknown whether they were executed.
     @Test(arguments: ["", "$3\r\n\"a"])
@@ -459,7 +459,7 @@ import Testing
         defer { server.stop() }
         do {
             let cache = try await Self.connect(server).cache(of: Int.self)
-            // The cache alone keeps it.
+            // The cache alone keeps the client connected.
             _ = try? await cache.value(forKey: "k")
             #expect(server.connectionCount == 1)
         }

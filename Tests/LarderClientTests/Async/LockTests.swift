@@ -252,7 +252,7 @@ import Testing
             let theirs = try await client.command("SET", "l", "theirs", "NX", "PX", "50")
             #expect(theirs == .null)
         }
-        // Nobody listens any more.
+        // Wait until no client listens any more.
         while try await client.command("PUBSUB", "CHANNELS", "*:l").elements?.count != 0 { nap() }
     }
 

@@ -23,7 +23,7 @@ import Testing
         return ""
     }
 
-    // MARK: Transactions that are over
+    // MARK: Finished transactions
 
     /// For a transaction that is kept after its body, and for one of a previous attempt.
     @Test func aFinishedTransactionRefusesFurtherCalls() async throws {

@@ -45,7 +45,7 @@ import Testing
             try await other.set(4, forKey: "c")
             try await other.set(0, forKey: "late")
             #expect(try await waiting.value.texts.suffix(1) == ["stored c 4"])
-            // It ends with its task.
+            // The iteration ends with its task.
             let ended = Task { try await told(cache.decodedChanges(since: .now), end: "never") }
             ended.cancel()
             #expect(try await ended.value.texts.isEmpty)

@@ -163,7 +163,7 @@ import Testing
         for (expected, call) in calls where !answer.hasPrefix(expected) {
             do {
                 try call()
-                // INFO takes any text.
+                // INFO accepts any text.
                 #expect(answer.hasPrefix("+"))
             } catch let error as LarderClientError {
                 #expect(error.code == .protocolViolation)

@@ -172,7 +172,7 @@ private struct Book: Codable, Equatable, Sendable {
             #expect(refused?.code == .server)
             #expect(refused?.operation == "NONSENSE")
             #expect(try await client.command("GET", "n") == .bulk([0x31]))
-            // The connection is out of the transaction.
+            // The connection is no longer in the transaction.
             #expect(try await client.transaction([["GET", "n"]]) == [.bulk([0x31])])
         }
     }
@@ -235,7 +235,7 @@ private struct Book: Codable, Equatable, Sendable {
             }
             #expect(error?.code == .conflict)
             #expect(try await numbers.value(forKey: "n") == 31)
-            // One that only reads.
+            // A transaction that only reads.
             let read = try await numbers.transaction(watching: ["n"]) { try await $0.value(forKey: "n") }
             #expect(read == 31)
         }

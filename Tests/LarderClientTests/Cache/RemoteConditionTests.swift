@@ -210,7 +210,7 @@ private struct Session: Codable, Equatable, Sendable {
             #expect(try await sessions.timeToLive(forKey: "k") == .never)
             #expect(try await sessions.touch("k", policy: .until(millisecondsSince1970: 4_000_000_000_000)))
             #expect(try await left() > 3_600_000)
-            // Kept here, but expired.
+            // The entry is kept here, but it has expired.
             #expect(try await sessions.value(forKey: "k") == ana)
             #expect(try await sessions.touch("k", policy: .until(millisecondsSince1970: 1)))
             #expect(try await sessions.value(forKey: "k") == nil)

@@ -219,7 +219,7 @@ import Testing
         #expect(try target.contents().map { $0.prefix(2) } == ["a1", "b-"])
         try follow(source, target, tag)
         #expect(try target.contents().map { $0.prefix(2) } == ["a1", "b-", "b2"])
-        // It loses its tag.
+        // The entry loses its tag.
         _ = try source.call("SET", "b2", "v", "TAGS", "0")
         _ = try source.call("SET", "b2", "v", "TAGS", "1", "u")
         try follow(source, target, tag)

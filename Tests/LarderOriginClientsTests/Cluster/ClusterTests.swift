@@ -30,7 +30,7 @@ import Testing
 
     private static func spread(_ origin: RedisOrigin, _ ears: OriginEars, _ cluster: LoopbackCluster) async throws {
         let keys = (0..<300).map { "k\($0)" }
-        // Before the map is known.
+        // The slot map is not known yet.
         #expect(await origin.readMany(keys).allSatisfy { (try? $0.get()) != nil })
         await waitUntilBelieved(origin)
         for key in keys { try await origin.write(key, "v" + key) }
@@ -176,7 +176,7 @@ import Testing
         let origin = RedisOrigin(try cluster.address, limits: limits, secondReadAfter: 20)
         defer { origin.close() }
         await Self.waitUntilBelieved(origin)
-        // No replica is elected.
+        // Prevent the election of a replica.
         for node in cluster.nodes { _ = try node.control.call("CONFIG SET cluster-node-timeout 60000") }
         victim.freeze()
         let reading = try await origin.reading("a")

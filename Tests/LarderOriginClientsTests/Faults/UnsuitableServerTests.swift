@@ -26,7 +26,7 @@ import Testing
             return #expect(Bool(false))
         }
         #expect(reason.contains("No such file"))
-        // Port 1 of this machine.
+        // Nothing listens at port 1 of this machine.
         guard case .unreachable? = await Self.error(try OriginAddress("redis://127.0.0.1:1")) else {
             return #expect(Bool(false))
         }

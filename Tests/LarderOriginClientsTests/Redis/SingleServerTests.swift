@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Against a real redis-server.
+/// Tests with a real redis-server.
 @Suite struct SingleServerTests {
     private static func live(
         _ limits: OriginLimits = .patient, settings: [String] = [],

@@ -45,7 +45,7 @@ import Testing
             try cache.set(["N": Price(amount: Decimal(5))], forKey: "k")
             #expect(try cache.value([String: Price<Decimal>].self, forKey: "k")?["N"]?.amount == 5)
         }
-        // A property list has one.
+        // A property list can hold NaN.
         let cache = try work.cache { $0.codec = .propertyList }
         try cache.set([Decimal.nan], forKey: "k")
         #expect(try cache.value([Decimal].self, forKey: "k")?.first?.isNaN == true)

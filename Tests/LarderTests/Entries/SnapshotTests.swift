@@ -89,7 +89,7 @@ private func userNames(_ reading: some CacheReading) throws -> [String] {
         cache.close()
         #expect(try snapshot.value(Int.self, forKey: "k") == 1)
         snapshot.close()
-        // The larder is free again.
+        // The larder is closed, so it can be opened with other options.
         #expect(try work.cache { $0.databasesMax = 1 }.value(Int.self, forKey: "k") == 1)
     }
 }

@@ -50,7 +50,7 @@ private final class Disk: Sendable {
         }
         #expect(try cache.entries(of: Int.self).dictionary() == ["a": 1, "b": 2])
         disk.empty()
-        // It recovers automatically.
+        // The larder recovers automatically.
         try cache.set(10, forKey: "a")
         #expect(try cache.entries(of: Int.self).dictionary() == ["a": 10, "b": 2])
         cache.close()

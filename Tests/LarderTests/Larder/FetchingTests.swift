@@ -359,7 +359,7 @@ import Testing
         work.time.advance(milliseconds: 10_000)
         #expect(try await find() == nil)
         #expect(asked.count == 2)
-        // Any write ends it.
+        // Any write ends the remembered absence.
         try await cache.set(5, forKey: "k")
         #expect(try await find() == 5)
         // If the origin no longer has a value, the entry is removed, even if it is stale.
@@ -483,7 +483,7 @@ import Testing
         }
     }
 
-    // MARK: Ahead of the end
+    // MARK: Refreshing ahead
 
     @Test func aValueIsRefreshedShortlyBeforeItExpires() async throws {
         #expect(try await fetch() == 1)
@@ -613,7 +613,7 @@ import Testing
             }
         }
         await eventually { origin.cancellations == 1 }
-        // Somebody else's fetch, too.
+        // This also holds for another caller's fetch.
         let one = Task { try await fetch("b") }
         await origin.waitUntil(calls: 2)
         await fails(.timeout) { _ = try await cache.values(Int.self, forKeys: ["b"], options: options) { _ in [:] } }

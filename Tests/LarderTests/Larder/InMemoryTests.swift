@@ -169,7 +169,7 @@ import Testing
         #expect(statistics.bytes >= statistics.journalBytes + of.bytes)
         #expect(statistics.memoryBytes > 0)
         #expect(statistics.memoryLimitBytes == 16 << 20)
-        // Asking does not count.
+        // Requesting statistics does not count as a read.
         #expect(try books.statistics().hits == 3)
         books.close()
         expectError(.closed) { _ = try books.statistics() }

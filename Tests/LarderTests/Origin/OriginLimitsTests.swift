@@ -198,7 +198,7 @@ import Testing
         origin.fails = true
         for _ in 1...8 {
             await fail(cache, ["a"])
-            // The back-off of the key.
+            // Wait for the end of the key's back-off.
             workspace.time.advance(milliseconds: 1_000)
         }
         #expect(cache.status.failuresInRow == 1 && cache.status.failures == 8)

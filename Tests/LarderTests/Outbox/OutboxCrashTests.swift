@@ -72,7 +72,7 @@ import Testing
             let number = try #require(Int(line[1]))
             #expect(number >= latest[line[0]] ?? 0, "\(line[0]) goes back to \(number)")
             latest[line[0]] = number
-            // A token is one write's.
+            // A token belongs to one write.
             #expect(numbers.updateValue(line[1], forKey: line[2]) ?? line[1] == line[1])
         }
         for (key, number) in written { #expect(latest[key] ?? 0 >= number, "\(key): \(number) was lost") }

@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    /// Delivers all that is due.
+    /// Delivers all pending writes that are due.
     private func deliver(_ outbox: Outbox<String>) async { while await outbox.deliverDue() == 0 {} }
 
     @Test func savedValuesAreReadableAtOnceAndDeliveredInOrder() async throws {
@@ -184,7 +184,7 @@ import Testing
         await deliver(outbox)
         #expect(tokens.all.count == 8)
         workspace.time.advance(milliseconds: 30_200)
-        // One is tried.
+        // One write is tried.
         _ = await outbox.deliverDue()
         #expect(tokens.all.count == 9)
         faults.with { $0 = [:] }

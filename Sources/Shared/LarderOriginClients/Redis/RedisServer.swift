@@ -213,7 +213,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     func noteTimeout(_ task: RedisTask) {
         breaker.noteFailure("calls take too long", MonotonicClock.nanoseconds())
         if !isAskedAlways { sendBeat() }
-        // The other connection has no heartbeat.
+        // Close the other connection, which has no heartbeat.
         guard task.isForeign else { return }
         commands?.end(.interrupted("\(endpoint): no answer within \(settings.limits.call) ms"))
     }

@@ -116,7 +116,7 @@ package struct SocketAddress: Sendable {
     private let bytes: [UInt8]
     let family: Int32
 
-    /// All of a list.
+    /// All addresses of a list.
     package static func all(of list: UnsafeMutablePointer<addrinfo>?) -> [SocketAddress] {
         var addresses: [SocketAddress] = []
         var next = list

@@ -1,6 +1,6 @@
 /// Stream sockets to other machines (tcp(7)), closed on exec.
 package enum TCPSocket {
-    /// A connection could not be made; why.
+    /// Why a connection could not be made.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }

@@ -42,7 +42,7 @@
         return body()
     }
 
-    /// Runs `body` alone.
+    /// Runs `body` while no other reader or writer runs.
     @inlinable package func withWriteLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
         -> Result
     {

@@ -48,7 +48,7 @@ package final class WorkThread: Sendable {
     /// - Returns: nil, or the reason why not.
     package static func shortage(ofThreads count: Int) -> String? {
         let lock = Lock()
-        // The threads wait for it.
+        // The threads wait for this lock.
         lock.lock()
         let context = Unmanaged.passUnretained(lock).toOpaque()
         var threads: [SendableThread] = []

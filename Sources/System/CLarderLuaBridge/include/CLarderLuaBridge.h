@@ -75,7 +75,7 @@ typedef enum {
 typedef struct {
     /// From larder_script_compile.
     int function;
-    /// What error texts call it.
+    /// Its name in error texts.
     const char *name;
     /// For a library: the function to call, by its registered name. Its parameters are the keys and the arguments, each
     /// as one table.
@@ -133,7 +133,7 @@ int larder_script_ending(const larder_script_state *state);
 const uint8_t *larder_script_output(const larder_script_state *state, size_t *count);
 /// Whether the last run left anything behind that another script could see. If so, the state must be destroyed.
 bool larder_script_is_spoilt(const larder_script_state *state);
-/// Bytes of the interpreter now.
+/// The current memory of the interpreter, in bytes.
 size_t larder_script_bytes(const larder_script_state *state);
 
 #ifdef __cplusplus
