@@ -19,7 +19,7 @@ struct BenchOption: Sendable {
             "--seconds", "S", "the approximate time of one measurement over a socket (default 1.5, with --quick 0.3)"
         ) { (options, value) throws(BenchError) in
             guard let number = Double(value), number >= 0.05, number <= 60 else {
-                throw BenchError("--seconds \(value): it is a number from 0.05 to 60")
+                throw BenchError("--seconds \(value): must be a number from 0.05 to 60")
             }
             options.seconds = number
         },
@@ -37,13 +37,13 @@ struct BenchOption: Sendable {
         BenchOption("--dir", "DIR", "the directory for databases and sockets, on a real disk (default /var/tmp)") {
             $0.directory = $1
         },
-        BenchOption("--larderd", "PATH", "the daemon to measure (default: beside this program)") { $0.larderd = $1 },
+        BenchOption("--larderd", "PATH", "the daemon to measure (default: next to this program)") { $0.larderd = $1 },
         BenchOption("--redis-server", "PATH", "(default: redis-server, found in PATH)") { $0.redisServer = $1 },
         BenchOption("--redis-benchmark", "PATH", "(default: redis-benchmark)") { $0.redisBenchmark = $1 },
         BenchOption("--memcached", "PATH", "(default: memcached)") { $0.memcached = $1 },
         BenchOption(
             "--python", "PATH",
-            "a Python that has diskcache (default: .build/venv/bin/python if it is there, else python3)"
+            "a Python that has diskcache (default: .build/venv/bin/python if it exists, else python3)"
         ) { $0.python = $1 },
         BenchOption("--null-server", "SOCKET", nil) { $0.nullServerSocket = $1 },
         BenchOption("--help", nil, "print this help") { options, _ in options.showsHelp = true },
@@ -61,7 +61,7 @@ struct BenchOption: Sendable {
 
     private static func number(_ name: String, _ value: String, _ range: ClosedRange<Int>) throws(BenchError) -> Int {
         guard let number = Int(value), range.contains(number) else {
-            throw BenchError("\(name) \(value): it is a number from \(range.lowerBound) to \(range.upperBound)")
+            throw BenchError("\(name) \(value): must be a number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }
@@ -74,13 +74,13 @@ struct BenchOption: Sendable {
         }
         return """
             Usage: larderbench [OPTIONS]
-                   larderbench fleet [OPTIONS]    (what larders before an origin give: see its --help)
+                   larderbench fleet [OPTIONS]    (a model of larders in front of an origin: see its --help)
             Measures Larder next to redis-server, memcached, raw LevelDB, SQLite and diskcache, in one run, and prints medians
             with minimum and maximum.
 
             \(options.joined(separator: "\n"))
 
-            Exit codes: 0 all was measured, 1 something could not be measured, 2 usage.
+            Exit codes: 0 success, 1 something could not be measured, 2 wrong usage.
 
             """
     }
@@ -88,7 +88,7 @@ struct BenchOption: Sendable {
     private static var roundsSummary: String {
         let few = BenchOptions.SuiteName.list { $0.roundsMax(isQuick: false) == 3 }
         let always = BenchOptions.SuiteName.list { $0.isInQuickRuns && $0.roundsMax(isQuick: true) > 1 }
-        return "how often every row is measured (default 5, with --quick 3); the suites \(few) at most 3 times, "
+        return "the number of measurements of each row (default 5, with --quick 3); the suites \(few) at most 3 times, "
             + "with --quick all but \(always) once"
     }
 

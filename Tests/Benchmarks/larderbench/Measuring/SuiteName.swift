@@ -32,7 +32,7 @@ extension BenchOptions {
             var result: Set<SuiteName> = []
             for part in list.split(separator: ",", omittingEmptySubsequences: false) {
                 guard let suite = SuiteName(rawValue: String(part)) else {
-                    throw BenchError("--only \(list): '\(part)' is none of \(Self.list())")
+                    throw BenchError("--only \(list): '\(part)' must be one of \(Self.list())")
                 }
                 result.insert(suite)
             }

@@ -41,7 +41,7 @@ enum Machine {
 
     private static var build: String {
         #if DEBUG
-            "debug: the figures of Larder's code mean nothing"
+            "debug: the figures of Larder's code are meaningless"
         #else
             "release"
         #endif
@@ -85,7 +85,7 @@ enum Machine {
             let isAbove = mount == "/" || path == mount || path.hasPrefix(mount + "/")
             if isAbove, mount.utf8.count >= best.mount.utf8.count { best = (mount, String(fields[2])) }
         }
-        let warning = best.type == "tmpfs" ? " (IN MEMORY: figures with fsync mean nothing)" : ""
+        let warning = best.type == "tmpfs" ? " (IN MEMORY: figures with fsync are meaningless)" : ""
         return "\(best.type) at \(best.mount)\(warning)"
     }
 
