@@ -139,7 +139,7 @@ import Testing
     }
 
     /// A refused command counts, because it got an error reply, although it did not run.
-    @Test func refusedCommandsAreCommands() {
+    @Test("refused commands are counted as commands") func refusedCommandsAreCommands() {
         var facts = DoctorFacts()
         facts.info = InfoFigures(
             "total_error_replies:900\r\ntotal_commands_processed:100\r\n"

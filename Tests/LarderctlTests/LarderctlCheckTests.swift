@@ -11,7 +11,8 @@ import Testing
         try Files.flip("\(database)/\(epoch)/\(table)", at: 50)
     }
 
-    /// Fills a larder with entries in table files: the second start writes LevelDB's log to one.
+    /// Fills a larder with entries in table files: at its second start, the daemon writes LevelDB's log to a table
+    /// file.
     private func filled(_ directory: TemporaryDirectory) throws {
         let daemon = try DaemonProcess(in: directory)
         let larderctl = Larderctl(socketPath: daemon.socketPath)

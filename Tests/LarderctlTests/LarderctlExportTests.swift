@@ -130,7 +130,7 @@ import Testing
         #expect(try larderctl("--database", "a", "keys").text == "")
     }
 
-    @Test func aDatabaseThatIsThereKeepsItsPolicy() throws {
+    @Test("an existing database keeps its policy") func aDatabaseThatIsThereKeepsItsPolicy() throws {
         #expect(try larderctl("SET", "k", "v").exitCode == 0)
         #expect(try larderctl("export", file).exitCode == 0)
         #expect(try larderctl("policy", "low").exitCode == 0)
@@ -211,7 +211,7 @@ import Testing
     }
 
     /// A line without a line end is incomplete, even if it looks valid.
-    @Test func aTruncatedFileIsNoticed() throws {
+    @Test("the import of a truncated file reports that") func aTruncatedFileIsNoticed() throws {
         let good = #"{"database":"0","key":"good","stored-at":1,"rule":"never","json":1}"#
         let half = try larderctl(
             "import", input: Array("\(Self.header)\n\(good)\n\(good.replacing("good", with: "half"))".utf8))

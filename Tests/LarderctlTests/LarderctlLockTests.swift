@@ -57,7 +57,7 @@ import Testing
         #expect(try larderctl("get", "l").exitCode == 1)
     }
 
-    @Test func lockExitsWithTheCodeOfItsCommand() throws {
+    @Test("lock exits with the exit code of its command") func lockExitsWithTheCodeOfItsCommand() throws {
         #expect(try larderctl("lock", "l", "--", "/bin/sh", "-c", "exit 44").exitCode == 44)
         #expect(try larderctl("lock", "l", "--", "/bin/sh", "-c", "kill -9 $$").exitCode == 137)
         let missing = try larderctl("lock", "l", "--", "/no/such/program")
@@ -84,7 +84,7 @@ import Testing
         #expect(try holder.waitForExit() == .exited(0))
     }
 
-    @Test func aKilledHolderLosesTheLockAfterItsTime() throws {
+    @Test("the lock of a killed holder expires") func aKilledHolderLosesTheLockAfterItsTime() throws {
         let holder = try hold(["--for", "0.3"], "kill -9 $PPID")
         #expect(try holder.waitForExit() == .killed(signal: SIGKILL))
         #expect(try larderctl("lock", "l", "--", "/bin/echo", "next").text == "next\n")
@@ -146,7 +146,7 @@ import Testing
         #expect(inner.exitCode == 2)
         #expect(inner.errors.contains("l is held by a parent of this process: it would wait for itself"))
         #expect(try larderctl("lock", "l", "--", program, "lock", "m", "--", "/bin/echo", "yes").text == "yes\n")
-        // The deadlock is found even if the socket's path is written differently.
+        // larderctl detects the deadlock even if the socket's path is written differently.
         let spelt = try larderctl(
             "lock", "l", "--", program, "--socket", directory.path + "/./socket", "lock", "l", "--", "/bin/echo", "no")
         #expect(spelt.exitCode == 2, "\(spelt)")

@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func pathAcceptsNoOtherArguments() throws {
+    @Test("origin path accepts no other arguments") func pathAcceptsNoOtherArguments() throws {
         let more = try larderctl("origin", "0", "path", "x")
         #expect(more.exitCode == 2 && more.errors.contains("path takes no arguments"), "\(more)")
         for option in [["--user", "alice"], ["--tls"], ["--ca", "/tmp/ca.pem"]] {

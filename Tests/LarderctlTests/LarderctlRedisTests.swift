@@ -126,7 +126,7 @@ import Testing
         #expect(try redis.connect().call("GET l") == "$1\r\nw\r\n")
     }
 
-    @Test func freshEntriesGoToRedis() throws {
+    @Test("an export to Redis contains the fresh entries") func freshEntriesGoToRedis() throws {
         for words in [
             ["SET", "plain", "v", "POLICY", "never"], ["SET", "short", "a b", "PX", "9000000"], ["SET", "policy", "v"],
             ["SET", "stale", "v", "PX", "1", "GRACE", "1000"],

@@ -42,7 +42,8 @@ import Testing
                 == "0: nothing new\nshop: nothing new\n")
     }
 
-    @Test(arguments: ["", String(repeating: "x", count: 129)]) func tagsThatNoEntryCanHave(_ tag: String) throws {
+    @Test("invalid tags are refused", arguments: ["", String(repeating: "x", count: 129)])
+    func tagsThatNoEntryCanHave(_ tag: String) throws {
         let result = try larderctl("replicate", "--tag", tag, source.socketPath, target.socketPath)
         #expect(result.exitCode == 2 && result.text.isEmpty, "\(result)")
         #expect(result.errors.contains("--tag: a tag must have 1 to 128 bytes, not \(tag.utf8.count)"), "\(result)")

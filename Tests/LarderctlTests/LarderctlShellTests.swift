@@ -57,7 +57,7 @@ import Testing
     }
 
     /// Each line is run at once, so that its sender can wait for the result before it sends the next line.
-    @Test func linesRunAsTheyCome() throws {
+    @Test("each line is run before the next one arrives") func linesRunAsTheyCome() throws {
         let (daemon, larderctl) = try daemon()
         let script = """
             (echo SET flag 1; until "$0" get flag >/dev/null; do :; done; echo GET flag) | "$0" shell --keep-going
@@ -245,7 +245,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test func anUnusableHistoryFileIsHarmless() throws {
+        @Test("the shell works without its history file") func anUnusableHistoryFileIsHarmless() throws {
             let (daemon, larderctl) = try daemon()
             for kind in ["pipe", "link", "none", "half"] {
                 let home = try TemporaryDirectory(inMemory: true)

@@ -59,7 +59,7 @@ import Testing
         withExtendedLifetime(daemon) {}
     }
 
-    @Test func aDoctorOfAHealthyDaemonIsSilent() throws {
+    @Test("doctor has no findings for a healthy daemon") func aDoctorOfAHealthyDaemonIsSilent() throws {
         let (daemon, larderctl) = try daemon()
         #expect(try larderctl("set", "a", "1").exitCode == 0)
         let healthy = try larderctl("doctor")
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// A result without findings must name the rules that could not be checked.
-    @Test func uncheckedParametersAreNamed() throws {
+    @Test("doctor names the rules that could not be checked") func uncheckedParametersAreNamed() throws {
         let daemon = try DaemonProcess(["--max-disk", "1G", "--disable-commands", "SLOWLOG,CLIENT|LIST,LATENCY"])
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let looked = try larderctl("doctor")
@@ -173,7 +173,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test func topFollowsTheTerminalsSize() throws {
+        @Test("top adapts to the size of the terminal") func topFollowsTheTerminalsSize() throws {
             let (daemon, larderctl) = try daemon()
             let session = try top(larderctl, 80, 24)
             try session.wait(for: "operations ")

@@ -16,7 +16,7 @@ import Testing
         return series
     }
 
-    @Test func aClockThatIsSetBackRestartsTheSeries() {
+    @Test("if the clock is set back, later samples are dropped") func aClockThatIsSetBackRestartsTheSeries() {
         #expect(series([100, 102, 104]).samples.map(\.time) == [100, 102, 104])
         #expect(series([100, 102, 104, 50, 52]).samples.map(\.time) == [50, 52])
         #expect(series([100, 102, 104, 103]).samples.map(\.time) == [100, 102, 103])

@@ -41,7 +41,7 @@ import Testing
     }
 
     /// Commands that a user runs in the browser are logged like those of any client.
-    @Test func itsPollingIsNotInTheSlowLog() throws {
+    @Test("the polling of larderweb is not in the slow log") func itsPollingIsNotInTheSlowLog() throws {
         let daemon = try DaemonProcess(["--slowlog-log-slower-than", "0"])
         let client = try daemon.connect()
         _ = try client.call("SET k v")
@@ -180,7 +180,8 @@ import Testing
     }
 
     /// larderweb stops although browsers keep their connections open.
-    @Test func itStopsWhileBrowsersKeepConnectionsOpen() throws {
+    @Test("larderweb stops while browsers keep connections open")
+    func itStopsWhileBrowsersKeepConnectionsOpen() throws {
         let web = try WebProcess("/nowhere/socket")
         let (idle, half) = (try SocketClient(web.socketPath), try SocketClient(web.socketPath))
         try idle.send(Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))

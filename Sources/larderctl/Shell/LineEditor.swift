@@ -24,7 +24,7 @@ final class LineEditor {
         case show([String])
     }
 
-    /// The most lines in the history.
+    /// The maximum number of lines in the history.
     static let historyMax = 1000
 
     private let editor: OpaquePointer

@@ -25,7 +25,7 @@ final class LoaderProcess: Sendable {
     private static let passedOn = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
 
     private let pid: pid_t
-    /// Whether the process ID is still the command's; the signal thread checks it with `lock` held.
+    /// Guards the exit of the command, so that signals are not sent to a reused process ID.
     private let lock = Lock()
     private let isRunning = Atomic<Bool>(true)
     /// The received signal; 0 for none.

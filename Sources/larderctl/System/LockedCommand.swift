@@ -102,8 +102,8 @@ final class LockedCommand: @unchecked Sendable {
 
     // MARK: Exit
 
-    /// Exits like the command: with its exit code, or like a shell for a signal. If this program received the same
-    /// signal, it terminates by it.
+    /// Exits like the command: with its exit code or, if a signal terminated it, with a shell's exit code for that
+    /// signal. If this program received the same signal, the signal terminates this program, too.
     func endProgram(as end: ProcessEnd) -> Never {
         switch end {
         case .exited(let code): exit(code)

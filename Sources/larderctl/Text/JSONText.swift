@@ -1,4 +1,4 @@
-// JSON output. A separate writer, because keys and values are bytes, which the strings of a library cannot represent.
+// JSON output. A separate writer, because JSON libraries cannot represent keys and values that are not text.
 
 import LarderRESP
 

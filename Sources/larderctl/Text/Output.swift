@@ -91,7 +91,7 @@ final class Output {
 
     /// Writes to standard error at once. A failure cannot be reported anywhere.
     static func standardError(_ text: String) {
-        // The daemon's text about a request may contain words of the request.
+        // Escape the text: the daemon's error may quote words of the request.
         writeToStandardError(TerminalText.escaped(Array(text.utf8), keepsLines: true))
     }
 

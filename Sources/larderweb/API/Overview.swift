@@ -102,7 +102,7 @@ struct FreshnessReport: Encodable {
     let day: Double
     let never: Double
 
-    /// The most databases, largest first.
+    /// The maximum number of databases; the largest come first.
     private static let databasesMax = 20
 
     static func all(of databases: [DatabaseInfo]) -> [FreshnessReport] {

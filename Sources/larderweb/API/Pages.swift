@@ -25,8 +25,7 @@ enum Pages {
     /// - Returns: nil if there is no such file.
     static func respond(_ request: HTTPRequest) -> HTTPResponse? {
         guard let page = all[request.target.path] else { return nil }
-        // Browsers revalidate the page with each request, so a new version is shown at once. This costs little on one
-        // machine.
+        // Browsers revalidate the page with each request, so that a new version is shown at once.
         let headers = [("ETag", page.tag)]
         if request.header("if-none-match") == page.tag {
             return HTTPResponse(status: 304, type: page.type, .bytes([]), cache: "no-cache", headers: headers)

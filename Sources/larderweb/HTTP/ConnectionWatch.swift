@@ -14,7 +14,7 @@ final class ConnectionWatch: @unchecked Sendable {
 
     private let lock = Lock()
     private let changed = Condition()
-    /// By descriptor, with the start of the stage in milliseconds of the monotonic clock.
+    /// The connections by descriptor. `since` is the start of the stage in milliseconds of the monotonic clock.
     private var connections: [Int32: (stage: Stage, since: Int64)] = [:]
     private var isOver = false
     private var toldAt = Int64.min / 2

@@ -3,7 +3,7 @@ import LarderVocabulary
 
 /// Generates all metrics for a scrape. Their number is bounded by the commands and by ``databasesMax``.
 enum Metrics {
-    /// The most databases with their own series, largest first.
+    /// The maximum number of databases with their own series; the largest have one.
     static let databasesMax = 100
 
     static func text(_ collector: Collector, _ format: MetricsText.Format) -> String {

@@ -138,7 +138,7 @@ import Testing
 
     // MARK: The command line
 
-    @Test func everyInputIsAnOption() throws {
+    @Test("each input of the model has an option") func everyInputIsAnOption() throws {
         let inputs = try #require(
             try FleetInputs.parsed([
                 "--machines", "7,8", "--keys", "9", "--zipf", "0.5", "--write-share", "0.25", "--nodes", "3",

@@ -18,20 +18,21 @@ import Testing
         return kinds
     }
 
-    @Test(arguments: [1, 2, 3, 7, 1000]) func respReplies(piece: Int) throws {
+    @Test("replies in RESP are recognized", arguments: [1, 2, 3, 7, 1000]) func respReplies(piece: Int) throws {
         let scanner = ReplyScanner(.resp, valueBytes: 5)
         let text = "+OK\r\n$5\r\nhello\r\n$-1\r\n-ERR no\r\n$5\r\n\r\n$5\r\r\n:1\r\n"
         #expect(try kinds(scanner, text, piece: piece) == [.stored, .found, .missing, .error, .found, .stored])
     }
 
-    @Test(arguments: [1, 2, 3, 7, 1000]) func fetchedReplies(piece: Int) throws {
+    @Test("replies to FETCH are recognized", arguments: [1, 2, 3, 7, 1000]) func fetchedReplies(piece: Int) throws {
         let scanner = ReplyScanner(.resp, valueBytes: 5)
         let text =
             "*6\r\n$5\r\nfresh\r\n$5\r\nhello\r\n$-1\r\n$16\r\n0123456789abcdef\r\n:0\r\n:604800000\r\n-ERR no\r\n"
         #expect(try kinds(scanner, text, piece: piece) == [.found, .error])
     }
 
-    @Test(arguments: [1, 2, 3, 7, 1000]) func memcachedReplies(piece: Int) throws {
+    @Test("replies of memcached are recognized", arguments: [1, 2, 3, 7, 1000])
+    func memcachedReplies(piece: Int) throws {
         let scanner = ReplyScanner(.memcached, valueBytes: 5)
         let text =
             "STORED\r\nVALUE key:000000000001 0 5\r\nEND\r\n\r\nEND\r\nEND\r\nERROR\r\nSERVER_ERROR out of memory\r\n"

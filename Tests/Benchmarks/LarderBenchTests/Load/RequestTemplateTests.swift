@@ -13,7 +13,7 @@ import Testing
         return bytes
     }
 
-    @Test func respRequests() {
+    @Test("requests in RESP are encoded") func respRequests() {
         #expect(text(.get(.resp), key: 42) == Array("*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000042\r\n".utf8))
         let value = values[7]
         #expect(
@@ -25,7 +25,7 @@ import Testing
                 + Array("\r\n$2\r\nPX\r\n$4\r\n1500\r\n".utf8))
     }
 
-    @Test func memcachedRequests() {
+    @Test("requests to memcached are encoded") func memcachedRequests() {
         #expect(text(.get(.memcached), key: 999_999_999_999) == Array("get key:999999999999\r\n".utf8))
         #expect(
             text(.set(.memcached, valueBytes: 5), key: 0)

@@ -18,7 +18,7 @@ import Testing
         #expect(text.contains("theirs"))
     }
 
-    @Test(arguments: [(Target.Limit.most(0.5), "met"), (.most(0.49), "not met"), (.least(0.5), "met"), (.none, "-")])
+    @Test("a target is reported as met or not met", arguments: [(Target.Limit.most(0.5), "met"), (.most(0.49), "not met"), (.least(0.5), "met"), (.none, "-")])
     func verdicts(limit: Target.Limit, verdict: String) throws {
         let target = Target("ours / theirs", "Table", "ours", "theirs", .processor, limit)
         #expect(target.value(results()) == 0.5)
@@ -27,7 +27,8 @@ import Testing
         #expect(line.hasSuffix("  " + verdict))
     }
 
-    @Test func targetsWithOneFigureAndWithoutFigures() {
+    @Test("a target may have one figure, or figures that were not measured")
+    func targetsWithOneFigureAndWithoutFigures() {
         #expect(Target("alone", "Table", "ours", .processor, .most(2)).value(results()) == 2)
         #expect(Target("none", "Table", "nobody", "theirs", .processor, .none).value(results()) == nil)
         #expect(Target("none", "Table", "theirs", "ours", .p99, .none).value(results()) == nil)

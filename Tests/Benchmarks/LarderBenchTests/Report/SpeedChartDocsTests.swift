@@ -6,7 +6,7 @@ import Testing
 
 /// docs/diagrams/speed.svg shows the figures of docs/Benchmarks.md.
 @Suite struct SpeedChartDocsTests {
-    @Test func theChartShowsTheFiguresOfThePage() throws {
+    @Test("the chart shows the figures of docs/Benchmarks.md") func theChartShowsTheFiguresOfThePage() throws {
         let page = String(decoding: try Files.read(PackageRoot.path + "/docs/Benchmarks.md"), as: UTF8.self)
         let chart = try SpeedChart(report: page)
         #expect(chart.groups.count == 4)
@@ -16,7 +16,7 @@ import Testing
         #expect(String(decoding: try Files.read(path), as: UTF8.self) == chart.svg, "run: make docs")
     }
 
-    @Test func aReportWithoutTheTablesIsAnError() {
+    @Test("a chart of a report without the needed tables is an error") func aReportWithoutTheTablesIsAnError() {
         #expect(throws: BenchError.self) {
             try SpeedChart(report: "GET over the socket, 64 B, 50 clients, pipeline 1\n")
         }

@@ -2,22 +2,25 @@ import LarderPlatform
 
 /// Computes the hit ratios and the load of larders in front of an origin: the tables of docs/Origins.md.
 ///
-/// Reads and writes of each key are Poisson processes, independent of each other: a machine reads it with the rate λ, the
-/// fleet writes it with the rate μ. N machines; a key of rank k has its share k^−α / Σ j^−α. A tier evicts the entry that
-/// was not read for the longest time.
+/// Reads and writes of each key are independent Poisson processes: a machine reads it with the rate λ, the fleet writes
+/// it with the rate μ. There are N machines. The key of rank k has the share k^−α / Σ j^−α of all operations. A tier
+/// evicts the entry that was not read for the longest time.
 ///
-/// - Hits of an entry that writes end: λ / (λ + μ).
-/// - With the lifetime T: λL / (1 + λL), where L = (1 − e^−μT) / μ (Jung, Berger, Balakrishnan, INFOCOM 2003).
-/// - Eviction: an entry that was not read for the time t, which is the same for all keys and follows from
-///   Σ hits = entries that fit (Che, Tung, Wang, JSAC 2002; Fricker, Robert, Roberts, ITC 2012).
-/// - Writes and evictions: λ / (λ + μ) · (1 − e^−(λ + μ)t). Evictions before the lifetime: as for T, with μ + ε instead of
-///   μ, where ε makes both agree for T = ∞; an approximation, up to 1.5 points of a hundred off where t ≈ T.
+/// - Hit ratio with invalidation by writes: λ / (λ + μ).
+/// - Hit ratio with the lifetime T: λL / (1 + λL), where L = (1 − e^−μT) / μ (Jung, Berger, Balakrishnan, INFOCOM
+///   2003).
+/// - Eviction: an entry is evicted after the time t without a read. t is the same for all keys, and follows from Σ hits
+///   = number of entries that fit (Che, Tung, Wang, JSAC 2002; Fricker, Robert, Roberts, ITC 2012).
+/// - Hit ratio with writes and evictions: λ / (λ + μ) · (1 − e^−(λ + μ)t). With evictions before the lifetime T ends:
+///   the formula for T with μ + ε instead of μ, where ε makes both formulas agree for T = ∞. This is an approximation,
+///   with errors of up to 1.5 percentage points if t ≈ T.
 /// - Pairs in the tracking table: N Σ λ / (λ + μ). Invalidations: N Σ μλ / (λ + μ) by tracking, N Σ μ by broadcast.
-/// - A full tracking table forgets every key with one rate ν, from Σ Nλ / (Nλ + μ + ν) = room (Gelenbe, 1973).
+/// - A full tracking table drops every key with the same rate ν, from Σ Nλ / (Nλ + μ + ν) = capacity (Gelenbe, 1973).
 /// - GETs of a relay for R machines: Σ μRλ / (Rλ + μ).
-/// - A node's CPU time: (GETs · (9 + 1.4) + writes · 9 + invalidations · 4) / nodes + 4 PINGs a second · connections · 9, in µs.
+/// - A node's CPU time: (GETs · (9 + 1.4) + writes · 9 + invalidations · 4) / nodes + 4 PINGs per second · connections
+///   · 9, in µs.
 ///
-/// Ranks after the first are summed in groups that differ by less than one percent.
+/// Ranks after the first ones are summed in groups whose members differ by less than one percent.
 struct FleetModel {
     let inputs: FleetInputs
     private let popularity: Popularity
