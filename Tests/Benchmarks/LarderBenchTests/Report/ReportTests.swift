@@ -18,7 +18,9 @@ import Testing
         #expect(text.contains("theirs"))
     }
 
-    @Test("a target is reported as met or not met", arguments: [(Target.Limit.most(0.5), "met"), (.most(0.49), "not met"), (.least(0.5), "met"), (.none, "-")])
+    @Test(
+        "a target is reported as met or not met",
+        arguments: [(Target.Limit.most(0.5), "met"), (.most(0.49), "not met"), (.least(0.5), "met"), (.none, "-")])
     func verdicts(limit: Target.Limit, verdict: String) throws {
         let target = Target("ours / theirs", "Table", "ours", "theirs", .processor, limit)
         #expect(target.value(results()) == 0.5)
