@@ -100,7 +100,7 @@ import Testing
         }
         let second = try DaemonProcess(in: directory)
         let doctor = try larderctl("doctor")
-        #expect(doctor.exitCode == 8 && doctor.text.contains("1 losses of purges of tags, functions"), "\(doctor)")
+        #expect(doctor.exitCode == 8 && doctor.text.contains("1 loss of purges of tags, functions"), "\(doctor)")
         #expect(try larderctl("check").exitCode == 0)
         try second.stop()
         // A file written by an earlier version.
@@ -109,7 +109,7 @@ import Testing
         #expect(file.exitCode == 8 && file.text.hasPrefix("FUNCTIONS: its checksum"), "\(file)")
         let third = try DaemonProcess(in: directory)
         let again = try larderctl("doctor")
-        #expect(again.text.contains("1 losses of purges of tags, functions"), "\(again)")
+        #expect(again.text.contains("1 loss of purges of tags, functions"), "\(again)")
         try third.stop()
     }
 

@@ -27,7 +27,7 @@ public struct ScriptMismatch: Error, Sendable, CustomStringConvertible {
     ///   - expected: for example "a whole number".
     ///   - reply: the actual reply.
     public init(expected: String, _ reply: RESPValue) {
-        description = "the script returned \(reply.kind), and \(expected) was expected"
+        description = "the script returned \(reply.kind), but \(expected) was expected"
     }
 
     init(_ description: String) { self.description = description }

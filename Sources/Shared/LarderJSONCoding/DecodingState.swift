@@ -155,11 +155,11 @@ final class DecodingState {
         -> DecodingError
     {
         .typeMismatch(
-            type, context("\(type) was expected, and \(core.pointee.node(node).kind.inWords) is there", place, step))
+            type, context("\(type) was expected, but \(core.pointee.node(node).kind.inWords) was found", place, step))
     }
 
     @inline(never) func nullFound(_ type: Any.Type, _ place: Place, _ step: PathStep?) -> DecodingError {
-        .valueNotFound(type, context("\(type) was expected, and null is there", place, step))
+        .valueNotFound(type, context("\(type) was expected, but null was found", place, step))
     }
 
     @inline(never) func outOfRange(_ type: Any.Type, _ place: Place, _ step: PathStep?) -> DecodingError {

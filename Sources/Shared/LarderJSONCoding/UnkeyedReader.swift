@@ -44,7 +44,7 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
     }
 
     private func endReached(_ type: Any.Type) -> DecodingError {
-        .valueNotFound(type, state.context("\(type) was expected, and the array is at its end", place, step))
+        .valueNotFound(type, state.context("\(type) was expected, but the array has ended", place, step))
     }
 
     mutating func decodeNil() throws -> Bool {

@@ -46,9 +46,9 @@ package enum CodingProblem {
     package static func decoding(_ error: any Error) -> String {
         switch error {
         case DecodingError.typeMismatch(let wanted, let context):
-            "\(wanted) was expected\(place(context.codingPath)), and something else is there"
+            "\(wanted) was expected\(place(context.codingPath)), but another type was found"
         case DecodingError.valueNotFound(let wanted, let context):
-            "\(wanted) was expected\(place(context.codingPath)), and null is there"
+            "\(wanted) was expected\(place(context.codingPath)), but null was found"
         case DecodingError.keyNotFound(let field, let context):
             "the field '\(printableKey(field.stringValue.utf8))' is missing\(place(context.codingPath))"
         case DecodingError.dataCorrupted(let context):

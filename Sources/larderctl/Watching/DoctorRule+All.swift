@@ -56,12 +56,15 @@ extension DoctorRule {
                 "see the log and DAMAGED/ in the larder's directory for losses; test the disk (smartctl) and the memory"
         ) { facts in
             let counts = [
-                ("salvages", "databases salvaged"), ("journal_damages", "damaged journals"),
-                ("databases_set_aside", "files moved aside"),
-                ("fact_losses", "losses of purges of tags, functions or origins"),
-            ].filter { facts.info.number($0.0) > 0 }
-            return counts.isEmpty
-                ? nil : counts.map { "\(facts.info.number($0.0)) \($0.1)" }.joined(separator: ", ") + " since the start"
+                ("salvages", "database", "databases", "salvaged"),
+                ("journal_damages", "journal", "journals", "damaged"),
+                ("databases_set_aside", "database", "databases", "moved aside"),
+                ("fact_losses", "loss", "losses", "of purges of tags, functions or origins"),
+            ].compactMap { name, one, several, suffix -> String? in
+                let count = facts.info.number(name)
+                return count > 0 ? "\(count) \(count == 1 ? one : several) \(suffix)" : nil
+            }
+            return counts.isEmpty ? nil : counts.joined(separator: ", ") + " since the start"
         },
         DoctorRule(
             name: "clock-set-back", weight: .advice,

@@ -76,24 +76,24 @@ import Testing
             }
             let start = "the script returned "
             #expect(
-                await error(Int.self, "return 'abc'") == start + "a string of 3 bytes, and a whole number was expected")
+                await error(Int.self, "return 'abc'") == start + "a string of 3 bytes, but a whole number was expected")
             #expect(
-                await error(Int.self, "return nil") == start + "nothing (nil or false), and a whole number was expected"
+                await error(Int.self, "return nil") == start + "nothing (nil or false), but a whole number was expected"
             )
             #expect(
                 await error(UInt8.self, "return 256") == start
-                    + "a whole number, and one between 0 and 255 was expected")
-            #expect(await error(String.self, "return 5") == start + "a whole number, and a string was expected")
+                    + "a whole number, but one between 0 and 255 was expected")
+            #expect(await error(String.self, "return 5") == start + "a whole number, but a string was expected")
             #expect(
                 await error(String.self, "return '\\255'") == start
-                    + "a string of 1 bytes, and one in UTF-8 was expected")
+                    + "a string of 1 bytes, but one in UTF-8 was expected")
             #expect(
                 await error([Int].self, "return {1, 'x'}")
-                    == "element 2: " + start + "a string of 1 bytes, and a whole number was expected")
-            #expect(await error([Int].self, "return 1") == start + "a whole number, and an array was expected")
-            #expect(await error([UInt8].self, "return {1}") == start + "an array of 1, and a string was expected")
+                    == "element 2: " + start + "a string of 1 bytes, but a whole number was expected")
+            #expect(await error([Int].self, "return 1") == start + "a whole number, but an array was expected")
+            #expect(await error([UInt8].self, "return {1}") == start + "an array of 1, but a string was expected")
             #expect(
-                await error(Bool.self, "return 2") == start + "a whole number, and 1, 0, true, false or OK was expected"
+                await error(Bool.self, "return 2") == start + "a whole number, but 1, 0, true, false or OK was expected"
             )
             #expect(
                 await error(ScriptModel<Reader>.self, "return '{}'").hasPrefix(start + "a string of 2 bytes, which "))

@@ -121,7 +121,7 @@ private struct FetchCall {
             // Only daemons whose database has an origin reply without a remaining time.
             if answer.ttl == 0 {
                 complain(
-                    "the database has an origin, read by the daemon, which has no value: COMMAND did not run",
+                    "the daemon reads this database's origin, which has no value: COMMAND did not run",
                     .notFound)
             }
             return show(answer, .notFound)
