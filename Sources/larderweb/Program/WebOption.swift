@@ -68,7 +68,7 @@ struct WebOption: Sendable {
             options.historyDirectory = text == "none" ? nil : text
         },
         WebOption(
-            name: "--max-connections", value: "N", help: ["most open connections (default: 64)"]
+            name: "--max-connections", value: "N", help: ["maximum open connections (default: 64)"]
         ) { options, text in
             guard let number = UInt32(text), (1...1024).contains(number) else {
                 throw UsageError("--max-connections \(text): must be a number from 1 to 1024")

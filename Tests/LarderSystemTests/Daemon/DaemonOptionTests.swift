@@ -46,16 +46,16 @@ import Testing
           --checkpoint BYTES size of the journal that starts a checkpoint, which writes entries to the databases;
                              a smaller one takes less disk and memory but more time; at least 1K (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
-          --max-clients N    most open connections (default: 10000); fewer if the limit of open descriptors
+          --max-clients N    maximum open connections (default: 10000); fewer if the limit of open descriptors
                              (ulimit -n) leaves too few for the larder's files, which is logged
           --max-databases N  databases in the larder (default: 64)
           --notify-keyspace-events FLAGS
                              keyspace events to publish, as in Redis: K, E or both, and A or some of
                              g $ x e n (default: none)
           --max-tracked-keys N
-                             most keys tracked for all clients with CLIENT TRACKING (default: 1000000)
+                             maximum keys tracked for all clients with CLIENT TRACKING (default: 1000000)
           --max-watched-deadlines N
-                             most entries with their own deadline whose `expired` events are sent on time
+                             maximum entries with their own deadline whose `expired` events are sent on time
                              (default: 1000000)
           --max-subscriber-output BYTES
                              disconnects a subscriber with more bytes of unread messages (default: 32M),
@@ -71,8 +71,8 @@ import Testing
           --max-scripts BYTES
                              total size of the scripts cached for EVALSHA (default: 16M)
           --max-watched-keys N
-                             most keys that one connection may WATCH (default: 10000)
-          --max-leases N     most leases of one connection, of 100000 for all (default: 10000)
+                             maximum keys that one connection may WATCH (default: 10000)
+          --max-leases N     maximum leases of one connection; 100000 for all connections (default: 10000)
           --max-subscriptions BYTES
                              size of the channel names that one connection subscribes to (default: 16M)
           --reply-timeout TIME

@@ -137,7 +137,7 @@ extension DaemonOption {
         DaemonOption(
             "--max-clients", "N",
             [
-                "most open connections (default: 10000); fewer if the limit of open descriptors",
+                "maximum open connections (default: 10000); fewer if the limit of open descriptors",
                 "(ulimit -n) leaves too few for the larder's files, which is logged",
             ],
             settings: [
@@ -178,7 +178,7 @@ extension DaemonOption {
         DaemonOption(
             "--max-tracked-keys", "N",
             [
-                "most keys tracked for all clients with CLIENT TRACKING (default: 1000000)"
+                "maximum keys tracked for all clients with CLIENT TRACKING (default: 1000000)"
             ],
             settings: [
                 .own { String($0.tracking.keysMax) },
@@ -190,7 +190,7 @@ extension DaemonOption {
         DaemonOption(
             "--max-watched-deadlines", "N",
             [
-                "most entries with their own deadline whose `expired` events are sent on time",
+                "maximum entries with their own deadline whose `expired` events are sent on time",
                 "(default: 1000000)",
             ],
             settings: [.own { String($0.limits.watchedDeadlinesMax) }]
@@ -249,14 +249,14 @@ extension DaemonOption {
         DaemonOption(
             "--max-watched-keys", "N",
             [
-                "most keys that one connection may WATCH (default: 10000)"
+                "maximum keys that one connection may WATCH (default: 10000)"
             ],
             settings: [.own { String($0.limits.watchedKeysMax) }]
         ) { $0.configuration.limits.watchedKeysMax = try $1.number(0...1_000_000) },
         DaemonOption(
             "--max-leases", "N",
             [
-                "most leases of one connection, of 100000 for all (default: 10000)"
+                "maximum leases of one connection; 100000 for all connections (default: 10000)"
             ],
             settings: [.own { String($0.limits.leasesMax) }]
         ) { $0.configuration.limits.leasesMax = try $1.number(1...LeaseContext.leasesMax) },
