@@ -73,7 +73,7 @@ used=$(du -sm "$root/var/cache/larder" | cut -f1)
 expect larder within stat -c %U /var/cache/larder/SEQUENCES
 
 step "in the browser, and for Prometheus"
-# Starts larderweb like the unit does, except for the user: it is created here, and also in the group larder.
+# Starts larderweb like the unit does, but as nobody instead of a dynamic user; both are in the group larder.
 within install -d -o nobody -g larder -m 700 /var/cache/larderweb
 (exec chroot "$root" setpriv --reuid nobody --regid larder --clear-groups larderweb --socket=/run/larder/larder.sock \
     --history=/var/cache/larderweb/larder --listen=127.0.0.1:0 >>"$root/var/log/larderweb.log" 2>&1) &

@@ -51,11 +51,11 @@ struct Larderctl {
         return Result(exitCode: exitCode, output: child.outputBytes, errors: child.errors)
     }
 
-    /// The environment has no other variable than the path of the socket.
+    /// The environment of the program: only the path of the socket.
     var environment: [String] { socketPath.map { ["LARDER_SOCKET=\($0)"] } ?? [] }
 
     #if os(Linux)
-        /// Runs it with a terminal as its standard output. Returns the bytes written to the terminal.
+        /// Runs larderctl with a terminal as its standard output. Returns the bytes written to the terminal.
         func runOnTerminal(_ words: [String], joinsErrors: Bool = false) throws -> [UInt8] {
             let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
             guard terminal >= 0 else { throw ChildProcess.Failure(description: "cannot open /dev/ptmx") }

@@ -242,7 +242,7 @@ import Testing
 
     @Test func relativePathsAreResolvedByTheCaller() throws {
         let set = try larderctl("origin", "0", "unix:///nowhere", "--password-file", "Package.swift")
-        // The server is reachable, and the daemon reads the key when it requests it.
+        // The setting is stored although the origin is not available.
         #expect(set.text == "OK\n", "\(set)")
         let kept = try daemon.journalText()
         #expect(kept.contains(" PASSWORDFILE /") && kept.contains("/Package.swift\n"), "\(kept)")

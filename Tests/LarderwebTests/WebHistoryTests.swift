@@ -111,7 +111,7 @@ import Testing
         #expect(log.line(containing: "figures are kept in") != nil)
     }
 
-    /// The daemon hangs for less than the interval that is a gap by itself.
+    /// Even a short hang leaves a gap, although the samples before and after it are close enough to be compared.
     @Test func aDaemonThatHangsLeavesAGap() async throws {
         struct Point: Decodable {
             let time: Int64

@@ -105,7 +105,7 @@ import Testing
         #expect(try web.get("/healthz").status == 200)
     }
 
-    /// A request that never ends does not keep its connection, however often a byte of it comes.
+    /// An endless request does not keep its connection open, even if bytes arrive regularly.
     @Test func slowRequestsEnd() async throws {
         let web = try WebProcess("/nowhere/socket", ["--request-timeout", "300ms"])
         let client = try SocketClient(web.socketPath)
@@ -117,7 +117,7 @@ import Testing
         }
         // With more bytes, the connection would have been closed because its head is too long.
         #expect(count < 5_000)
-        // Also a connection that sends nothing at all.
+        // A connection that sends nothing is closed, too.
         #expect(try SocketClient(web.socketPath).receiveToEnd() == [])
         #expect(try web.get("/healthz").status == 200)
     }

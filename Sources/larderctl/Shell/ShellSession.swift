@@ -85,7 +85,7 @@ final class ShellSession {
         switch row.effect {
         case .beginsTransaction: if reply.errorMessage == nil { isInTransaction = true }
         case .endsTransaction:
-            // With the wrong number of words, it has no effect.
+            // With the wrong number of words, the command has no effect.
             if reply.errorMessage?.hasPrefix("ERR wrong number") != true { isInTransaction = false }
         case .resets: if reply.errorMessage == nil { isInTransaction = false }
         default: break

@@ -8,7 +8,7 @@ struct CarriedEntry {
     /// The storage time in milliseconds since 1970.
     var storedAt: Int64
     var rule: DeadlineRule
-    /// When it expires at its source, in milliseconds since 1970; nil for never.
+    /// When the entry expires at its source, in milliseconds since 1970; nil for never.
     var deadline: Int64?
     /// The grace in milliseconds; nil for the database's.
     var grace: Int64?

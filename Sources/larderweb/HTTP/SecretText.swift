@@ -1,6 +1,6 @@
 /// Compares received text with a secret.
 enum SecretText {
-    /// Compares texts. For all texts of one length, it takes the same time.
+    /// Compares texts. The time depends only on their lengths.
     @inline(never)
     static func isEqual(_ text: [UInt8], _ secret: [UInt8]) -> Bool {
         guard !secret.isEmpty else { return false }

@@ -179,7 +179,7 @@ final class History: @unchecked Sendable {
         ". Lost figures are a gap in the charts of the last day; the damaged files are below DAMAGED, and may be removed. "
         + "Test the disk (smartctl) and the memory"
 
-    /// Clears an error that has not occurred for a while, although the larder retries continuously.
+    /// Clears an error that has not occurred for a while. The larder retries continuously, so the error is fixed.
     private func endComplaint() {
         let now = MonotonicClock.milliseconds()
         let isOver = lock.withLock { () -> Bool in

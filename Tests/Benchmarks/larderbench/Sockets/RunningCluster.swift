@@ -34,7 +34,7 @@ final class RunningCluster {
     ) throws(BenchError) -> (RunningServer, port: Int) {
         var triesLeft = 20
         while true {
-            // The nodes use the port that is 10,000 above it to communicate with each other.
+            // For communication with each other, the nodes use the port number plus 10,000.
             let port = Int.random(in: 10_000..<22_000)
             do throws(BenchError) {
                 return (try RunningServer(.clusterNode(port: port), options, directory: directory), port)
