@@ -22,7 +22,8 @@ import Testing
         init(stringLiteral text: String) { stringValue = text }
     }
 
-    /// Compares the coders with such a value at the top level, in an array, in a dictionary and in a field.
+    /// Compares the coders with an ``Encoding`` of `body` at the top level, in an array, in a dictionary and in a
+    /// field.
     private func expectSame(
         _ sourceLocation: SourceLocation = #_sourceLocation, _ body: @escaping (any Encoder) throws -> Void
     ) {

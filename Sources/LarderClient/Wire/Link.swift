@@ -36,7 +36,7 @@ struct LinkSettings: Sendable {
     var patienceMilliseconds: Int
     /// Whether the server must push keys that were read when they change.
     var tracks = false
-    /// Whether the server must push keys when a fetch ends that a caller here waits for.
+    /// Whether the server must push a key when another caller's fetch of it ends, for callers here that wait for it.
     var hearsOfFetches = false
     /// Whether to replace a lost connection even without waiting callers.
     var staysConnected = false
@@ -192,7 +192,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         change { if case .held = $0 { .held(until: 0) } else { nil } }
     }
 
-    /// Replaces the state and wakes the loop, unless `next` is nil.
+    /// Replaces the state and wakes the loop, unless `next` returns nil.
     private func change(_ next: (State) -> State?) {
         let isChanged = lock.withLock {
             guard let next = next(state) else { return false }
@@ -280,8 +280,8 @@ final class Link: GatedConnection, @unchecked Sendable {
 
     private func cancel(_ exchange: Exchange) {
         let (continuation, error) = lock.withLock {
-            // An exchange that was resolved before has no continuation. One that is not submitted yet is found resolved
-            // when it is.
+            // An exchange that was resolved before has no continuation. One that is not submitted yet will be found
+            // resolved when it is submitted.
             exchange.isResolved = true
             defer { exchange.continuation = nil }
             return (exchange.continuation, cancellation(exchange))

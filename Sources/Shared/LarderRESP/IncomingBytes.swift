@@ -20,7 +20,7 @@ struct IncomingBytes: ~Copyable {
     private(set) var buffer = GrowableBuffer()
     /// The first byte that is not parsed yet.
     private(set) var cursor = 0
-    /// Bytes of the line at the cursor that are known not to be its end.
+    /// The number of bytes at the cursor that were searched without finding the line's end.
     private var searched = 0
     /// Bytes examined while searching and reading lines. For tests of linear cost.
     private(set) var bytesExamined = 0
@@ -78,7 +78,8 @@ struct IncomingBytes: ~Copyable {
         buffer.shrink()
     }
 
-    /// Reads `prefix` digits CR LF at the cursor if all of it is there in the usual form, and moves past it.
+    /// Reads `prefix`, digits and CR LF at the cursor, and moves past them, if all of them have arrived in the usual
+    /// form.
     ///
     /// Returns nil for any other line, which may still be valid: call ``crlfLine(limit:)``. Does nothing if the line
     /// was searched before, so a line that arrives in small pieces is not read again at each of them.

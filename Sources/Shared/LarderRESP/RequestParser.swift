@@ -101,7 +101,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
     }
 
     /// All arguments of the current command, which must exist. Changes nothing; it is mutating because the compiler
-    /// copies the whole parser to call a function that is not.
+    /// copies the whole parser to call a function that is not mutating.
     package mutating func currentArguments() -> RequestArguments {
         precondition(phase == .complete, "there is no current command")
         return RequestArguments(

@@ -1,7 +1,7 @@
 /// The rule for database names: `[a-z0-9_][a-z0-9._-]{0,63}`; names of digits only are limited to `0` to `15`.
 ///
-/// Lower case keeps names distinct on file systems that fold case. The larder's own files begin with a capital or a
-/// point, so names never clash with them.
+/// Lower case keeps names distinct on file systems that fold case. The larder's own files begin with a capital letter
+/// or a dot, so names never clash with them.
 package enum DatabaseName {
     /// The default database.
     package static let standard = "0"

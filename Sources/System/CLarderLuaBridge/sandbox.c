@@ -18,8 +18,8 @@
 #define LARDER_HAS_BIT 1
 #endif
 
-/// Completes the error text on top, of a C function that another C function called. The function has added the name and
-/// position of its direct caller, but the script is one level above.
+/// Completes the error text on top of the stack, if a C function has called another C function that failed. The text
+/// has the name and the position of the direct caller, but the script is one level above.
 static void complete_error(lua_State *lua) {
     const char *text = lua_tostring(lua, -1);
     // These texts have a position already, or would have none in a script either.

@@ -163,7 +163,7 @@ import Testing
         #expect(error?.message == "no daemon answers at \(path): start one with: larderd --socket \(path)")
     }
 
-    /// A time limit shorter than the patience used to hide the reason for the missing connection.
+    /// If the time limit was shorter than the patience, the error used to lack the reason for the missing connection.
     @Test(arguments: [100, 200])
     func aStoppedDaemonIsReportedAsNoDaemonWithAnyTimeLimit(limit: Int) async throws {
         let server = try Self.server()

@@ -272,8 +272,8 @@ import Testing
         #expect(origin.cancellations == 1)
     }
 
-    /// A place in the queue lasts half a minute: a suspended holder with one would keep others waiting for longer than
-    /// its lock.
+    /// A place in the queue lasts half a minute. If a suspended holder kept one, others would wait for longer than its
+    /// lock lasts.
     @Test func aSuspendedHolderLosesTheLockAfterItsTime() async throws {
         let client = try await connect()
         let holder = try ChildProcess(

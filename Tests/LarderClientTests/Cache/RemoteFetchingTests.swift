@@ -449,7 +449,7 @@ import Testing
         let clients = try (0..<4).map { _ in try BlockingLarderClient(socketPath: path, database: "books") }
         let values = Recorder<Int>()
         onThreads(5) { index in
-            // The last caller opens the gate when another one fetches; later callers find the value.
+            // The last caller opens the gate once another caller is fetching. Callers that come later find the value.
             if index == 4 {
                 gate.waitUntil(waiting: 1)
                 return gate.open()

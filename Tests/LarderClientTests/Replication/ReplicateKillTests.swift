@@ -21,7 +21,7 @@ import Testing
             let progress = progress
             thread = WorkThread(name: "writer") {
                 var random = generator
-                // Ends with the error that the daemon's death causes.
+                // Ends with the error that the daemon's exit causes.
                 while let client = try? SocketClient(path),
                     (try? FollowedLarder.act(client, &random, first + progress.value)) != nil
                 {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-/// Decides which replies of an origin may be stored, without an origin.
+/// Which replies of an origin may be stored; tested without an origin.
 @Suite struct InvalidationEpochTests {
     /// A reply may be stored if its key was not changed since the request was sent and is not being changed.
     @Test func repliesAreStoredUnlessTheirKeysChange() {

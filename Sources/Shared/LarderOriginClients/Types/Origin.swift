@@ -65,8 +65,8 @@ public protocol Origin: AnyObject, Sendable {
 
     /// Suspends the origin: all calls except ``inquire(_:completion:)`` fail with ``OriginError/unsuitable(_:)``, and
     /// no stamp is current.
-    /// - Parameter reason: the reason; nil resumes the origin. The listener is notified as of a lost and a restored
-    ///   connection.
+    /// - Parameter reason: the reason; nil resumes the origin. The listener is notified as if the connection was lost
+    ///   and restored.
     func hold(_ reason: String?)
 
     /// Whether an entry read with the stamp is still current at the origin, provided that the listener has received no

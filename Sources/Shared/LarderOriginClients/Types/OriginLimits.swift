@@ -6,7 +6,8 @@ public struct OriginLimits: Hashable, Sendable {
     public var connect = 1_000
     /// The interval between the heartbeats of each server, in milliseconds.
     public var heartbeat = 250
-    /// The longest time for a heartbeat's reply, in milliseconds; then its invalidations are considered lost.
+    /// The longest wait for a heartbeat's reply, in milliseconds. After that, the server's invalidations are considered
+    /// lost.
     public var heartbeatLimit = 500
     /// The longest value that is accepted, in bytes.
     public var valueBytes = 64 << 20
