@@ -35,7 +35,7 @@ import Testing
         #expect(call("TTL k") == Wire.int(100))
     }
 
-    @Test func setIfNotEqual() throws {
+    @Test("SET IFNE stores unless the current value is the given one") func setIfNotEqual() throws {
         let call = try SocketlessServer().connect()
         #expect(call("SET k 1 IFNE 1") == Wire.ok, "an entry that is not there is not equal to anything")
         #expect(call("SET k 2 IFNE 1") == Wire.null)
@@ -45,7 +45,7 @@ import Testing
         #expect(call("GET gone") == Wire.bulk("1"))
     }
 
-    @Test func setByDigest() throws {
+    @Test("SET IFDEQ and IFDNE compare the digest of the current value") func setByDigest() throws {
         let call = try SocketlessServer().connect()
         #expect(call("SET k new IFDEQ \(digest)") == Wire.null)
         #expect(call(["SET", "k", "Hello world"]) == Wire.ok)

@@ -66,7 +66,7 @@ import Testing
         #expect(call("PTTL k") == Wire.int(.max - Int(server.engine.now())))
     }
 
-    @Test func expireForms() throws {
+    @Test("EXPIRE and its variants set the deadline, or remove the key if it has passed") func expireForms() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let now = Int(server.engine.now())

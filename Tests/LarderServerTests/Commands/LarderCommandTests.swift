@@ -75,7 +75,8 @@ import Testing
         #expect(call("LIMIT").contains(":\(20 << 20)\r\n"))
     }
 
-    @Test func graceAndJitterOfADatabase() throws {
+    @Test("POLICY sets the grace and the jitter of a database, and keeps them if not given")
+    func graceAndJitterOfADatabase() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         func map(_ policy: String, _ interval: Int, _ grace: Int, _ jitter: Int) -> String {

@@ -70,7 +70,8 @@ import Testing
     }
 
     /// Regression test: a transaction of tiny commands built all values that it named at the same time.
-    @Test func aTransactionBuildsNoMoreThanOneValueMayHave() throws {
+    @Test("the long values that a transaction builds may together have the size of one value")
+    func aTransactionBuildsNoMoreThanOneValueMayHave() throws {
         var limits = Limits()
         limits.valueBytesMax = Self.end + 1000
         let server = try SocketlessServer(limits: limits)

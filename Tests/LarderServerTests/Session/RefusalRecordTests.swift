@@ -161,7 +161,7 @@ import Testing
         #expect(call("SLOWLOG GET").contains("hunter2"))
     }
 
-    @Test func rulesWithoutEffectAreNamed() throws {
+    @Test("a warning names access rules that have no effect") func rulesWithoutEffectAreNamed() throws {
         var configuration = ServerConfiguration(directory: "/a", socketPath: "/tmp/socket")
         configuration.rules = try Self.rules("user:0=read@shop user:50001=read group:0=read")
         let warnings = Precautions.warnings(configuration).filter { $0.contains("no effect") }

@@ -9,7 +9,7 @@ import Testing
         return (redis, daemon, ConformancePair(redis: try redis.connect(), larder: try daemon.connect()))
     }
 
-    /// Omits DBSIZE, which ``ConformanceScript`` compares: it counts expired entries that are not removed yet, and the
+    /// Omits DBSIZE (``ConformanceScript`` compares it): it counts expired entries that are not removed yet, and the
     /// two servers remove them at different times. Redis also keeps an entry with a past deadline from SET for a while.
     @Test("random commands get the same replies as from Redis") func commands() throws {
         var generator = RandomCommands(seed: testSeed())

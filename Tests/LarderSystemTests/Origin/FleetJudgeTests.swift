@@ -77,7 +77,7 @@ import Testing
         #expect(Self.kinds(history) == [])
     }
 
-    @Test func callsHaveALimit() {
+    @Test("a call that takes longer than the limit is reported as slow") func callsHaveALimit() {
         var history = Self.history([(100, 0)])
         history.reads[0].answered = 2100
         #expect(Self.kinds(history) == [])

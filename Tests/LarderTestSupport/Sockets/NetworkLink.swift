@@ -38,7 +38,7 @@ package final class NetworkLink: Sendable {
     /// them.
     package func set(isUp: Bool) throws { try Self.run("ip", ["link", "set", name, isUp ? "up" : "down"]) }
 
-    /// Waits until `unshare` has entered the new namespace, and then has become the process.
+    /// Waits until `unshare` has moved the process to the new network namespace.
     private static func waitForNamespace(of pid: pid_t) throws {
         func namespace(_ process: String) -> String? {
             var text = [CChar](repeating: 0, count: 64)

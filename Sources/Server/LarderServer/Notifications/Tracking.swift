@@ -358,8 +358,8 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Invalidates all keys of some databases, for the clients that track them. Skipping the others prevents an endless
-    /// loop between two databases of one larder, one of which is the origin of the other.
+    /// Invalidates all keys of some databases, for the clients that track them. Skipping other clients prevents an
+    /// endless loop between two databases of one larder, one of which is the origin of the other.
     /// - Parameter databases: nil for all.
     func invalidateAll(in databases: [String]?) {
         guard hasClients else { return }

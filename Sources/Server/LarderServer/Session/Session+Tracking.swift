@@ -52,8 +52,8 @@ extension Session {
             for index in spec.keyIndices(count: count, word) { server.tracking.willWrite(Array(word(index)), tracking) }
         }
         guard spec.flags.contains(.readonly), tracksReads else { return [] }
-        // The unit until which the client's own changes need no notification. 0 if this reply cannot be preceded by
-        // one, unless the client does not want it.
+        // The client's own changes until this unit need no notification when they are committed: it is notified
+        // before this reply, or does not want to be (NOLOOP). 0 if it cannot be notified before this reply.
         let ownUnit = isAlone && tracking.redirect == 0 || tracking.isNoLoop ? replyQueue.lastTicket.sequence : 0
         var changed: [[UInt8]] = []
         for index in spec.keyIndices(count: count, word) {

@@ -26,7 +26,7 @@ final class EntryCounts: @unchecked Sendable {
         var cost: Int64
     }
 
-    /// A count that takes longer is not repeated while the last result is younger than `staleNanoseconds`.
+    /// A count that takes longer than this is not repeated while the last result is younger than `staleNanoseconds`.
     private static let cheapNanoseconds: Int64 = 20_000_000
     private static let staleNanoseconds: Int64 = 60_000_000_000
     /// After a count, the next one waits for this multiple of its duration, so that counting takes at most 1/50 of a

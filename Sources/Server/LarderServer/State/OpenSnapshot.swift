@@ -18,7 +18,7 @@ final class SnapshotSlot: Sendable {
 }
 
 /// A snapshot that a connection reads from. It is closed when its last reference is released, possibly by a command
-/// that still reads on another thread. An explicit close would have to wait for the store.
+/// that still reads on another thread: an explicit close would have to wait for that command.
 ///
 /// Thread-safe: immutable.
 final class OpenSnapshot: Sendable {

@@ -156,8 +156,8 @@ final class TransactionRun {
     private(set) var needsScriptThread = false
     /// Whether the entries differ from the ones that a script read without locks. If so, nothing is applied.
     private(set) var isOutdated = false
-    /// The longest record that may be read while commands run without locks. Nil if locks are held, when no record may
-    /// be read.
+    /// The longest record that may be read while commands run without locks. Nil with locks: then no record may be
+    /// read.
     private let loadedBytesMax: Int?
     /// The positions of keys that were read while commands ran, by part.
     private var loaded: [Int: [Key: Int]] = [:]
