@@ -6,7 +6,7 @@ extension CommandMetadata {
         "setbit", arity: 4, [.write, .denyOOM, .creates], keys: .one, group: .bitmap, since: "2.2.0",
         complexity: "O(N) with N the value's length", syntax: "key offset value",
         summary: "Sets one bit; a shorter value is first extended with zeros. The entry keeps its deadline rule "
-            + "and counts as stored now.", reply: "integer: the previous bit", tag: .setbit)
+            + "and gets a new storage time.", reply: "integer: the previous bit", tag: .setbit)
 
     package static let getbit = CommandMetadata(
         "getbit", arity: 3, [.readonly, .fast], keys: .one, group: .bitmap, since: "2.2.0", syntax: "key offset",
@@ -37,7 +37,7 @@ extension CommandMetadata {
         syntax: "key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY type offset "
             + "increment] ...",
         summary: "Reads and writes integers of 1 to 64 bits in a value; a written entry keeps its deadline rule "
-            + "and counts as stored now.",
+            + "and gets a new storage time.",
         reply: "array of integers, null where OVERFLOW FAIL forbade it", access: ["RW access update variable_flags"],
         keyUse: .readsIfOnlyGET, keyNotes: "It may read, change or do both.", tag: .setbit)
 

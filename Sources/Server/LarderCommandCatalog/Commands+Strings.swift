@@ -81,7 +81,7 @@ extension CommandMetadata {
     package static let append = CommandMetadata(
         "append", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "2.0.0",
         complexity: "O(N) with N the value's length", syntax: "key value",
-        summary: "Appends bytes to a value; the entry keeps its deadline rule and counts as stored now.",
+        summary: "Appends bytes to a value; the entry keeps its deadline rule and gets a new storage time.",
         reply: "integer: the new length", access: ["RW insert"], tag: .append)
 
     package static let getrange = CommandMetadata(
@@ -99,36 +99,36 @@ extension CommandMetadata {
         "setrange", arity: 4, [.write, .denyOOM, .creates], keys: .one, group: .string, since: "2.2.0",
         complexity: "O(N) with N the value's length", syntax: "key offset value",
         summary: "Overwrites a part of a value; a shorter value is first extended with zeros. The entry keeps "
-            + "its deadline rule and counts as stored now.", reply: "integer: the new length",
+            + "its deadline rule and gets a new storage time.", reply: "integer: the new length",
         access: ["RW update"], tag: .setrange)
 
     package static let incr = CommandMetadata(
         "incr", arity: 2, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key",
-        summary: "Adds 1 to a number; a missing entry counts as 0. The entry keeps its deadline rule and counts as "
-            + "stored now.", reply: "integer: the new value", tag: .incrby)
+        summary: "Adds 1 to a number; a missing entry counts as 0. The entry keeps its deadline rule "
+            + "and gets a new storage time.", reply: "integer: the new value", tag: .incrby)
 
     package static let decr = CommandMetadata(
         "decr", arity: 2, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key",
-        summary: "Subtracts 1 from a number; a missing entry counts as 0. The entry keeps its deadline rule and counts "
-            + "as stored now.", reply: "integer: the new value", tag: .incrby)
+        summary: "Subtracts 1 from a number; a missing entry counts as 0. The entry keeps its deadline rule "
+            + "and gets a new storage time.", reply: "integer: the new value", tag: .incrby)
 
     package static let incrby = CommandMetadata(
         "incrby", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key increment",
-        summary: "Adds an integer to a number; a missing entry counts as 0. The entry keeps its deadline rule and "
-            + "counts as stored now.", reply: "integer: the new value", tag: .incrby)
+        summary: "Adds an integer to a number; a missing entry counts as 0. The entry keeps its deadline rule "
+            + "and gets a new storage time.", reply: "integer: the new value", tag: .incrby)
 
     package static let decrby = CommandMetadata(
         "decrby", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
         syntax: "key decrement",
         summary: "Subtracts an integer from a number; a missing entry counts as 0. The entry keeps its deadline rule "
-            + "and counts as stored now.", reply: "integer: the new value", tag: .incrby)
+            + "and gets a new storage time.", reply: "integer: the new value", tag: .incrby)
 
     package static let incrbyfloat = CommandMetadata(
         "incrbyfloat", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "2.6.0",
         syntax: "key increment",
         summary: "Adds a decimal number to a number; a missing entry counts as 0. The entry keeps its deadline rule "
-            + "and counts as stored now.", reply: "bulk: the new value", tag: .incrbyfloat)
+            + "and gets a new storage time.", reply: "bulk: the new value", tag: .incrbyfloat)
 }
