@@ -205,7 +205,7 @@ import Testing
         #expect(call("INFO persistence").contains("rdb_last_bgsave_status:ok"))
     }
 
-    @Test func debugNeedsAnOption() throws {
+    @Test("DEBUG works only with --enable-debug") func debugNeedsAnOption() throws {
         #expect(try SocketlessServer().connect()("DEBUG SLEEP 0").contains("--enable-debug"))
         var limits = Limits()
         limits.allowsDebug = true
@@ -214,7 +214,8 @@ import Testing
         #expect(call("DEBUG NOSUCH").hasPrefix("-ERR unknown subcommand"))
     }
 
-    @Test func commandsOfOtherTypesExplainTheError() throws {
+    @Test("commands for types other than strings return an error that explains why")
+    func commandsOfOtherTypesExplainTheError() throws {
         let call = try SocketlessServer().connect()
         #expect(
             call("LPUSH k v")

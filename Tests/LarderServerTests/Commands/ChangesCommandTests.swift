@@ -98,7 +98,8 @@ import Testing
     }
 
     /// Two larders may make changes with the same version. Both choose the same one of them.
-    @Test func theSameVersionOnBothSidesIsDecidedAlike() throws {
+    @Test("two larders resolve changes with the same version in the same way")
+    func theSameVersionOnBothSidesIsDecidedAlike() throws {
         let servers = [try SocketlessServer(policy: .never), try SocketlessServer(policy: .never)]
         let calls = servers.map { $0.connect() }
         for call in calls { _ = try position(call("CHANGES SINCE $")) }
@@ -244,7 +245,7 @@ import Testing
         #expect(call("CHANGES SINCE 0").hasPrefix("-ERR a snapshot is open"))
     }
 
-    @Test func theLaterChangeWins() throws {
+    @Test("PLACE and UNPLACE have no effect if the entry was changed later") func theLaterChangeWins() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -268,7 +269,9 @@ import Testing
         #expect(call("GET k") == Wire.null)
     }
 
-    @Test func recordedRemovalsDecideConflicts() throws {
+    @Test("PLACE does not restore an entry that was removed or purged later") func recordedRemovalsDecideConflicts()
+        throws
+    {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -311,7 +314,7 @@ import Testing
         #expect(call("GET b") == Wire.bulk("v"), "it is later")
     }
 
-    @Test func entriesWithoutValues() throws {
+    @Test("ENTRIES NOVALUES returns null instead of values") func entriesWithoutValues() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         #expect(call("SET k value") == Wire.ok)

@@ -151,7 +151,9 @@ import Testing
 
     /// A write that a session made on another thread is committed and acknowledged even if the session's event loop is
     /// asleep.
-    @Test func writesOfAColdSliceAreAcknowledged() throws {
+    @Test("writes made on another thread are committed and acknowledged") func writesOfAColdSliceAreAcknowledged()
+        throws
+    {
         let slices = Slices()
         let server = try server(slices, limits: patient)
         defer { server.stop() }
@@ -318,7 +320,8 @@ import Testing
 
     /// Values whose total is longer than the limit of one reply cause an error, and none of them is sent. This holds
     /// for values in memory, on disk and in a snapshot.
-    @Test(arguments: [0, 1 << 20]) func valuesOfOneReplyAreBounded(_ memoryBytes: Int) throws {
+    @Test("a reply whose values exceed the limit is replaced by an error", arguments: [0, 1 << 20])
+    func valuesOfOneReplyAreBounded(_ memoryBytes: Int) throws {
         var limits = Limits()
         limits.replyBytesMax = 100
         let server = try SocketlessServer(limits: limits) { $0.memoryBytes = memoryBytes }

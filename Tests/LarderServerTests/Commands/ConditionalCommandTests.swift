@@ -18,7 +18,7 @@ import Testing
         #expect(call("DIGEST a b") == Wire.arity("digest"))
     }
 
-    @Test func setIfEqual() throws {
+    @Test("SET IFEQ stores only if the current value is the given one") func setIfEqual() throws {
         let call = try SocketlessServer().connect()
         #expect(call("SET k new IFEQ old") == Wire.null, "an entry that is not there is equal to nothing")
         #expect(call("EXISTS k") == Wire.int(0))

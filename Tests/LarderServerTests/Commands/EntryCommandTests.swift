@@ -41,7 +41,7 @@ import Testing
         #expect(call("PTTL k") == Wire.int(60_000))
     }
 
-    @Test func newerEntriesAreKept() throws {
+    @Test("PLACE does not overwrite a newer entry") func newerEntriesAreKept() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -115,7 +115,7 @@ import Testing
 
     // MARK: ENTRIES
 
-    @Test func enumerationContinuesAfterAKey() throws {
+    @Test("ENTRIES AFTER continues an enumeration after a key") func enumerationContinuesAfterAKey() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         for key in ["a", "b", "b1", "b2", "c"] { #expect(call("PLACE \(key) v\(key) STOREDAT 5") == "+stored\r\n") }

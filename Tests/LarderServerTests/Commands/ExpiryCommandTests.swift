@@ -49,7 +49,7 @@ import Testing
         #expect(call("GET k") == Wire.bulk("w"))
     }
 
-    @Test func secondsAreRoundedToTheNearest() throws {
+    @Test("TTL and EXPIRETIME round to the nearest second") func secondsAreRoundedToTheNearest() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         for (milliseconds, seconds) in [(1, 0), (499, 0), (500, 1), (1499, 1), (1500, 2), (10_000, 10)] {

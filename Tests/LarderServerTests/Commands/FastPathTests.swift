@@ -7,7 +7,7 @@ import Testing
 
 /// Tests that the fast path for the most frequent commands gives the same replies as the handlers in the command table.
 @Suite struct FastPathTests {
-    @Test func shortWordsMatchTheirText() {
+    @Test("each constant of ShortWord equals its text") func shortWordsMatchTheirText() {
         let words: [(ShortWord, String)] = [
             (.get, "get"), (.set, "set"), (.ping, "ping"), (.mget, "mget"), (.exists, "exists"), (.ex, "ex"),
             (.px, "px"),

@@ -191,7 +191,8 @@ extension TestClient {
         #expect(gone.state == "lead" && gone.value == nil)
     }
 
-    @Test func aFailedFetchBacksOff() throws {
+    @Test("after RELEASE FAILED, FETCH returns a failure or a stale value for the given time")
+    func aFailedFetchBacksOff() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
         var token = try #require(one.fetch("k")?.token)
@@ -229,7 +230,9 @@ extension TestClient {
     }
 
     /// A value stored in the millisecond of the request is not accepted, because it may be older than the request.
-    @Test func aMaximumAgeOfZeroAcceptsNoExistingValue() throws {
+    @Test("FETCH MAXAGE 0 accepts only values stored after the request") func aMaximumAgeOfZeroAcceptsNoExistingValue()
+        throws
+    {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
         #expect(one("SET k v") == Wire.ok)

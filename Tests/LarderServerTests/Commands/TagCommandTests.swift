@@ -37,7 +37,7 @@ import Testing
     }
 
     /// An entry that keeps its lifetime keeps its tags too: it should still be invalidated with its source data.
-    @Test func aKeptLifetimeIncludesTheTags() throws {
+    @Test("KEEPTTL keeps the tags too, unless new tags are given") func aKeptLifetimeIncludesTheTags() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         #expect(one("MSETEX 3 a 1 b 1 c 1 TAGS 1 t GRACE 60 EX 100") == Wire.int(1))
@@ -58,7 +58,7 @@ import Testing
         #expect(one("TAGS b") == "*0\r\n")
     }
 
-    @Test func aSnapshotHasItsTags() throws {
+    @Test("a snapshot has the tags from the time when it was opened") func aSnapshotHasItsTags() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(one("SET k v TAGS 1 t") == Wire.ok)

@@ -55,7 +55,9 @@ import Testing
     }
 
     /// A replaced value starts a new lifetime under the database's policy.
-    @Test(arguments: ["GETSET k 5", "SET k 5", "BITOP NOT k k", "RESTORE k 0 \u{1}five REPLACE"])
+    @Test(
+        "a command that replaces the value starts a new lifetime",
+        arguments: ["GETSET k 5", "SET k 5", "BITOP NOT k k", "RESTORE k 0 \u{1}five REPLACE"])
     func replaced(_ line: String) throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()

@@ -7,7 +7,7 @@ import Testing
 @Suite struct ServiceManagerTests {
     /// A daemon with a stuck event loop sends no watchdog signal. A healthy daemon sends one in each half of the
     /// interval.
-    @Test func theWatchdogNeedsAllEventLoops() throws {
+    @Test("no watchdog signal is sent while an event loop is stuck") func theWatchdogNeedsAllEventLoops() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let standIn = try ServiceStandIn(in: place)
         let manager = try #require(

@@ -64,7 +64,8 @@ import Testing
         return first + client.takeSendable()
     }
 
-    @Test func keysOfOtherTypesExist() throws {
+    @Test("keys of other types exist and can be described, but their values are not returned")
+    func keysOfOtherTypesExist() throws {
         origin.setOtherType("list")
         origin.change("s", to: "v")
         #expect(client("EXISTS list s none list") == Wire.int(3))

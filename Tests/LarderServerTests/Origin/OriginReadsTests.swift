@@ -13,10 +13,13 @@ import Testing
 
     // MARK: The words
 
-    @Test(arguments: [
-        "redis://h THROUGH", "redis://h BEHIND STALE USER u PASSWORDFILE /f", "redis://h AROUND BCAST",
-        "redis://h THROUGH STALE BCAST PREFIX a: PREFIX STALE REPLICAS 20 USER u", "redis://h THROUGH LIFETIMES",
-    ]) func optionsAreShownAsGiven(line: String) throws {
+    @Test(
+        "options of ORIGIN are shown in the form in which they were given",
+        arguments: [
+            "redis://h THROUGH", "redis://h BEHIND STALE USER u PASSWORDFILE /f", "redis://h AROUND BCAST",
+            "redis://h THROUGH STALE BCAST PREFIX a: PREFIX STALE REPLICAS 20 USER u", "redis://h THROUGH LIFETIMES",
+        ]) func optionsAreShownAsGiven(line: String) throws
+    {
         let words = line.split(separator: " ").map(String.init)
         #expect(try OriginSettings(words: words).words == words)
     }
@@ -60,7 +63,7 @@ import Testing
     }
 
     /// Reads files of the format in which a database could learn of changes in only one way.
-    @Test func oldFilesAreRead() throws {
+    @Test("origins files of the previous format are read") func oldFilesAreRead() throws {
         let text = "larder-origins 1\n0 unix:///r THROUGH\nx redis://h BEHIND STALE USER u PASSWORDFILE /p\n"
         var file = OriginFile()
         for line in text.split(separator: "\n").dropFirst() {

@@ -445,7 +445,7 @@ import Testing
         #expect(writer("INCR n") == Wire.int(2))
     }
 
-    @Test func anotherDatabaseHasNoOrigin() throws {
+    @Test("the origin of one database does not affect another database") func anotherDatabaseHasNoOrigin() throws {
         let fixture = try OriginFixture()
         _ = fixture.client("SELECT 1")
         #expect(fixture.client("SET a here") == Wire.ok)
@@ -548,7 +548,8 @@ import Testing
     }
 
     /// A server that is not a larder gets only one request for its upstream chain.
-    @Test func otherServersArePolledForTheirChainOncePerConnection() throws {
+    @Test("a server that is not a larder is asked for its upstream chain once per connection")
+    func otherServersArePolledForTheirChainOncePerConnection() throws {
         let fixture = try OriginFixture()
         let own = fixture.client("ORIGIN PATH").split(separator: "\r\n")[2]
         fixture.origin.refuseInquiries()

@@ -233,7 +233,9 @@ import Testing
         #expect((1...200).contains(second))
     }
 
-    @Test func aRefusalAffectsItsKeyOnly() throws {
+    @Test("a write that the origin refuses does not hold up writes of other keys") func aRefusalAffectsItsKeyOnly()
+        throws
+    {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail("b", .refused("ERR not this one"))
         _ = fixture.client("MSET a 1 b 1 c 1")

@@ -482,7 +482,7 @@ import Testing
         #expect(server.state.scripts.kept.count == 0)
     }
 
-    @Test func wordsMayBeAnyBytes() throws {
+    @Test("scripts, keys and arguments may contain any bytes") func wordsMayBeAnyBytes() throws {
         let call = try SocketlessServer().connect()
         #expect(call(["EVAL", "return #'\u{FF}\u{0}'", "0"]) == Wire.int(3))
         #expect(call(["EVAL", "return KEYS[1] .. ARGV[1]", "1", "a\u{0}b", "\r\n"]) == Wire.bulk("a\u{0}b\r\n"))

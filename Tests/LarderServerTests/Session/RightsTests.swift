@@ -431,7 +431,8 @@ import Testing
 
     /// The commands that every user may run. A new command without a required right appears here, and must be added to
     /// the list on purpose.
-    @Test func commandsWithoutARightAffectOnlyTheConnection() {
+    @Test("commands that every user may run affect only the connection")
+    func commandsWithoutARightAffectOnlyTheConnection() {
         let free = CommandMetadata.withSubcommands.filter {
             !$0.isHelp && $0.runsByItself && $0.requiredRight(count: max(1, abs($0.arity))) == nil
         }

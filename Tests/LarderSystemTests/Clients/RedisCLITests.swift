@@ -63,7 +63,7 @@ import Testing
     }
 
     /// redis-cli shows help for Larder's own commands in the same way as for Redis' commands.
-    @Test func helpAboutOwnCommands() throws {
+    @Test("redis-cli shows help for the commands that only larderd has") func helpAboutOwnCommands() throws {
         let daemon = try DaemonProcess()
         let (end, output, _) = try ChildProcess.run(
             "script", ["-qec", "env TERM=dumb redis-cli -s \(daemon.socketPath)", "/dev/null"],

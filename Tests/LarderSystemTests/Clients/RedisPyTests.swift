@@ -3,7 +3,9 @@ import Testing
 
 /// redis-py, the client that most programs in Python use, in both versions of the protocol.
 @Suite struct RedisPyTests {
-    @Test(arguments: LiveServer.allCases, [2, 3]) func strings(_ server: LiveServer, _ version: Int) throws {
+    @Test("redis-py can use the commands for strings", arguments: LiveServer.allCases, [2, 3]) func strings(
+        _ server: LiveServer, _ version: Int
+    ) throws {
         try run("redis_py_strings.py", server, version)
     }
 
@@ -43,7 +45,9 @@ import Testing
     }
 
     /// Commands that only larderd has.
-    @Test(arguments: [2, 3], [1, 2]) func ownCommands(_ version: Int, _ threads: Int) throws {
+    @Test("redis-py can use the commands that only larderd has", arguments: [2, 3], [1, 2]) func ownCommands(
+        _ version: Int, _ threads: Int
+    ) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         try ClientProgram.runPython("redis_py_larder.py", [daemon.socketPath, "\(version)"])
     }

@@ -352,7 +352,9 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    @Test(arguments: [15, 2] as [Int32]) func signalsStop(_ signal: Int32) throws {
+    @Test("SIGTERM and SIGINT stop the daemon without data loss", arguments: [15, 2] as [Int32]) func signalsStop(
+        _ signal: Int32
+    ) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place)
         let client = try daemon.connect()

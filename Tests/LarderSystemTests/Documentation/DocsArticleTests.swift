@@ -47,7 +47,8 @@ import Testing
     }
 
     /// Does the same as `make html`, but treats a warning as an error.
-    @Test(.timeLimit(.minutes(10))) func theCatalogueIsComplete() async throws {
+    @Test("the documentation catalogs build without warnings and cover all symbols", .timeLimit(.minutes(10)))
+    func theCatalogueIsComplete() async throws {
         let output = try TemporaryDirectory()
         let result = try await ExampleProcess.run("docs/html.sh '\(DocsTests.products)' '\(output.path)'")
         #expect(result.exitCode == 0, "\(result.output)\(result.errors)")

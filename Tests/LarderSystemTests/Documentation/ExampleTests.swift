@@ -45,7 +45,8 @@ import Testing
         #expect(output.contains("Suite PackageRecordTests passed"))
     }
 
-    @Test(.timeLimit(.minutes(20))) func thePackageCatalogKeepsRecords() async throws {
+    @Test("the package catalog loads, finds and keeps its records", .timeLimit(.minutes(20)))
+    func thePackageCatalogKeepsRecords() async throws {
         let program = try await build("PackageCatalog", "package-catalog")
         let place = try TemporaryDirectory()
         let fixtures = ExampleProcess.root + "/Examples/PackageCatalog/Tests/PackageRecordsTests/Fixtures"
@@ -122,7 +123,9 @@ import Testing
     }
 
     /// Programs in four languages share an entry: only the first one requests it from the origin.
-    @Test(.timeLimit(.minutes(10))) func oneClientAmongAllFetches() async throws {
+    @Test(
+        "of programs in four languages, only the first one requests an entry from the origin", .timeLimit(.minutes(10)))
+    func oneClientAmongAllFetches() async throws {
         try ClientProgram.require("node", package: "nodejs")
         try ClientProgram.require("php", package: "php-cli")
         let place = try TemporaryDirectory()

@@ -43,7 +43,7 @@ import Testing
     }
 
     /// Tests that every exception is still needed.
-    @Test func everyExceptionIsNeeded() throws {
+    @Test("each name in the list of exceptions still differs between the APIs") func everyExceptionIsNeeded() throws {
         let doors = try [Self.cache, Self.remote, Self.blocking].map { try $0.calls() }
         for name in Self.exceptions where name != "init" {
             let forms = Set(doors.map { Set($0.filter { $0.name == name }.map(\.signature)) })
@@ -145,7 +145,7 @@ struct Door {
         }
     }
 
-    // Constant; a Regex is not Sendable.
+    // Immutable, but a Regex is not Sendable.
     private nonisolated(unsafe) static let ownerPattern =
         /(?:@\w+(?:\([^)]*\))? )*(?:package |public |final )*(?:class|struct|enum|protocol|extension) (\w+)/
     private nonisolated(unsafe) static let memberPattern =

@@ -117,9 +117,12 @@ import Testing
 
     /// If a mark in the journal can be neither synced, removed nor reopened, the segments that it refers to are kept:
     /// after a crash, it would require them.
-    @Test(arguments: ["os", "everysecond", "always"]) func theJournalStaysWhileItsMarkCannotBeReplaced(
-        _ durability: String
-    ) throws {
+    @Test(
+        "journal segments are kept while a mark that refers to them cannot be replaced",
+        arguments: ["os", "everysecond", "always"]) func theJournalStaysWhileItsMarkCannotBeReplaced(
+            _ durability: String
+        ) throws
+    {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place)
         var daemon = try DaemonProcess(["--durability", durability], in: place, faults: faults)

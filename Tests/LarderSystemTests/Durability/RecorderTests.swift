@@ -65,16 +65,19 @@ import Testing
         return (faults, place)
     }
 
-    @Test(arguments: [
-        "os.posix_fallocate(b, 0, 9000)", "libc.fallocate(b, 1, ctypes.c_long(0), ctypes.c_long(9000))",
-        "os.link(here + 'a', here + 'c')", "os.rename(here + 'a', here + 'b')",
-        "libc.renameat2(-100, (here + 'a').encode(), -100, (here + 'c').encode(), 0)",
-        "os.open(here + 'a', os.O_WRONLY | os.O_TRUNC)", "os.truncate(here + 'a', 20000)", "os.ftruncate(a, 5)",
-        "os.pwritev(a, [b'12', b'345'], 7)", "os.writev(a, [b'12', b'345'])", "os.pwrite(b, b'z', 5000)",
-        "os.write(os.open(here + 'a', os.O_WRONLY | os.O_APPEND), b'end')", "os.write(os.dup(a), b'copy')",
-        "os.mkdir(here + 'd'); os.rename(here + 'a', here + 'd/a')", "os.unlink(here + 'a')",
-        "os.mkdir(here + 'd'); os.rmdir(here + 'd')",
-    ]) func aRecordedCallIsRebuilt(_ line: String) throws {
+    @Test(
+        "replaying a recorded call gives the same files",
+        arguments: [
+            "os.posix_fallocate(b, 0, 9000)", "libc.fallocate(b, 1, ctypes.c_long(0), ctypes.c_long(9000))",
+            "os.link(here + 'a', here + 'c')", "os.rename(here + 'a', here + 'b')",
+            "libc.renameat2(-100, (here + 'a').encode(), -100, (here + 'c').encode(), 0)",
+            "os.open(here + 'a', os.O_WRONLY | os.O_TRUNC)", "os.truncate(here + 'a', 20000)", "os.ftruncate(a, 5)",
+            "os.pwritev(a, [b'12', b'345'], 7)", "os.writev(a, [b'12', b'345'])", "os.pwrite(b, b'z', 5000)",
+            "os.write(os.open(here + 'a', os.O_WRONLY | os.O_APPEND), b'end')", "os.write(os.dup(a), b'copy')",
+            "os.mkdir(here + 'd'); os.rename(here + 'a', here + 'd/a')", "os.unlink(here + 'a')",
+            "os.mkdir(here + 'd'); os.rmdir(here + 'd')",
+        ]) func aRecordedCallIsRebuilt(_ line: String) throws
+    {
         let (faults, place) = try run([line])
         #expect(faults.isTraceComplete)
         #expect(try Self.differences(faults) == [])

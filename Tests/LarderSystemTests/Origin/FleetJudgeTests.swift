@@ -26,7 +26,8 @@ import Testing
         judge.judge(history).findings.map(\.kind)
     }
 
-    @Test func theBoundIsCountedFromTheAcknowledgement() {
+    @Test("the staleness bound starts at the acknowledgement of a write") func theBoundIsCountedFromTheAcknowledgement()
+    {
         // Version 2 was acknowledged at 2010.
         #expect(Self.kinds(Self.history([(2760, 1)])) == [])
         #expect(Self.kinds(Self.history([(2761, 1)])) == [.stale])
@@ -49,7 +50,8 @@ import Testing
         #expect(Self.kinds(Self.history([(5000, 4)])) == [.future])
     }
 
-    @Test func readsThatGoBackOnAConnectionAreFound() {
+    @Test("a read is reported if it is older than the previous one on its connection")
+    func readsThatGoBackOnAConnectionAreFound() {
         #expect(Self.kinds(Self.history([(2100, 2), (2200, 1)])) == [.backwards])
         #expect(Self.kinds(Self.history([(2100, 2), (2200, 0)])).contains(.backwards))
         var history = Self.history([(2100, 2), (2200, 1)])
@@ -57,7 +59,8 @@ import Testing
         #expect(Self.kinds(history) == [])
     }
 
-    @Test func faultsOfTheOriginExcuseOnlyTheOrigin() {
+    @Test("a fault of the origin excuses only the reads or writes that it affects")
+    func faultsOfTheOriginExcuseOnlyTheOrigin() {
         let reads = [FleetHistory.Doubt(from: 2900, to: 3000, isAboutReads: true)]
         #expect(Self.kinds(Self.history([(2950, 1)], doubts: reads)) == [])
         #expect(Self.kinds(Self.history([(3740, 1)], doubts: reads)) == [])

@@ -68,7 +68,8 @@ import Testing
     }
 
     /// A change whose client has disconnected delays no other change, and has no effect.
-    @Test func originsOfDisconnectedClientsAreNotSet() throws {
+    @Test("a pending ORIGIN command has no effect once its client has disconnected")
+    func originsOfDisconnectedClientsAreNotSet() throws {
         let redis = try RedisProcess()
         redis.freeze()
         defer { redis.thaw() }

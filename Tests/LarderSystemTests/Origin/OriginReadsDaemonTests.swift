@@ -60,7 +60,10 @@ import Testing
     // MARK: Replicas
 
     /// The primary is frozen, and no replica takes over, so a replica's value is returned as stale.
-    @Test(.enabled(if: RedisCluster.isAvailable)) func aFrozenPrimarysReplicaIsStaleAtBest() throws {
+    @Test(
+        "while the primary is frozen, a value from its replica is returned as stale",
+        .enabled(if: RedisCluster.isAvailable)) func aFrozenPrimarysReplicaIsStaleAtBest() throws
+    {
         let cluster = try RedisCluster(replicas: 3)
         let key = try cluster.key(on: 0)
         let direct = try cluster.servers[0].connect()

@@ -78,7 +78,9 @@ import Testing
         }
     }
 
-    @Test func otherTypesAreDescribedAsRedisDoes() throws {
+    @Test("commands about keys of other types give the same replies as Redis") func otherTypesAreDescribedAsRedisDoes()
+        throws
+    {
         _ = try behind.call("RPUSH l 1 2")
         _ = try behind.call("HSET h f v")
         _ = try behind.call("PEXPIREAT h 4000000000000")
