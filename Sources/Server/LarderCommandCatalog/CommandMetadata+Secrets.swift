@@ -66,7 +66,7 @@ extension CommandMetadata {
 
     /// The placeholder for a secret word.
     package static var redacted: UnsafeRawBufferPointer {
-        // Constant in the executable.
+        // The memory of a static string is never freed.
         let text: StaticString = "(redacted)"
         return UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }

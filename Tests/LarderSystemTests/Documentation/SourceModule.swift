@@ -71,7 +71,7 @@ struct SourceFile: Hashable, Sendable {
         return rest.firstMatch(of: Self.function) != nil && rest.first != " "
     }
 
-    // Constant; a Regex is not Sendable.
+    // Immutable, but a Regex is not Sendable.
     private nonisolated(unsafe) static let declaration =
         /(?:@\w+(?:\([^)]*\))? )*(?:package |public |final |indirect )*(?:class|struct|enum|protocol|actor|typealias) (\w+)/
     private nonisolated(unsafe) static let name = /(?:^|[^.\w])([A-Z]\w+)/

@@ -83,7 +83,7 @@ final class FleetOrigin: Sendable {
 }
 
 extension FleetJudge {
-    /// The bound is the default heartbeat plus its limit. The limit is a call's own limit, plus time for both
-    /// directions. With sanitizers, each step takes many times as long.
+    /// `bound` is the default interval of heartbeats plus the default limit for their replies. `limit` is the time
+    /// limit that each call sets, plus time for both directions: more with sanitizers, which slow each step down.
     static let standard = FleetJudge(bound: 750, limit: 2000 + (TestSetting.sanitized.isSet ? 1000 : 100))
 }

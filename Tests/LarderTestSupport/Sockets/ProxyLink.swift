@@ -55,8 +55,7 @@ final class ProxyLink {
 
     // MARK: Receiving
 
-    /// Returns a poll entry for each direction's source: for reading its bytes, and for writing bytes of the other
-    /// direction.
+    /// Returns a poll entry for each direction's source: reads its bytes, and writes the bytes of the other direction.
     func entries() -> [pollfd] {
         Direction.allCases.map { direction in
             let way = ways[direction.rawValue]
