@@ -126,7 +126,7 @@ extension CommandMetadata {
 
     package static let ping = CommandMetadata(
         "ping", arity: -1, [.fast, .inSubscriberMode], group: .connection, since: "1.0.0", syntax: "[message]",
-        summary: "Replies, which shows that the daemon is running.", reply: "PONG, or the message as bulk",
+        summary: "Replies; use it to check whether the daemon is running.", reply: "PONG, or the message as bulk",
         tips: [.requestAllShards, .responseAllSucceeded])
 
     package static let echo = CommandMetadata(

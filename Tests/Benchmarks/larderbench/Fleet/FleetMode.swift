@@ -56,6 +56,6 @@ struct FleetFigures: Equatable {
     func broken(_ inputs: FleetInputs) -> String? {
         if connections > Double(inputs.connectionsMax) { return "connections" }
         if trackingMiB > inputs.trackingMiBMax { return "tracking memory" }
-        return cores > inputs.coreMax ? "processor" : nil
+        return cores > inputs.coreMax ? "CPU" : nil
     }
 }
