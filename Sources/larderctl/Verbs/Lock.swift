@@ -94,7 +94,7 @@ private struct LockVerbCall: Sendable {
         }
     }
 
-    /// Marks the lock as held in the environment.
+    /// Adds the lock to the environment variable with the locks that are held.
     /// - Throws: if a parent process already holds this lock, so that waiting would deadlock.
     private func markHeld() throws(UsageError) {
         let path = socketPath ?? LarderClient.defaultSocketPath

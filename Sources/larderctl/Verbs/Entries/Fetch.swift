@@ -134,7 +134,7 @@ private struct FetchCall {
         }
     }
 
-    /// Marks the key as being fetched in the environment.
+    /// Adds the key to the environment variable with the keys that are being fetched.
     /// - Throws: if a parent process is fetching this key, so that waiting would deadlock.
     private func markFetching() throws(UsageError) {
         let database = context.options.database ?? "0"

@@ -14,7 +14,7 @@ final class DiskProbe {
         let writesPerSecond: Double
     }
 
-    /// Values that snappy does not compress, so that bytes on the disk are bytes of values.
+    /// The size of values, which snappy does not compress, so that sizes on the disk are those of the values.
     static let valueBytes = 1024
 
     private let directory: String

@@ -81,7 +81,7 @@ final class BystanderSuite: Suite {
     private func measure(_ command: Command, _ client: SocketClient, _ server: RunningServer) throws(BenchError)
         -> [Metric: Double]
     {
-        // Build the request before the time is measured: that takes as long as its execution.
+        // Build the request before the time is measured, because building it takes as long as executing it.
         let request = command.request
         var load = Load.get(clients: 4)
         load.setPercent = 50
