@@ -84,7 +84,7 @@ final class AsyncSemaphore: @unchecked Sendable {
         }
     }
 
-    /// Ends the wait of a task that may already have its permit, or not have begun to wait.
+    /// Ends the wait of a task. The task may already have its permit, or may not have begun to wait.
     private func end(_ waiter: Waiter, _ outcome: Outcome) {
         let continuation = lock.withLock {
             waiter.isCancelled = true

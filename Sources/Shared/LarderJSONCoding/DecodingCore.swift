@@ -269,7 +269,7 @@ struct DecodingCore {
 
     // MARK: Paths
 
-    /// The place one step further, for a model that is about to be read there.
+    /// Returns the place one step below, for a model that is about to be read there.
     @inline(__always) mutating func enter(_ place: Place, _ step: PathStep?) -> Place {
         guard let step, place.depth < .max else { return place }
         if place.nested != 0 { restore(place) }
@@ -277,7 +277,7 @@ struct DecodingCore {
         return Place(depth: place.depth &+ 1)
     }
 
-    /// The place of a nested container, one step further.
+    /// Returns the place of a nested container, one step below.
     mutating func enterNested(_ place: Place, _ step: PathStep) -> Place {
         var inner = enter(place, step)
         if nested.isEmpty { nested.append(NestedPlace(around: Place(depth: 0), step: step)) }
