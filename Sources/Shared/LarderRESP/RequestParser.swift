@@ -273,8 +273,8 @@ extension RequestParser {
         UInt16(littleEndian: UInt16(ASCII.lineFeed) << 8 | UInt16(ASCII.carriageReturn))
     }
 
-    /// Reads digits CR LF from `at` and moves `at` past them, if they end before `end` and have the usual form: at most
-    /// 18 digits without a leading zero. Otherwise returns -1, and `at` is where reading stopped.
+    /// Reads digits and CR LF from `at` and moves `at` past them, if they end before `end` and have the usual form: at
+    /// most 18 digits without a leading zero. Otherwise returns -1, and `at` is where reading stopped.
     @inline(__always)
     private static func usualNumber(_ text: UnsafeRawPointer, _ at: inout Int, _ end: Int) -> Int {
         let start = at

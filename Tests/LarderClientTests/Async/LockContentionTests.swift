@@ -47,7 +47,7 @@ import Testing
         for _ in 0..<rounds {
             // Every fourth holder is killed while it holds the lock, which then lasts until its time has passed.
             let processes = try (0..<16).map { number in
-                // The other holders keep the lock however long they wait for a CPU.
+                // The other holders do not lose the lock, however long they wait for a CPU.
                 let (end, time) = number.isMultiple(of: 4) ? ("; kill -9 $PPID", "1") : ("", "600")
                 return try ChildProcess(
                     try DaemonProcess.program("larderctl"),

@@ -1,4 +1,5 @@
-/// The keys that were invalidated recently, for the calls under way that depend on it. Bounded. Confined to the loop.
+/// The recently invalidated keys, for running calls that must check their keys against them. Bounded. Confined to the
+/// loop.
 struct InvalidationMemory {
     /// The most keys in each of the two halves.
     private static let keysMax = 8192
