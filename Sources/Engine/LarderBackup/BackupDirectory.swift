@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// A directory of backups of a larder, each in a directory named by its time: `20261123T061500Z`. The order of the
-/// names is that of the times.
+/// A directory of backups of a larder. Each backup is a subdirectory named after its time, such as `20261123T061500Z`,
+/// so the names sort by time.
 package struct BackupDirectory {
     package let path: String
 
@@ -12,7 +12,7 @@ package struct BackupDirectory {
         try takenNames().filter { FileSystem.isDirectory(path + "/" + $0) }
     }
 
-    /// All names that look like those of backups, whatever is there.
+    /// All names that have the form of a backup's name, whatever kind of file they belong to.
     func takenNames() throws(BackupError) -> [String] {
         do throws(FileError) {
             guard FileSystem.isDirectory(path) else { return [] }
@@ -22,8 +22,8 @@ package struct BackupDirectory {
         }
     }
 
-    /// The backup that a path means: itself, or the newest of a directory of them. If that one is damaged, an older one
-    /// is not taken instead.
+    /// The backup at a path: the directory itself if it is a backup, or else the newest backup in it. If the newest one
+    /// is damaged, no older one is used instead.
     package static func backup(at path: String) throws(BackupError) -> String {
         if try hasList(path) { return path }
         if isName(path.split(separator: "/").last.map(String.init) ?? ""), FileSystem.isDirectory(path) {

@@ -1,8 +1,8 @@
-/// An error of a backup, or of its place.
+/// An error of a backup, or of the directory for it.
 package enum BackupError: Error, CustomStringConvertible, Equatable {
     /// There is no backup.
     case noBackup(String)
-    /// Something in it is not as it was written.
+    /// Something in the backup differs from what was written.
     case damaged(String)
     case newerFormat(String)
     /// The place for it cannot be used.

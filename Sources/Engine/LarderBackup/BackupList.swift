@@ -19,7 +19,7 @@ struct BackupList: Equatable {
         let byteCount: Int
     }
 
-    /// The files by their names below the backup.
+    /// The files, by their paths relative to the backup's directory.
     var files: [String: File] = [:]
 
     var byteCount: Int { files.values.reduce(0) { $0 + $1.byteCount } }
@@ -54,7 +54,7 @@ struct BackupList: Equatable {
         }
     }
 
-    /// Whether a name leads to somewhere below the backup.
+    /// Whether a relative path stays inside the backup's directory.
     private static func isInside(_ name: Substring) -> Bool {
         let parts = name.split(separator: "/", omittingEmptySubsequences: false)
         return parts.allSatisfy { !$0.isEmpty && $0 != "." && $0 != ".." }

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Reads a backup: checks it, or makes a larder of it.
+/// Checks a backup, or restores a larder from it.
 package struct BackupReader {
     private let path: String
     private let list: BackupList
@@ -39,8 +39,8 @@ package struct BackupReader {
         return problems
     }
 
-    /// Describes the problem of a backup's file that cannot be read.
-    /// - Returns: nil if it is not the backup's fault.
+    /// Describes why a file of the backup cannot be read.
+    /// - Returns: nil if the backup is not the cause.
     static func problem(_ name: String, _ error: FileError) -> String? {
         switch error.number {
         case ENOENT, ENOTDIR: "\(name) is missing"
@@ -50,7 +50,8 @@ package struct BackupReader {
         }
     }
 
-    /// Describes the problem of a backup's file that was read.
+    /// Compares a file of the backup that was read with the backup's list, and describes the difference; nil if there
+    /// is none.
     static func problem(
         _ name: String, _ file: BackupList.File, _ found: (digest: FileDigest, byteCount: Int)
     ) -> String? {
@@ -60,8 +61,9 @@ package struct BackupReader {
         return found.digest == file.digest ? nil : "\(name) is damaged: its content has changed"
     }
 
-    /// Restores the backup as a larder: all files are copied and checked, and then the directory gets its name.
-    /// - Parameter place: the larder's directory: absent or empty.
+    /// Restores the backup as a larder: copies and checks all files in a temporary directory, and then renames it to
+    /// `place`.
+    /// - Parameter place: the larder's directory; it must be absent or empty.
     package func restore(to place: String, note: (BackupProgress) -> Void = { _ in }) throws(BackupError) {
         let restoration = try Restoration(of: place)
         do {

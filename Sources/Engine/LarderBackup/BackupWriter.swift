@@ -11,7 +11,7 @@ package struct BackupWriter {
     private var progress: BackupProgress
     private let note: (BackupProgress) -> Void
     private var result: Result
-    /// Tables with the name of one in the previous backup, but another content.
+    /// The number of tables whose name is in the previous backup, but with other content.
     private var differing = 0
 
     /// The result of a backup.
@@ -36,7 +36,8 @@ package struct BackupWriter {
         let last = try directory.takenNames().last
         var name = Self.name(ofTime: time)
         var number = 1
-        // The same second, or a clock that was set back: the newest backup must still have the last name.
+        // If the second is the same, or the clock was set back, a suffix ensures that the newest backup still has the
+        // last name.
         while let last, name <= last {
             number += 1
             name =
@@ -66,9 +67,9 @@ package struct BackupWriter {
 
     /// Makes a backup.
     /// - Parameters:
-    ///   - image: the directory of the image, which is in that of its larder.
+    ///   - image: the directory of the image, which is inside the larder's directory.
     ///   - path: the directory of backups; created if it is missing.
-    /// - Throws: if another backup is being made there, by any process; then nothing is changed.
+    /// - Throws: if this or another process is already making a backup there; then nothing is changed.
     package static func write(
         image: String, to path: String, time: Int64, note: @escaping (BackupProgress) -> Void = { _ in }
     ) throws(BackupError) -> Result {

@@ -1,7 +1,7 @@
 import CLarderCRC32C
 import LarderPlatform
 
-/// The CRC-32C of a file's bytes, as in RFC 3720: finds damage, not forgery.
+/// The CRC-32C (RFC 3720) of a file's bytes. It detects damage, not forgery.
 struct FileDigest: Equatable {
     let value: UInt32
 

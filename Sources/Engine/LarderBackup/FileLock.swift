@@ -1,15 +1,16 @@
 import LarderPlatform
 
-/// An exclusive lock (flock(2)) on a file or a directory, which ends with this object, or with the process.
+/// An exclusive lock (flock(2)) on a file or a directory. It is released when this value is destroyed or the process
+/// ends.
 struct FileLock: ~Copyable {
     private let path: String
     private let descriptor: Int32
 
-    /// Locks a file, which is created if necessary, and writes a note about the holder into it.
+    /// Locks a file, creates it if necessary, and writes a note about the holder into it.
     /// - Returns: nil if another holder has the lock.
     static func file(_ path: String, note: String) throws(FileError) -> FileLock? {
         guard let lock = try take(path, O_RDWR | O_CREAT | O_NONBLOCK) else { return nil }
-        // The lock is held without the note too: a full disk does not matter.
+        // The lock does not depend on the note, so a full disk does not matter.
         if ftruncate(lock.descriptor, 0) == 0 {
             try? FileSystem.writeAll(Array(note.utf8), descriptor: lock.descriptor, path: path)
         }
@@ -43,7 +44,7 @@ struct FileLock: ~Copyable {
                 }
             }
             let lock = FileLock(path: path, descriptor: file)
-            // A previous holder may have removed or renamed it between the two calls.
+            // The previous holder may have removed or renamed the file between open and flock.
             var opened = stat()
             if fstat(file, &opened) == 0, let named = try FileSystem.linkStatus(path), opened.st_ino == named.st_ino,
                 opened.st_dev == named.st_dev
@@ -57,7 +58,8 @@ struct FileLock: ~Copyable {
     consuming func remove() { unlink(path) }
 
     deinit {
-        // A child between fork and exec has a copy of the descriptor, and would keep the lock.
+        // Unlock explicitly: a child process between fork and exec has a copy of the descriptor, which would keep the
+        // lock.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }

@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// The previous backup: its tables are linked, if they have the same content.
+/// The previous backup. Its tables are linked into the new backup if they have the same content.
 ///
-/// Names and lengths do not show that. Two larders restored from one backup give tables the same names; so does a
-/// restored larder. Nor does the list of the previous backup show what has become of its files.
+/// Equal names and lengths do not prove equal content: two larders restored from one backup give their new tables the
+/// same names. Nor does the list of the previous backup show whether its files were damaged later.
 struct FormerBackup {
     let path: String
     private let list: BackupList
@@ -14,12 +14,12 @@ struct FormerBackup {
         case linked
         /// It has another content.
         case differs
-        /// It cannot be used, because of damage if there is a text.
+        /// The table cannot be used. If it is damaged, the text describes the damage.
         case useless(String?)
     }
 
     /// Returns the newest backup in a directory whose list can be read.
-    /// - Parameter note: receives the problems of newer ones.
+    /// - Parameter note: receives the problems of newer backups.
     static func newest(of directory: BackupDirectory, note: (String) -> Void) throws(BackupError) -> FormerBackup? {
         for name in try directory.names().reversed() {
             let path = directory.path + "/" + name
@@ -40,7 +40,7 @@ struct FormerBackup {
     ///   - name: the name of a table in the previous backup.
     ///   - source: the path of the new table.
     ///   - file: the content of the new table.
-    /// - Throws: if the two are one file, and this has changed since; and if the system refuses.
+    /// - Throws: if both backups share the file and it has changed since the previous one; and if the system refuses.
     func link(_ name: String, sameAs source: String, _ file: BackupList.File, to target: String) throws -> Reuse {
         guard let known = list.files[name] else { return .useless(nil) }
         let own = path + "/" + name

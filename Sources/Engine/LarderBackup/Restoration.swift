@@ -1,14 +1,14 @@
 import LarderPlatform
 
-/// The place where a larder is restored: a directory next to its final path, to which it is renamed in the end. Other
-/// restorations to the same place are excluded.
+/// A restoration in progress: a directory next to the larder's final path, to which it is renamed at the end. Excludes
+/// other restorations to the same path.
 struct Restoration: ~Copyable {
     /// The directory that becomes the larder, empty at first.
     let unfinished: String
     private let place: String
     private let lock: FileLock
 
-    /// - Parameter place: the larder's directory: absent or empty.
+    /// - Parameter place: the larder's directory; it must be absent or empty.
     /// - Throws: if the final rename would fail.
     init(of place: String) throws(BackupError) {
         self.place = place
@@ -41,7 +41,7 @@ struct Restoration: ~Copyable {
         return lock
     }
 
-    /// Why a directory cannot get the name of another.
+    /// Returns why a directory cannot be renamed to `place`; nil if it can.
     private static func obstacle(at place: String, _ name: String) throws(FileError) -> String? {
         if name == "." || name == ".." {
             return
@@ -65,7 +65,7 @@ struct Restoration: ~Copyable {
 
     /// Gives the directory its name.
     func finish() throws(FileError) {
-        // An empty directory of that name is replaced.
+        // rename(2) replaces an empty directory of that name.
         try FileSystem.rename(unfinished, to: place)
         try FileSystem.syncDirectory(FileSystem.parent(place))
     }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Notifies the observers that are turned on about commits.
 ///
-/// Without observers a write costs one relaxed load. An observer is notified of everything applied after it was turned
-/// on, and of some changes that were under way then.
+/// Without observers a write costs one relaxed load. An observer is notified of all changes that are applied after it
+/// was turned on, and of some that were in progress at that time.
 ///
 /// Thread-safe. `@unchecked Sendable`: the observers are guarded by `lock`.
 package final class ChangeFeed: @unchecked Sendable {

@@ -1,15 +1,15 @@
 import LarderPlatform
 
-/// The latest changes of followed databases: the keys in order, without their values. For each key only the last change
-/// is kept.
+/// The latest changes of followed databases: the keys in the order of their changes, without their values. For each key
+/// only the last change is kept.
 ///
-/// The log of a database starts with its first follower, and ends when it has not been read for a week; without it a
-/// write costs nothing. Its memory is bounded: the oldest changes of the database with the most are forgotten, and a
-/// follower that has not read them does a full pass. Nothing waits for a follower.
+/// The log of a database starts with its first follower, and ends when it has not been read for a week; without a log a
+/// write costs nothing. If the memory limit is reached, the oldest changes of the database with the most changes are
+/// dropped, and a follower that has not read them does a full pass. Writes never wait for followers.
 ///
-/// The next process continues from its files (``ChangeLogFiles``), unless the machine has failed. The committing thread
-/// writes them ahead of the journal, so they contain every committed change. Uncommitted changes at their end are
-/// detected by the end of the journal.
+/// The next process continues from the log's files (``ChangeLogFiles``), unless the machine has failed. The committing
+/// thread writes the files before the journal, so they contain every committed change. Uncommitted changes at the end
+/// of the files are detected by comparison with the end of the journal.
 ///
 /// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. Only the files' lock is
 /// taken while `lock` is held.
@@ -28,7 +28,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     private var bytes = 0
     private var waiters: [ObjectIdentifier: [FeedWaiter]] = [:]
     private var nextNumber: UInt32 = 1
-    /// The bound of reserved sequences that the files contain.
+    /// The upper bound of reserved sequences, as last written to the files.
     private var noted: UInt64 = 0
     /// When the times of the last reads were last written to the files.
     private var readsNotedAt: Int64 = 0
@@ -64,7 +64,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         feed: UInt64, end: ChangePlace, isNew: Bool
     ) {
         if let present = end(of: database) { return (present.feed, present.end, false) }
-        // Before the log starts, so that no change is missed: changes until then are found by readers of the entries.
+        // Turn it on before the log starts, so that no change is missed. Followers find earlier changes by reading the
+        // entries.
         feed.turn(on: true, for: self)
         return lock.withLock {
             if let found = log(of: database) { return (found.feed, found.last, false) }
@@ -103,8 +104,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         lock.withLock { log(of: database)?.change(of: key) }
     }
 
-    /// How far the version of another larder's change may be ahead of the clock, in milliseconds, for later changes
-    /// here to get later versions: a day. A wrong clock, or a forged version, is not followed further.
+    /// How far later changes here may be dated ahead of the clock to follow another larder's change, in milliseconds: a
+    /// day. A version further ahead comes from a wrong clock or is forged, and is not followed.
     private static let aheadMilliseconds: Int64 = 86_400_000
 
     /// Records a change of another larder before it is applied, so that later changes here get later versions.
@@ -122,7 +123,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// The last complete purge of everything; nil if none is known.
+    /// The version of the last complete purge of all entries; nil if none is known.
     func finishedPurge(of database: any DatabaseIdentity) -> ChangeVersion? {
         lock.withLock { log(of: database)?.finishedPurge }
     }
@@ -198,7 +199,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Commits
 
-    /// Followers need them, because their entries have the same rules.
+    /// Followers need unseen changes too, because their copies of the entries expire by the same rules.
     package var hearsUnseen: Bool { true }
 
     package func changed(_ changes: [EntryChange]) {
@@ -223,8 +224,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for waiter in woken { waiter.wake() }
     }
 
-    /// The version of a change: its own if it has one, else one later than those of all previous changes. Called in the
-    /// order of the commits, with `lock` held.
+    /// Returns the version of a change: its own if it has one, otherwise one later than all previous versions. Called
+    /// in the order of the commits, with `lock` held.
     private func version(_ change: EntryChange, _ log: DatabaseChanges) -> ChangeVersion {
         let version = change.origin.version
         if change.origin.isForeign || version.sequence != 0 { return version }
@@ -277,7 +278,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Records that all entries with a prefix are about to be removed, also those that only followers still have.
+    /// Records that all entries with a prefix are about to be removed, including entries that only followers still
+    /// have.
     func purged(prefix: [UInt8], in database: any DatabaseIdentity) {
         let time = now()
         change(database, prefix: prefix) { log in
@@ -308,7 +310,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     package func purgesChanged(_ database: any DatabaseIdentity) {}
 
     /// - Parameters:
-    ///   - prefix: the prefix of all keys concerned.
+    ///   - prefix: the common prefix of all keys concerned.
     ///   - body: changes a log, with `lock` held, and returns the record for the files.
     private func change(
         _ database: any DatabaseIdentity, prefix: [UInt8] = [], _ body: (DatabaseChanges) -> ChangeRecord?
@@ -320,7 +322,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
             let before = log.bytes
             let record = body(log)
             bytes += (logs[id] == nil ? 0 : log.bytes) - before
-            // Otherwise the files get it with the log's whole state.
+            // If the log is not in the files yet, its whole state is written later, with this change.
             if let record, log.isWritten { records.add(record) }
             return takeWaiters(id) { $0.prefix.starts(with: prefix) || prefix.starts(with: $0.prefix) }
         }
@@ -391,8 +393,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         prepare(&none)
     }
 
-    /// Adds the records that must come first: a new segment if this one is full, and databases that are not in it yet.
-    /// Called with `lock` held.
+    /// Adds the records that must come first: a new segment if the current one is full, and the databases that the
+    /// segment does not contain yet. Called with `lock` held.
     private func beginRecords(_ records: inout ChangeRecordWriter) {
         let present = larder.sequences.reservedUnits
         let time = now()
@@ -458,10 +460,10 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for log in logs.values { log.isWritten = false }
     }
 
-    /// Records that a whole database is about to change.
+    /// Records that a change of a whole database begins.
     func changing() { note(.changing) }
 
-    /// Records that the change is complete, and its observers were notified.
+    /// Records that the change of a whole database is complete and its observers were notified.
     func changed() { note(.changed) }
 
     private func note(_ record: ChangeRecord) {
@@ -480,7 +482,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Closes the files. Everything must be committed, and no more commits may follow.
+    /// Closes the files. All changes must be committed before, and no commit may follow.
     func close() {
         guard lock.withLock({ !logs.isEmpty }) else { return }
         prepare()

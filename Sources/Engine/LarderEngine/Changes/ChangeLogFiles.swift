@@ -141,7 +141,7 @@ final class ChangeLogFiles: @unchecked Sendable {
         segments = []
         for name in (try? FileSystem.list(directory)) ?? [] {
             let path = directory + "/" + name
-            // A file that cannot be removed must not be taken for a log.
+            // If the file cannot be removed, truncate it, so that it is not read as a log.
             if (try? files.unlink(path)) == nil { try? files.truncate(fileAt: path, to: 0) }
             lastNumber = max(lastNumber, ChangeSegment.number(ofFile: name) ?? 0)
         }
@@ -162,7 +162,7 @@ final class ChangeLogFiles: @unchecked Sendable {
         var found: [(number: UInt64, bytes: [UInt8])] = []
         for number in numbers {
             let bytes = try FileSystem.read(path(number), bytesMax: ChangeSegment.frameBytesMax) ?? []
-            // There is a gap, so the segments before it are useless.
+            // A segment is missing, so the segments before the gap are useless.
             if let last = found.last, last.number + 1 != number { found = [] }
             found.append((number, bytes))
         }

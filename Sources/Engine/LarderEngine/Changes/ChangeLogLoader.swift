@@ -7,12 +7,12 @@ struct ChangeLogLoader {
 
     /// The conditions for valid files.
     struct Circumstances {
-        /// The bound of reserved sequences that the last process left. If the files have another one, a program without
-        /// a change log has used the larder since.
+        /// The bound of reserved sequences that the last process left. If the files contain a different bound, a
+        /// program without a change log has used the larder since.
         let reserved: UInt64
-        /// The boot of the machine; nil if unknown.
+        /// Identifies the boot of the machine; nil if unknown.
         let machine: String?
-        /// Changes after it were never written to the journal.
+        /// The last sequence in the journal. Later changes were not committed.
         let journalEnd: UInt64
     }
 
@@ -26,11 +26,11 @@ struct ChangeLogLoader {
     private var machine: [UInt8] = []
     private var isChanging = false
     private var isClosed = false
-    /// Whether a change was found that is not in the journal; no further records may follow.
+    /// Whether a change was found that is not in the journal. Any frame after it makes the files invalid.
     private var isCut = false
 
     /// - Parameters:
-    ///   - bytesMax: beyond this the oldest changes are forgotten.
+    ///   - bytesMax: the memory limit; if it is exceeded, the oldest changes are forgotten.
     ///   - find: returns the database with a name; nil to forget its changes.
     init(
         _ circumstances: Circumstances, bytesMax: Int, firstNumber: UInt32,

@@ -10,12 +10,12 @@ enum ChangeRecord: Equatable {
     case purgePrefix(UInt32, [UInt8], ChangeVersion)
     /// A purge of another larder, applied here.
     case foreignPurge(UInt32, ChangeVersion)
-    /// The contents of the database are unknown: a new feed begins.
+    /// The contents of the database became unknown: a new feed begins.
     case anew(UInt32, feed: UInt64)
     case deleted(UInt32)
     case read(UInt32, at: Int64)
     case reserved(UInt64)
-    /// A whole database is about to change; without a following `changed` the result is unknown.
+    /// A change of a whole database begins. If no `changed` follows, its result is unknown.
     case changing
     case changed
     /// The larder was closed, and all previous records are on the disk.

@@ -9,11 +9,11 @@ final class DatabaseChanges {
     let name: String
     /// Its number in the files.
     let number: UInt32
-    /// Whether the current segment of the files contains it.
+    /// Whether the current segment of the files contains this database.
     var isWritten = false
     /// When it was last read.
     var readAt: Int64
-    /// The ID of this feed: a random number. Places of other feeds mean nothing in it.
+    /// The ID of this feed: a random number. Change places of other feeds are not valid in it.
     private(set) var feed = UInt64.random(in: 1 ... .max)
     /// The feeds that it continues, the oldest first.
     private(set) var formers: [FormerFeed] = []
@@ -22,7 +22,7 @@ final class DatabaseChanges {
     /// The place of the last change.
     private(set) var last: ChangePlace
     private(set) var bytes = 0
-    /// In the order of their places; nil if superseded by a later change of the same key.
+    /// The changes in the order of their places. An element becomes nil when a later change of its key is added.
     private var items: [LoggedChange?] = []
     /// The index of the first item that is not forgotten.
     private var first = 0
@@ -31,10 +31,10 @@ final class DatabaseChanges {
     /// The index of the item of each key.
     private var places: [[UInt8]: Int] = [:]
     private var purge: ChangeVersion?
-    /// The last complete purge of everything: every existing entry is later.
+    /// The version of the last complete purge of all entries: every existing entry is later.
     private(set) var finishedPurge: ChangeVersion?
     private var isPurgeNew = false
-    /// The time of the latest known change. Changes made here get no earlier one.
+    /// The time of the latest known change. Later changes made here get at least this time.
     private var latest: Int64 = 0
 
     init(_ database: any DatabaseIdentity, number: UInt32, at place: ChangePlace, now: Int64) {
@@ -90,7 +90,7 @@ final class DatabaseChanges {
     /// The sequence of the oldest remembered change; nil if there is none.
     var oldest: UInt64? { items[first...].lazy.compactMap(\.self).first?.place.sequence }
 
-    /// Whether it is that database's, and not of an earlier one at the same memory address.
+    /// Whether this log belongs to `database`, and not to an earlier database at the same memory address.
     func isOf(_ database: any DatabaseIdentity) -> Bool { self.database === database }
 
     /// The number of remembered changes.
@@ -99,16 +99,16 @@ final class DatabaseChanges {
     /// The last change of a key; nil if none is known.
     func change(of key: [UInt8]) -> LoggedChange? { places[key].flatMap { items[$0] } }
 
-    /// A purge that removed the key, unless a later change is known.
+    /// The version of the last purge of all entries; nil if none is known.
     var purgeVersion: ChangeVersion? { purge }
 
-    /// Records a purge of another larder, which is about to remove everything up to the version here.
+    /// Records a purge of another larder, which is about to remove all entries up to the version in this larder.
     func noteForeignPurge(_ version: ChangeVersion) {
         purge = max(purge ?? version, version)
         latest = max(latest, version.time)
     }
 
-    /// Records that everything up to the version is removed here.
+    /// Records that all entries up to the version are removed in this larder.
     func finishPurge(_ version: ChangeVersion) { finishedPurge = max(finishedPurge ?? version, version) }
 
     // MARK: Versions
@@ -144,7 +144,7 @@ final class DatabaseChanges {
         isPurgeNew = true
     }
 
-    /// Whether the purge that is being reported was recorded already.
+    /// Returns whether the purge being reported was already recorded, and resets this flag.
     func takePurge() -> Bool {
         defer { isPurgeNew = false }
         return isPurgeNew
@@ -171,7 +171,7 @@ final class DatabaseChanges {
         forgotten = last
     }
 
-    /// Keeps the changes that are not of one key, so that they are reported.
+    /// Drops the changes of single keys, and keeps all purges, so that they are still reported.
     private func forgetKeys() {
         let kept = items[first...].compactMap(\.self).filter { if case .key = $0.kind { false } else { true } }
         places = [:]

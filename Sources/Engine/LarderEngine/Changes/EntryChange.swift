@@ -49,9 +49,9 @@ package struct EntryChange: Sendable {
     package var deadline: Int64?
     /// Whether readers see no difference; only observers with ``ChangeObserver/hearsUnseen`` are notified.
     package var isUnseen = false
-    /// Whether a removal has removed an expired entry.
+    /// Whether a removed entry had already expired.
     package var removesExpired = false
-    /// The commit unit of the change; 0 for changes that are detected and not written, such as an expiry.
+    /// The commit unit of the change; 0 for changes that are only detected, such as an expiry, and not written.
     package var sequence: UInt64 = 0
 }
 
@@ -70,13 +70,13 @@ package protocol ChangeObserver: AnyObject, Sendable {
     func replaced(_ database: any DatabaseIdentity)
     /// A database was deleted, after ``emptied(_:)``. No more notifications about it follow.
     func deleted(_ database: any DatabaseIdentity)
-    /// The fetch of a key has ended without a stored value, so waiters may fetch.
+    /// The fetch of a key has ended without a stored value, so one of the waiters may fetch the key itself.
     func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity)
     /// The policy of a database has changed, and with it the expiry of entries that follow it.
     func policyChanged(_ database: any DatabaseIdentity)
-    /// Entries with some of these tags are gone, or stale.
+    /// Entries with at least one of these tags were removed or became stale.
     func purged(tags: [[UInt8]], in database: any DatabaseIdentity)
-    /// The purges of tags have changed: entries with tags may be gone, or stale.
+    /// The purges of tags have changed: entries with tags may have been removed or become stale.
     func purgesChanged(_ database: any DatabaseIdentity)
 }
 

@@ -20,9 +20,9 @@ package struct LoggedChange: Sendable {
         case key([UInt8])
         /// The database was emptied.
         case purge
-        /// The entries with this key prefix are gone.
+        /// The entries with this key prefix were removed.
         case purgePrefix([UInt8])
-        /// The entries with some of these tags are gone, or stale.
+        /// The entries with at least one of these tags were removed or became stale.
         case purgeTags([[UInt8]])
     }
 
@@ -39,7 +39,7 @@ struct FormerFeed: Hashable {
 
 /// The state of a database's feed without the changes.
 struct FeedState: Hashable {
-    /// The ID of this feed: a random number. Places of other feeds mean nothing in it.
+    /// The ID of this feed: a random number. Change places of other feeds are not valid in it.
     var feed: UInt64
     /// The place of the last change.
     var last: ChangePlace
@@ -51,11 +51,12 @@ struct FeedState: Hashable {
     var formers: [FormerFeed] = []
 }
 
-/// The rest of a feed for a reader at a place.
+/// The result of reading a feed after a place.
 package enum FoundChanges: Sendable {
-    /// The next changes; empty at the end. Also the feed, the place after them, and whether there are more.
+    /// The next changes, empty at the end of the feed; the feed's ID; the place after the changes; and whether there
+    /// are more.
     case changes([LoggedChange], feed: UInt64, upTo: ChangePlace, hasMore: Bool)
-    /// The place belongs to another feed: of another database or larder, or of lost changes.
+    /// The place belongs to another feed: one of another database or larder, or one whose changes are lost.
     case otherFeed
     /// The changes after the place are forgotten.
     case forgotten

@@ -5,7 +5,7 @@ package struct CheckProblem: Hashable, Sendable {
         case damage
         /// A problem that only an operator can fix.
         case manual
-        /// Files that could not be checked: the system refuses, or a newer version wrote them.
+        /// Files that could not be checked: the system denies access, or a newer version wrote them.
         case unseen
     }
 
@@ -30,9 +30,9 @@ package struct CheckReport: Sendable {
     package internal(set) var entries = 0
     /// The valid operations in the journal.
     package internal(set) var operations = 0
-    /// The databases, by their places, whose LevelDB is damaged.
+    /// The databases whose LevelDB is damaged, by their places.
     var damaged: Set<String> = []
-    /// The databases, by their places, whose expiry index lacks keys.
+    /// The databases whose expiry index lacks keys, by their places.
     var unindexed: Set<String> = []
 
     /// The most lines of one kind about one database.
@@ -47,7 +47,7 @@ package struct CheckReport: Sendable {
         problems.append(CheckProblem(kind: kind, place: place, what: what, remedy: remedy))
     }
 
-    /// Adds a file that the system does not allow to be read.
+    /// Adds a file that this process is not permitted to read.
     package mutating func addUnseen(_ place: String, _ error: any Error) {
         add(.unseen, place, "it could not be read: \(error)", "fix that, and check again")
     }
@@ -58,7 +58,7 @@ package struct CheckReport: Sendable {
             "check it with that Larder")
     }
 
-    /// Adds a damaged file that is not the engine's.
+    /// Adds a damaged file that does not belong to the engine.
     package mutating func addDamage(_ place: String, _ what: String, _ remedy: String) {
         add(.manual, place, what, remedy)
     }

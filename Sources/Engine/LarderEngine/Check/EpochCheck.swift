@@ -2,8 +2,8 @@ import LarderLevelDB
 import LarderLevelDBSalvage
 import LarderPlatform
 
-/// Reads all of one LevelDB without opening it, and so without changing a byte: whether its files are complete, its
-/// records can be read, and the expiry index has the keys that it must have.
+/// Checks one LevelDB by reading all of it, without opening or changing it: whether its files are complete, its records
+/// can be read, and the expiry index has all required keys.
 ///
 /// It reads the files like a salvage. Nothing may write to them at the same time.
 struct EpochCheck {
@@ -20,7 +20,7 @@ struct EpochCheck {
 
     struct Stopped: Error {}
 
-    /// The most passes, if not all keys fit into memory at once.
+    /// The most passes over the files if the keys do not fit into memory at once.
     private static let partsMax: UInt64 = 8
     /// The most keys that are named.
     static let namesMax = 3
@@ -28,7 +28,7 @@ struct EpochCheck {
         "--repair keeps the damaged files in \(DamagedFiles.directoryName)/ and continues with everything readable, as a "
         + "daemon does when it finds the damage"
 
-    /// - Returns: the commit unit up to which this LevelDB needs the journal; nil if it is damaged.
+    /// - Returns: the last commit unit that this LevelDB needs from the journal; nil if it is damaged.
     func run(_ report: inout CheckReport) throws -> UInt64? {
         if try LarderLevelDB.Database.fileState(path: directory) == .absentOrEmpty {
             guard !pointer.isUnmade else { return 0 }
@@ -101,7 +101,7 @@ struct EpochCheck {
             report.add(.damage, place, filesDamage, Self.remedy)
             return true
         }
-        // Reported as by a salvage, without losses that affect only the index.
+        // Report the damage that a salvage would report, without losses that affect only the index.
         let exact = try read(withIndex: false) { _, _ in }
         let shown = exact.isUndamaged ? salvage : exact
         for damage in shown.damages.prefix(CheckReport.linesMax) {
@@ -144,7 +144,7 @@ struct EpochCheck {
                 "\(place): the expiry index was compared for \(Self.partsMax) of \(divisor) parts of the entries")
         }
         if missing.expired > 0 {
-            // They are not visible, and do not delay others.
+            // A note, not damage: readers do not see expired entries, and these do not delay the removal of others.
             report.notes.append(
                 "\(place): \(missing.expired) expired \(missing.expired == 1 ? "entry has" : "entries have") no key in the "
                     + "expiry index; the next scan of all entries removes them")

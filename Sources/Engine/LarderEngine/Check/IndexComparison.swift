@@ -4,7 +4,7 @@
 /// It remembers a hash of every key; when these become too many, it continues with a part of the keys, and the reader
 /// must read again for each other part. A value.
 struct IndexComparison {
-    /// The compared keys: those whose hash has this remainder.
+    /// The part of the keys that is compared: those whose hash has this remainder.
     struct Part: Equatable {
         var divisor: UInt64 = 1
         var remainder: UInt64 = 0
@@ -21,9 +21,9 @@ struct IndexComparison {
 
     /// Records that lack their index key.
     struct Missing {
-        /// The hashes of those that are not expired.
+        /// The hashes of the records that are not expired.
         var hashes: [UInt64] = []
-        /// The number of expired ones.
+        /// The number of expired records.
         var expired = 0
     }
 
@@ -33,7 +33,7 @@ struct IndexComparison {
     private var isFound: [Bool] = []
     private var isSorted = false
 
-    /// - Parameter keysMax: the number of remembered keys, at 17 bytes each: 32 MiB by default.
+    /// - Parameter keysMax: the number of keys to remember, at 17 bytes each; 32 MiB by default.
     init(_ part: Part = Part(), keysMax: Int = 1 << 21) {
         self.part = part
         self.keysMax = max(1, keysMax)

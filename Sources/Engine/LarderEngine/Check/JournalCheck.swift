@@ -13,12 +13,12 @@ enum JournalCheck {
         var origin = Sequences.Origin.unknown
         /// The larder's time, as far as it was recorded; 0 if it is unknown.
         fileprivate(set) var now: Int64 = 0
-        /// The names of the databases of its operations.
+        /// The names of the databases whose operations are in the journal.
         fileprivate(set) var databases: Set<String> = []
         /// The keys of its operations.
         fileprivate(set) var keys = JournalKeys()
 
-        /// Whether a part of the journal is lost that a LevelDB needs.
+        /// Whether it is certain that the journal has lost a part that a LevelDB needs.
         func isLossProven(needed: UInt64) -> Bool {
             guard isKnown || origin == .unknown else { return false }
             return Sequences.isLossProven(needed: needed, end: isKnown ? last : .max, origin: origin, wasCut: wasCut)
@@ -158,8 +158,8 @@ enum JournalCheck {
     }
 }
 
-/// Hashes of the keys of the journal's operations, by database. LevelDB's entry of such a key is outdated, and may lack
-/// its index key. A value.
+/// Hashes of the keys of the journal's operations, by database. LevelDB's own entry of such a key is outdated, and may
+/// lack its index key. A value.
 struct JournalKeys {
     private var hashes: [String: [UInt64]] = [:]
     private var count = 0

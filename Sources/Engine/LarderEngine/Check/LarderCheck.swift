@@ -3,7 +3,7 @@ import LarderPlatform
 /// Checks all files of a larder that is not being written to. Changes nothing: it opens no LevelDB, replays no journal,
 /// and creates no file.
 ///
-/// Memory: that of a salvage, 32 MiB for the comparison with the expiry index, and one group of the journal.
+/// Memory use: that of a salvage, plus 32 MiB for the comparison with the expiry index, plus one group of the journal.
 package struct LarderCheck {
     private let directory: String
     /// Checks only this database and the files of the whole larder; nil for all.
@@ -78,7 +78,7 @@ package struct LarderCheck {
 
     /// Reports the databases that the larder had when it was last used, and that have no files now.
     private mutating func addMissing(_ found: [String]) -> [String] {
-        // A problem of the file itself is reported with the journal.
+        // If the file itself cannot be read, that is reported with the journal.
         let former = (try? SequencesFile.read(in: directory))?.databases ?? []
         let missing = former.filter { name in
             guard self.name == nil || [self.name, DatabaseName.ledger].contains(name), !found.contains(name) else {
@@ -142,7 +142,7 @@ package struct LarderCheck {
         if name != DatabaseName.ledger { report.databases += 1 }
         let before = doneBytes
         let size = FileSystem.size(directory + "/" + name)
-        // Keys and values take more space than their tables, which are compressed.
+        // The bytes of this database read so far. They may exceed the size of its files, because tables are compressed.
         var met = 0
         let total = totalBytes
         let onProgress = onProgress

@@ -17,8 +17,8 @@ final class LedgerFacts {
         isAbsent = if case .absent = DatabaseDirectory(path) { true } else { false }
     }
 
-    /// Whether the ledger has the purges of a database's tags, or records that it has lost facts. One that cannot be read
-    /// may have them: that is reported with the ledger.
+    /// Whether the ledger has purges of the database's tags, or records that it has lost facts. Returns true if the
+    /// ledger cannot be read; that problem is reported separately.
     func mayHavePurges(of database: String) -> Bool {
         if isAbsent { return false }
         let wanted = [TagFacts.key(database), Ledger.Loss.key]
@@ -31,7 +31,8 @@ final class LedgerFacts {
         return wanted.contains { keys.contains($0) }
     }
 
-    /// The keys of the databases whose tags were purged, and that of a loss; nil if they cannot be read.
+    /// The keys of the databases whose tags were purged, and the key that records a loss; nil if the ledger cannot be
+    /// read.
     private func read() -> Set<[UInt8]>? {
         do {
             guard let bytes = try FileSystem.read(path + "/" + PointerFile.name) else { return nil }

@@ -63,7 +63,7 @@ final class CheckpointPass: CheckpointWork {
         // Pins may be left after a failure.
         defer { unpinAll() }
         try store.indexLock.withLock { () throws(LarderError) in
-            // During this checkpoint LevelDB is consistent only together with the journal up to here.
+            // During this checkpoint LevelDB is consistent only together with the journal up to this sequence.
             try store.note(journalNeeded: sequence)
             try database.forEachSlice { (shard) throws(LarderError) in
                 let hasMore = shard.lock.withLock {
@@ -83,7 +83,8 @@ final class CheckpointPass: CheckpointWork {
             return run.add(removal: entry)
         }
         guard !removal.isGone(header, now: now) else {
-            // It need not reach LevelDB, but LevelDB's older record must not come back.
+            // The expired entry is not written, but it is removed from LevelDB, so that an older record of the key does
+            // not reappear.
             if let change = database.sweptChange(Array(entry.key), header, rules) { swept.append(change) }
             expired.count(bytes: entry.key.count + record.count - header.byteCount)
             _ = entry.reserve(0)
@@ -107,7 +108,7 @@ final class CheckpointPass: CheckpointWork {
         shard.counters.evicted += 1
         shard.evictedKeys.add(hash, deadline: database.applied.rules.deadline(header))
         statistics.evictedBytes.add(entry.key.count + Int(entry.head.pointee.recordCount))
-        // At once, so that a later write of the key is reported later.
+        // Report the eviction now, so that it precedes later writes of the key.
         if database.context.changes.isOn {
             database.context.changes.tell([database.evictedChange(Array(entry.key), header)])
         }
@@ -130,7 +131,8 @@ final class CheckpointPass: CheckpointWork {
                 if let pinned = run.put(next, into: batch) { unpin(pinned) }
                 next += 1
             }
-            // LevelDB has copied its input, and makes two more copies when it writes that to a table.
+            // LevelDB keeps a copy of its input, and makes two more when it writes the copy to a table. So let it free
+            // the memory of the previous long batch first.
             if batch.byteCount >= EpochStore.settledBytesMin {
                 if hasWrittenLong { store.settleMemory() }
                 hasWrittenLong = true
@@ -163,8 +165,8 @@ final class CheckpointPass: CheckpointWork {
     }
 }
 
-/// Entries on their way to LevelDB: copies, so that their shards need not be locked while LevelDB writes. Long records
-/// are pinned instead of copied.
+/// Entries that are about to be written to LevelDB. They are copied, so that their shards need not be locked while
+/// LevelDB writes. Long records are pinned instead of copied.
 private struct SortedRun {
     private struct Item {
         /// The first eight bytes of the key, big-endian: most comparisons need no more.
@@ -172,7 +174,7 @@ private struct SortedRun {
         /// The offset of the key, with its kind; the record follows.
         var offset: Int
         var keyCount: Int32
-        /// 0 for a removal, ``pinnedCount`` for a pinned record.
+        /// The record's length in bytes; 0 for a removal, ``pinnedCount`` for a pinned record.
         var recordCount: Int32
         /// The index key in LevelDB, and the one that it should have, as ``ExpiryIndex/Slot``.
         var oldIndex: UInt64

@@ -6,8 +6,8 @@ protocol CheckpointWork: AnyObject {
     var database: Database { get }
     /// The LevelDB of the entries; nil if it is not open.
     var openStore: EpochStore? { get }
-    /// The newest commit unit whose entries are in newer segments instead of those that will be removed; 0 if there is
-    /// none.
+    /// The newest commit unit whose entries stay in newer segments of the journal when the old ones are removed; 0 if
+    /// there is none.
     var newest: UInt64 { get }
 
     /// Called after the segments were removed.
@@ -15,19 +15,20 @@ protocol CheckpointWork: AnyObject {
 }
 
 extension CheckpointWork {
-    /// Records which part of the journal must exist: before older segments are removed, and after the newer ones are
-    /// synced. For this an epoch gets its files: otherwise the loss of its entries with a damaged journal would not be
-    /// detected.
+    /// Records which part of the journal this LevelDB needs. Called before older segments are removed, and after the
+    /// newer ones are synced. Creates the epoch's files if necessary: without them, the loss of its entries with a
+    /// damaged journal would not be detected.
     func noteNewest() throws(LarderError) {
-        // A store that accepts no writes still needs the same part as before.
+        // A store that accepts no writes still needs the same part of the journal as before.
         guard newest > 0, let store = openStore, store.ending == .none, !store.isSuspended else { return }
         do throws(LarderError) {
             try store.note(journalNeeded: newest)
         } catch {
-            // Purged or deleted in the meantime: nothing is needed any more.
+            // If the database was purged or deleted in the meantime, it needs no part of the journal.
             database.pipeline.drain()
             guard store.ending == .none else { return }
-            // If the disk has no space for files, only the journal has the entries, and other databases must not wait.
+            // Without disk space for files, the entries stay in the journal alone. This must not block the other
+            // databases.
             guard store.isMade else {
                 return database.context.report(.debug, "database '\(database.name)' has no files yet: \(error)")
             }
@@ -35,18 +36,19 @@ extension CheckpointWork {
         }
     }
 
-    /// Keeps the segments: frozen entries are dirty like all others, and the next checkpoint starts again.
+    /// Keeps the segments: the frozen entries become normal dirty entries again, and the next checkpoint starts over.
     func abandon() {
         for shard in database.shards.all { shard.lock.withLock { shard.table.thaw() } }
     }
 }
 
 extension Database {
-    /// The number of entries of a shard that are handled per lock acquisition: readers should not notice the wait.
+    /// The number of entries of a shard that are handled per lock acquisition: few, so that readers do not notice the
+    /// wait.
     static let sliceCount = 64
 
-    /// Calls `body` with one shard at a time, and again with those that have more. It alternates, because a lock that
-    /// is retaken at once is never passed to a waiting thread.
+    /// Calls `body` with one shard at a time, and again for shards that have more. The shards alternate, because a lock
+    /// that is retaken at once is never passed to a waiting thread.
     /// - Parameters:
     ///   - body: takes the shard's lock for one slice. Returns whether there is more.
     ///   - afterRound: called after each round, without a lock.
@@ -70,7 +72,7 @@ extension Database {
 }
 
 extension EpochStore {
-    /// Records up to where the journal must exist for LevelDB to be consistent; 0 if LevelDB needs nothing of it.
+    /// Records the last commit unit that LevelDB needs from the journal to be consistent; 0 if it needs none.
     func note(journalNeeded sequence: UInt64, sync: Bool = true) throws(LarderError) {
         if isFrozen { return noteWhileFrozen(journalNeeded: sequence) }
         let batch = LarderLevelDB.WriteBatch()

@@ -25,9 +25,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private var lastBegan: Int64 = 0
     /// Whether a database was skipped because another thread is opening, purging or deleting it. Guarded by `turn`.
     private var metBusy = false
-    /// The space for the running checkpoint. Guarded by `turn`.
+    /// The disk space for the running checkpoint. Guarded by `turn`.
     private var room = EvictionRoom()
-    /// Whether no database needs more of the journal than was found at the start. Guarded by `turn`.
+    /// Whether it is known that no database needs more of the journal than was found at the start. Guarded by `turn`.
     private var isJournalEnough = false
 
     init(
@@ -54,7 +54,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Starts the thread if it is not running, there is something to write, and the last checkpoint is long ago.
+    /// Starts the thread if it is not running, there is something to write, and the last checkpoint was long ago.
     func startIfOld() {
         guard loop.isAsleep, trigger.byteCount > 0, turn.tryLock() else { return }
         defer { turn.unlock() }
@@ -64,8 +64,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Stops the thread, after waiting for the running checkpoint.
     func stop() { loop.stop() }
 
-    /// Runs a checkpoint if there is enough to write, or if the last one is long ago, so that the space of entries that
-    /// expire in memory is freed.
+    /// Runs a checkpoint if there is enough to write, or if the last checkpoint was long ago, so that entries that
+    /// expired in memory release their space.
     /// - Returns: false if it failed.
     @discardableResult
     func checkpointIfDue() -> Bool {
@@ -76,8 +76,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Whether the last checkpoint is long ago. Called with `turn` held.
     private var isOld: Bool { context.time.monotonic() - lastBegan >= context.options.checkpointMilliseconds }
 
-    /// Runs a checkpoint if it is still needed when its turn comes. On a full file system, retries after space was
-    /// freed.
+    /// Runs a checkpoint if `isNeeded` is still true when no other checkpoint runs. If the file system is full, frees
+    /// space and retries.
     /// - Returns: false if it failed.
     private func attempt(if isNeeded: () -> Bool) -> Bool {
         for number in 0... {
@@ -118,14 +118,16 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return isBetter
     }
 
-    /// Runs a checkpoint whether one is due or not. For larders without threads of their own.
+    /// Runs a checkpoint whether one is due or not. For larders without background threads.
     func checkpointIfDirty() {
         if trigger.byteCount > 0 { trigger.want() }
         checkpointIfDue()
     }
 
-    /// Called by writers if too much is waiting: runs a checkpoint on this thread, or waits for the running one.
-    /// - Returns: false if there is no space and the checkpoint failed. Then writes are refused until one succeeds.
+    /// Called by writers if too many changes wait for LevelDB: runs a checkpoint on this thread, or waits for the
+    /// running one.
+    /// - Returns: false if there is no space and the checkpoint failed. Then writes are refused until a checkpoint
+    ///   succeeds.
     func assist() -> Bool { attempt { trigger.isFull } }
 
     /// Like ``isFull``, before storing a long record.
@@ -140,7 +142,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Like ``assist()``, before storing a long record.
     func assistForLong() -> Bool { attempt { trigger.isFullForLong } }
 
-    /// Whether so much waits for LevelDB that writers should assist.
+    /// Whether so many changes wait for LevelDB that writers should assist.
     var isFull: Bool { trigger.isFull }
 
     /// Writes everything that is committed to LevelDB.
@@ -160,7 +162,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
         try journal.requireInPlace("checkpoint")
-        // The journal must keep all entries that were written to such a LevelDB.
+        // If a LevelDB's files are gone, suspend it, so that the journal keeps all entries that were written to it.
         for database in table.all { database.durableState.store?.suspendIfGone() }
         try pipeline.rollBackWhatFailed("checkpoint")
         guard try checkUnopened() else { return trigger.want() }
@@ -184,16 +186,17 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 obstacle = error
             }
         }
-        // It would be due again at once, with the same result.
+        // The next checkpoint would be due at once, with the same result, so pause first.
         if obstacle != nil { loop.rest() }
         let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
         if end { context.statistics.checkpoints.add() }
-        // Nothing more can be done to free space.
+        // A checkpoint can free no more of the journal.
         if trigger.isFull, let obstacle { throw obstacle }
     }
 
-    /// Before LevelDB is written: it must never be ahead of a journal whose end a machine failure has lost.
-    /// - Throws: if not even names can be synced. Then LevelDB's files could not be synced either: writing to them
+    /// Syncs the journal before LevelDB is written: LevelDB must never be ahead of a journal that lost its end in a
+    /// machine failure.
+    /// - Throws: if not even file names can be synced. Then LevelDB's files could not be synced either: writing to them
     ///   would not free the journal, and a machine failure would cost the database.
     private func syncJournal() throws(LarderError) {
         do throws(LarderError) {
@@ -206,7 +209,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         } catch {
             context.report(.debug, "before a checkpoint: \(error)")
             try journal.syncDirectory(context.directory + "/JOURNAL")
-            // If it cannot be synced at all, LevelDB is needed even more.
+            // Continue although the journal cannot be synced: then it is even more important that LevelDB gets the
+            // entries.
         }
     }
 
@@ -217,8 +221,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return pass
     }
 
-    /// If one database's LevelDB accepts no writes for now, the journal keeps its entries, so that old segments need
-    /// not stay for it. Called with `turn` held.
+    /// Appends the entries of a database whose LevelDB accepts no writes for now to the journal again, so that the old
+    /// segments can be removed. Called with `turn` held.
     /// - Returns: nil if the disk has no space for that, or if it would not shorten the journal.
     private func rewrite(_ database: Database, _ cut: CommitJournal.Cut, because error: LarderError) -> RewritePass? {
         let bytes = database.journalBytesOfDirty + database.shards.withAllLocked { database.unresolved.byteCount }
@@ -230,8 +234,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return rewritten(database, upTo: cut.sequence)
     }
 
-    /// Whether a rewrite of the journal is better than a checkpoint: it leaves at most half of it. Called with `turn`
-    /// held.
+    /// Whether a rewrite of the journal is better than a checkpoint: it shortens the journal to half or less. Called
+    /// with `turn` held.
     private var isRewriteDue: Bool {
         guard !trigger.isWanted, !context.memory.isCheckpointDue, !isOld else { return false }
         let dirty = table.all.filter { $0.dirtyCount > 0 }
@@ -258,8 +262,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         if try end(cut, passes, nil, before: {}) { context.statistics.journalRewrites.add() }
     }
 
-    /// Removes segments of the journal, once their still needed entries are elsewhere.
-    /// - Returns: false if they must stay for now.
+    /// Removes segments of the journal, after their still needed entries were stored elsewhere.
+    /// - Returns: false if the segments must stay for now.
     private func end(
         _ cut: CommitJournal.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?,
         before: () throws(LarderError) -> Void
@@ -292,8 +296,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// Records for each LevelDB that has everything up to the cut that it needs nothing of the journal. The segments
-    /// that prove it will be removed, and a power failure may lose the header of the next one. Synced by
+    /// Records, for each LevelDB that has all entries up to the cut, that it no longer needs the journal. The segments
+    /// that prove this will be removed, and a power failure may lose the header of the next segment. Synced by
     /// ``noteSynced()``.
     private func noteComplete(_ passes: [any CheckpointWork], _ cut: CommitJournal.Cut) throws(LarderError) {
         guard !metBusy, journal.isCurrent(cut) else { return }
@@ -305,7 +309,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Records how much of each LevelDB is synced: the segments that could replace the rest will be removed.
+    /// Records how much of each LevelDB is synced: the journal's segments from which an unsynced rest could be restored
+    /// will be removed.
     private func noteSynced() throws(LarderError) {
         for database in table.all {
             // The journal keeps everything that was written to a store that accepts no writes.
@@ -314,8 +319,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Syncs the names of LevelDB's files: LevelDB syncs its writes to a new log, but never the log's name. Done before
-    /// segments are removed, and before entries become clean.
+    /// Syncs the names of LevelDB's files, because LevelDB syncs its writes to a new log, but never the log's name.
+    /// Called before segments are removed, and before entries become clean.
     private func syncNames(_ store: EpochStore) throws(LarderError) {
         guard store.ending == .none, store.isMade, !store.isSuspended else { return }
         try unlessGone(store) { () throws(LarderError) in try journal.syncDirectory(store.path) }
@@ -328,17 +333,17 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         do throws(LarderError) { try body() } catch { if isCurrent(store) { throw error } }
     }
 
-    /// Whether a store that could not be written or read is still in use. A deletion moves the files before it is
-    /// reported, so a running one is waited for.
+    /// Whether a store that could not be written or read is still in use. Waits for a running deletion, which moves the
+    /// files before it is reported.
     private func isCurrent(_ store: EpochStore) -> Bool {
         pipeline.drain()
         return store.ending == .none
     }
 
-    /// Once after a start with a journal, opens the databases that have not been used: with its segments the end of
-    /// that journal is forgotten, and one of the databases may need more. Called with `turn` held.
-    /// - Returns: false if another thread is working on one.
-    /// - Throws: the damage of one that needs more. The journal stays until it is set aside.
+    /// Once after a start with a journal, opens the databases that have not been used. One of them may need more of the
+    /// journal than was found, and this cannot be detected after the segments are removed. Called with `turn` held.
+    /// - Returns: false if another thread is working on one of the databases.
+    /// - Throws: the damage of a database that needs more. The journal stays until that database is set aside.
     private func checkUnopened() throws(LarderError) -> Bool {
         if isJournalEnough || context.journalEnd == .max { return true }
         for database in table.all where database.isUnopened {
@@ -399,8 +404,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return try flushInTurn(database, upTo: try syncForFlush())
     }
 
-    /// LevelDB must never be ahead of a journal whose end a machine failure has lost. So first the entries to write are
-    /// fixed, then the journal is synced; a sync does not cover frames that are appended after it began.
+    /// Determines which entries to write, and then syncs the journal, because LevelDB must never be ahead of a journal
+    /// that lost its end in a machine failure. A sync does not cover frames that are appended after it began.
     /// - Returns: the last sequence to write.
     private func syncForFlush() throws(LarderError) -> UInt64 {
         pipeline.drain()

@@ -45,7 +45,7 @@ final class RewritePass: CheckpointWork {
 
     /// Called with the shard's lock held.
     private func rewriteSlice(_ shard: Shard) -> Bool {
-        // Purged in the meantime: the table was emptied, and its entries belong to another epoch.
+        // The database was purged in the meantime: its table was emptied, and new entries belong to another epoch.
         guard database.epochOfEntries == epoch, epoch != 0 else { return false }
         slice.removeAll(keepingCapacity: true)
         let hasMore = shard.table.passFrozen(most: Database.sliceCount) { entry in

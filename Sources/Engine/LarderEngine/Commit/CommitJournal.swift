@@ -21,8 +21,8 @@ final class CommitJournal: @unchecked Sendable {
     let trigger: CheckpointTrigger
     private let segments: Journal
     private let marks: JournalMarkFile
-    /// Held while a group is appended, and synced if necessary. The journal's own lock guards its list of segments; the
-    /// syncing thread, stagers and the counters take that one.
+    /// Held while a group is appended, and synced if necessary. The syncing thread, stagers and the counters take the
+    /// journal's own lock instead, which guards its list of segments.
     private let lock = Lock()
     /// The number of rollbacks of failed commits. After one, entries that a checkpoint has read may be gone.
     private let rollbacks = Atomic<UInt64>(0)
@@ -91,7 +91,8 @@ final class CommitJournal: @unchecked Sendable {
         while true {
             if context.sequences.refusal(of: batch.lastSequence) != nil {
                 if !mayBlock { return false }
-                // The thread that reserves sequences in advance has found no space, or was not scheduled.
+                // The background thread that reserves sequences in advance has found no space, or was not scheduled. So
+                // reserve them here.
                 context.sequences.extendIfNeeded(last: batch.lastSequence)
             }
             guard let failure = attempt(batch, level) else { break }
@@ -125,7 +126,8 @@ final class CommitJournal: @unchecked Sendable {
         context.disk.relieve(bytes, takesReserve: isRemoval) || context.disk.room.map { $0 > 2 * bytes } ?? false
     }
 
-    /// - Returns: nil, or why nothing was appended, and why it may still become valid.
+    /// - Returns: nil after success; otherwise why nothing was appended, and, as `doubt`, why the batch may still
+    ///   become valid.
     private func attempt(_ batch: JournalBatch, _ level: Durability) -> (error: FileError, doubt: String)? {
         var doubt = ""
         do throws(FileError) {
@@ -135,8 +137,8 @@ final class CommitJournal: @unchecked Sendable {
                 try segments.append(batch)
                 if level == .always {
                     do throws(FileError) {
-                        // Syncs all segments: an acknowledged write is worthless after one that a machine failure may
-                        // lose.
+                        // Sync all segments: a write must not be acknowledged while a machine failure may lose an
+                        // earlier one.
                         try segments.sync()
                     } catch {
                         doubt = Self.doubt(segments.rollBackLast(batch))
@@ -204,7 +206,8 @@ final class CommitJournal: @unchecked Sendable {
             try segments.sync(above: cut?.segment ?? 0)
             context.statistics.syncs.add()
         } catch {
-            // The system may have dropped pages that it could not write. LevelDB gets the entries from memory instead.
+            // The system may have dropped pages that it could not write. A checkpoint writes the entries to LevelDB
+            // from memory instead.
             trigger.request()
             throw LarderError(.io, error.description, operation: "fsync", underlying: error)
         }
@@ -239,7 +242,7 @@ final class CommitJournal: @unchecked Sendable {
     var rollbackCount: UInt64 { rollbacks.load(ordering: .acquiring) }
 
     /// Begins a checkpoint: later appends go to a new segment.
-    /// - Parameter isRewrite: whether a requested checkpoint is still to come.
+    /// - Parameter isRewrite: whether this is a rewrite, after which a requested checkpoint is still to come.
     /// - Returns: nil when the journal is empty.
     func cut(isRewrite: Bool) -> Cut? {
         lock.withLock {
@@ -249,8 +252,8 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Whether no failed commit was rolled back since. If so, entries read since the cut are committed once they are
-    /// decided.
+    /// Whether no failed commit was rolled back since the cut. If so, entries read since then are committed once they
+    /// are decided.
     func isCurrent(_ cut: Cut) -> Bool { rollbackCount == cut.rollbacks }
 
     /// Removes the segments that a checkpoint made obsolete.

@@ -83,7 +83,7 @@ package final class CommitPipeline: @unchecked Sendable {
     /// Continues after a sequence that this process did not know. May block.
     func goOn(behind sequence: UInt64) {
         context.sequences.goOn(behind: sequence)
-        // As an empty unit, so that waiters for everything applied have a decided unit.
+        // Queue an empty unit with this sequence, so that ``everythingApplied`` refers to a unit that will be decided.
         lock.withLock {
             guard sequence > lastSequence, sequence < Sequences.end - Sequences.unitsStep else { return }
             lastSequence = sequence
@@ -154,14 +154,14 @@ package final class CommitPipeline: @unchecked Sendable {
     /// The last unit that is committed or failed.
     var lastDecided: UInt64 { decided.load(ordering: .acquiring) }
 
-    /// Whether so much waits for a commit, or for LevelDB, that writers should wait too.
+    /// Whether so many bytes wait for a commit, or for LevelDB, that writers should wait too.
     package var isCongested: Bool {
         pendingBytes.load(ordering: .relaxed) > context.options.pendingBytesMax
             || journal.trigger.isFull && journal.refusal("write") == nil
     }
 
-    /// The error that refuses writes while the journal's files are gone, or checkpoints fail and it is full; nil
-    /// otherwise.
+    /// The error that refuses writes if the journal's files are gone, or if it is full and checkpoints fail; otherwise
+    /// nil.
     func refusal(_ operation: String) -> LarderError? { journal.refusal(operation) }
 
     /// The number of bytes that wait for a commit.
@@ -250,7 +250,7 @@ package final class CommitPipeline: @unchecked Sendable {
         if queue.hasSlowWork || journal.isBusy {
             wakeThread()
         } else {
-            // No other thread would free space for it on a full file system.
+            // Block for free space only if the pipeline has no thread of its own that could do it.
             lead(until: lastSequence, mayBlock: !hasIdleThread)
         }
         lock.unlock()
@@ -307,7 +307,7 @@ package final class CommitPipeline: @unchecked Sendable {
         if !queue.isEmpty { wakeThread() }
     }
 
-    /// - Returns: the number of decided items: all, unless space must be freed for one, and this thread may not.
+    /// - Returns: the number of decided items: all, unless space must be freed for one and this thread may not block.
     private func commit(_ group: [CommitQueue.Item], _ mayBlock: Bool) -> Int {
         for (index, item) in group.enumerated() {
             do throws(LarderError) {
@@ -323,7 +323,7 @@ package final class CommitPipeline: @unchecked Sendable {
                 case .control(_, let perform, _):
                     try context.options.beforeCommit?()
                     owner.isChanging()
-                    // It uses paths, which may lead to another program's files by now.
+                    // The change uses paths, which may lead to another program's files by now.
                     try journal.requireInPlace("commit")
                     try perform()
                 }

@@ -2,7 +2,7 @@
 ///
 /// A value that is never copied; the pipeline's lock guards it.
 struct CommitQueue {
-    /// The work of one turn of the leader.
+    /// The work of one round of the leader.
     enum Item {
         /// Changes of entries, of as many commit units as arrived together. They become one frame of the journal.
         case writes(JournalBatch, units: Int, Durability)
@@ -74,7 +74,7 @@ struct CommitQueue {
         return items
     }
 
-    /// Puts the last part of the taken items back in front.
+    /// Puts the undecided last part of the taken items back in front.
     mutating func putBack(_ rest: ArraySlice<Item>) { items.insert(contentsOf: rest, at: 0) }
 
     /// Keeps batches to reuse them.
