@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// The entries of a few keys, read and changed in memory by one short script, without a ``Key``, a ``Record`` or an
-/// allocation for any of them.
+/// Reads and changes the entries of a few keys in memory, for one short script. Creates no ``Key`` or ``Record``, and
+/// allocates no memory per key.
 ///
 /// Created once and reused, by one thread at a time. Its entries are valid only inside the closure of
 /// ``Database/withBatch(_:now:ticket:_:)``. `@unchecked Sendable`: it is handed from one thread to the next.
@@ -13,7 +13,7 @@ package final class BatchScope: @unchecked Sendable {
 
     private enum Change {
         case none, put, remove
-        /// Nothing is stored, but a fetch under way is outdated.
+        /// Stores nothing, but outdates a running fetch of the key.
         case outdate
     }
 
@@ -27,9 +27,9 @@ package final class BatchScope: @unchecked Sendable {
         var header: RecordHeader?
         var payload: UnsafeRawBufferPointer
         var entry: EntryPointer?
-        /// Whether there was a fresh entry at the start.
+        /// Whether there was a fresh entry before the changes.
         var wasThere: Bool
-        /// The entry that is no longer fresh, for the count of misses.
+        /// The entry if it is no longer fresh. Needed to count the miss.
         var former: RecordHeader?
         var change: Change
     }
@@ -43,7 +43,7 @@ package final class BatchScope: @unchecked Sendable {
     private var generation: UInt32 = 0
     private var rules: FreshnessRules?
     private(set) var isChanged = false
-    /// Whether an absence was recorded in memory, which then needs space.
+    /// Whether the absence of a key was recorded in memory, so that memory may have to be freed.
     private var hasLearned = false
     /// Whether keys without an entry were removed.
     private var hasOutdated = false
@@ -67,8 +67,8 @@ package final class BatchScope: @unchecked Sendable {
         hasOutdated = false
     }
 
-    /// Adds a key. Its bytes must stay in place until the end.
-    /// - Returns: false if there are too many keys, it is too long, or it was added already.
+    /// Adds a key. Its bytes must stay valid until the scope has been used.
+    /// - Returns: false if there are too many keys, the key is too long, or it was already added.
     package func add(_ key: UnsafeRawBufferPointer) -> Bool {
         guard count < Self.countMax, key.count <= Key.bytesMax, index(of: key) == nil else { return false }
         (slots + count).initialize(
@@ -116,14 +116,14 @@ package final class BatchScope: @unchecked Sendable {
         slots[index].header == nil ? nil : slots[index].payload
     }
 
-    /// Whether the fresh entry of a key has tags, which changes here would not keep.
+    /// Whether the fresh entry of a key has tags. A change made here would drop them.
     package func hasTags(_ index: Int) -> Bool { slots[index].header?.hasTags ?? false }
 
-    /// When the fresh entry of a key expires; nil for never, and without an entry.
+    /// The time when the fresh entry of a key expires; nil if it never expires, or there is no fresh entry.
     package func deadline(_ index: Int) -> Int64? { slots[index].header.flatMap { rules?.deadline($0) } }
 
     /// Stores a payload.
-    /// - Parameter keepsLife: whether the rule, the grace and the codec of a fresh entry are kept.
+    /// - Parameter keepsLife: whether to keep the deadline rule, the grace and the codec of a fresh entry.
     /// - Returns: false, without an effect, if there is not enough space.
     package func put(
         _ index: Int, _ payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, keepsLife: Bool = false
@@ -137,7 +137,7 @@ package final class BatchScope: @unchecked Sendable {
         return true
     }
 
-    /// Sets the deadline of a key's fresh entry, which must exist; its value and its storage time stay.
+    /// Sets the deadline of a key's fresh entry, which must exist. Its value and its storage time do not change.
     /// - Returns: false, without an effect, if there is not enough space.
     package func expire(_ index: Int, at deadline: Int64) -> Bool {
         guard var header = slots[index].header, let place = copy(slots[index].payload) else { return false }
@@ -146,8 +146,8 @@ package final class BatchScope: @unchecked Sendable {
         return true
     }
 
-    /// Removes the entry of a key, also a stale one that FETCH might still serve. In any case a fetch of the key is
-    /// outdated.
+    /// Removes the entry of a key, even a stale one that FETCH might still serve. Always outdates a running fetch of
+    /// the key.
     /// - Returns: whether there was a fresh entry.
     package func remove(_ index: Int) -> Bool {
         let slot = slots[index]
@@ -192,8 +192,8 @@ package final class BatchScope: @unchecked Sendable {
     }
 
     /// Looks the keys up. Called with their locks held.
-    /// - Parameter ticket: raised to the commits that the reply has to wait for.
-    /// - Returns: false if memory does not know a key, or an entry cannot be read.
+    /// - Parameter ticket: raised to cover the commits that the reply has to wait for.
+    /// - Returns: false if memory cannot tell whether a key has an entry, or an entry cannot be read.
     fileprivate func load(_ database: Database, _ now: Int64, _ ticket: inout CommitTicket) -> Bool {
         let state = database.applied
         self.now = now
@@ -245,7 +245,7 @@ package final class BatchScope: @unchecked Sendable {
         }
     }
 
-    /// Outdates the fetches of keys that were removed and had no entry. Called with the locks held.
+    /// Outdates running fetches of the removed keys that had no entry. Called with the locks held.
     fileprivate func outdate() {
         guard hasOutdated else { return }
         for index in 0..<count where slots[index].change == .outdate {
@@ -255,7 +255,7 @@ package final class BatchScope: @unchecked Sendable {
         }
     }
 
-    /// Frees space for recorded absences. Called with the locks held, when no entry is used any more.
+    /// Frees memory for recorded absences. Called with the locks held, after the last use of an entry.
     fileprivate func makeRoom() {
         guard hasLearned else { return }
         for index in 0..<count { slots[index].shard?._withUnsafeGuaranteedRef { $0.makeRoom() } }
@@ -280,19 +280,19 @@ package final class BatchScope: @unchecked Sendable {
     }
 }
 
-/// The outcome of a use of ``BatchScope``.
+/// The outcome of ``Database/withBatch(_:now:ticket:_:)``.
 package enum FewEnd: Sendable {
     /// The changes are applied, as one commit unit.
     case applied
-    /// Nothing was done: memory does not know a key, there are listeners for changes, files are not open, or the
-    /// closure gave up.
+    /// Nothing was done: memory cannot tell whether a key has an entry, changes have listeners, files are not open, or
+    /// the closure returned false.
     case left
 }
 
 extension Database {
     /// Lets `body` read and change the entries of a few keys at one instant, in memory.
     /// - Parameters:
-    ///   - ticket: raised to the commits that the reply has to wait for.
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - body: called at most once, with the locks of the keys held. Must not block, and must not call the engine.
     ///     Returns whether to apply its changes.
     package func withBatch(

@@ -1,16 +1,16 @@
 /// Where an operation may read entries.
 package enum Access: Sendable {
-    /// Only in memory, as event loops do. If the disk is needed, the operation does nothing.
+    /// Read only memory, as event loops must. If the disk is needed, the operation does nothing.
     case memoryOnly
-    /// Also on the disk. It may open files.
+    /// Read memory and the disk. May open files.
     case mayBlock
 }
 
-/// The parts of the entries that a command needs.
+/// The parts of entries that a command needs.
 package enum Loading: Sendable {
     /// Nothing: it writes without reading.
     case none
-    /// Their headers. Payloads, which may be large, are not kept.
+    /// Only the headers. Payloads, which may be large, are not kept in memory.
     case headers
     case records
 }
@@ -19,7 +19,7 @@ package enum Loading: Sendable {
 struct ColdReads {
     /// One key of the command.
     fileprivate struct Slot {
-        /// Set while the shard records that the key is being read.
+        /// Not nil while the shard records that the key is being read.
         var mark: InFlightReads.Mark?
         var value: Value?
     }
@@ -44,7 +44,7 @@ struct ColdReads {
     fileprivate var store: EpochStore?
     fileprivate var slots: [Slot]
 
-    /// Whether the blocks read stay in the block cache.
+    /// Whether the blocks that are read stay in the block cache.
     fileprivate let fillCache: Bool
 
     /// The number of record bytes that may still be read.
@@ -58,16 +58,16 @@ struct ColdReads {
 }
 
 extension Database {
-    /// The most reads of a command's keys without the locks. After that, changed keys are so hot that they are read
-    /// under the locks.
+    /// The number of times that a command reads its keys without the locks. Keys that still change in the meantime are
+    /// then read under the locks.
     static let coldAttempts = 2
 
-    /// Lets `body` see the entries of keys at one instant. It reads cold entries without a lock, takes the shard locks
-    /// of the keys, and calls `body`; it repeats this while `body` finds too many of the entries out of date. All
+    /// Passes the entries of keys at one instant to `body`. Reads cold entries without a lock, takes the shard locks of
+    /// the keys, and calls `body`. Repeats this while `body` finds that too many of the entries have changed. All
     /// operations that need several entries of one database use it.
     /// - Parameters:
-    ///   - drains: whether another attempt first waits until all earlier changes are committed.
-    ///   - body: gets the entries read and the number of the attempt. Returns nil for another attempt.
+    ///   - drains: whether each further attempt first waits until all earlier changes are committed.
+    ///   - body: receives the entries that were read and the number of the attempt. Returns nil for another attempt.
     /// - Returns: nil if the disk is needed and `access` forbids it.
     func withLoaded<Result>(
         _ keys: [Key], _ loading: Loading, _ access: Access, fillCache: Bool, bytesMax: Int = .max,
@@ -88,7 +88,7 @@ extension Database {
         }
     }
 
-    /// Reads the entries that are not in memory and not read yet. Called without any lock.
+    /// Reads the entries that are neither in memory nor read yet. Called without any lock.
     func readCold(_ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int) throws(LarderError) {
         let store = try readableStore(appliedState, "update")
         let purges = appliedState.rules.purges
@@ -123,7 +123,7 @@ extension Database {
         }
     }
 
-    /// An entry in memory in the form that a command needs. Called with the lock of its shard held.
+    /// Converts an entry in memory to the form that a command needs. Called with the lock of its shard held.
     private func value(_ entry: EntryPointer, _ loading: Loading, _ key: Key) throws(LarderError) -> ColdReads.Value {
         guard let bytes = entry.record else { return .record(nil) }
         let defect: RecordHeader.Defect
@@ -149,9 +149,9 @@ extension Database {
         }
     }
 
-    /// The entries stored under `keys`; nil if too many of the cold ones are out of date. Called with all their shard
-    /// locks held.
-    /// - Parameter ticket: raised to the commits that the reply has to wait for.
+    /// Returns the entries stored under `keys`; nil if too many of the cold entries have changed since they were read.
+    /// Called with all their shard locks held.
+    /// - Parameter ticket: raised to cover the commits that the reply has to wait for.
     func gather(
         _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, now: Int64, ticket: inout UInt64
     ) throws(LarderError) -> [ColdReads.Value]? {
@@ -169,11 +169,11 @@ extension Database {
 
     /// Makes an item from each entry stored under `keys`. Called with all their shard locks held.
     /// - Parameters:
-    ///   - ticket: raised to the commits that the reply has to wait for.
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - inMemory: makes the item of an entry in memory.
-    ///   - elsewhere: makes the item of an entry read from LevelDB.
-    ///   - abandon: receives the items made so far if not all can be made, or an error is thrown.
-    /// - Returns: nil if too many of the cold entries are out of date.
+    ///   - elsewhere: makes the item of an entry that was read from LevelDB.
+    ///   - abandon: receives the items made so far, if a later one cannot be made or an error is thrown.
+    /// - Returns: nil if too many of the cold entries have changed since they were read.
     private func collect<Item>(
         _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, ticket: inout UInt64,
         inMemory: (Shard, EntryPointer, Key) throws(LarderError) -> Item, elsewhere: (ColdReads.Value) -> Item,
@@ -203,7 +203,7 @@ extension Database {
                 {
                     result.append(elsewhere(value))
                 } else if store != nil, key.withBytes({ isAbsentBelow(shard, $0, key.hash) }) {
-                    // With a single key, no other entry has been found whose eviction could do harm.
+                    // With a single key, an eviction here cannot remove an entry that was found for another key.
                     if keys.count == 1 {
                         key.withBytes { shard.keepAbsence($0, key.hash) }
                         shard.makeRoom()
@@ -228,7 +228,7 @@ extension Database {
         return nil
     }
 
-    /// Removes the marks of reads from the shards. Called without any lock.
+    /// Removes from the shards the records that these keys are being read. Called without any lock.
     func forget(_ keys: [Key], _ cold: inout ColdReads) {
         for (position, key) in keys.enumerated() where cold.slots[position].mark != nil {
             let shard = shards[key]
@@ -240,8 +240,8 @@ extension Database {
 
 // MARK: Many long entries
 
-/// The fresh entries of several keys at one instant. Long ones are pinned in memory while this object exists, and are
-/// read without a lock. For one thread at a time.
+/// The fresh entries of several keys at one instant. Long entries are pinned in memory while this object exists, and
+/// are read without a lock. For one thread at a time.
 package final class HeldEntries {
     fileprivate enum Item {
         case none
@@ -269,7 +269,7 @@ package final class HeldEntries {
     }
 
     private let items: [Item]
-    /// The rules under which the entries were found fresh.
+    /// The rules that were used to find the entries fresh.
     package let rules: FreshnessRules
 
     fileprivate init(_ items: [Item], _ rules: FreshnessRules) {
@@ -304,11 +304,11 @@ package final class HeldEntries {
 
 extension Database {
     /// Reads several keys at one instant. Their locks are held only for the lookup: long entries are not copied.
-    /// Entries from the disk do not stay in memory. Hits and misses are not counted: the earlier
-    /// ``read(_:now:fillCache:ticket:holding:_:)`` does that. May block.
+    /// Entries read from the disk are not kept in memory. Hits and misses are not counted here, because
+    /// ``read(_:now:fillCache:ticket:holding:_:)``, called before, counts them. May block.
     /// - Parameters:
-    ///   - bytesMax: the most bytes to read from the disk.
-    ///   - ticket: raised to the commits that the reply has to wait for.
+    ///   - bytesMax: the maximum number of bytes to read from the disk.
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
     /// - Throws: `invalidArgument` if the entries on the disk are longer than `bytesMax`.
     package func readMany(
         _ keys: [Key], now: Int64, bytesMax: Int, ticket: inout CommitTicket

@@ -1,16 +1,18 @@
 /// Objects that users of the engine attach to entries in memory: see ``Attachment``.
 ///
-/// An attachment is dropped with its entry: at any write, removal, purge, eviction or damage, from anywhere in the
-/// process. An expired entry's attachment is not returned. All attachments together take at most half of the memory
-/// budget, including those of entries that cannot be evicted.
+/// An attachment is dropped when any part of the process writes, removes, purges or evicts its entry, or finds it
+/// damaged. The attachment of an expired entry is not returned. All attachments together, including those of entries
+/// that cannot be evicted, take at most half of the memory budget.
 ///
-/// Dropped attachments are released by the next ``releaseDetached()`` and not immediately, because locks are held then.
+/// Dropped attachments are not released immediately, because locks are held at that time, but by the next
+/// ``releaseDetached()``.
 extension Database {
     /// Passes the attachment of a key's fresh entry to `body`.
     /// - Parameters:
-    ///   - ticket: raised to the commits that the reply has to wait for, if there is an attachment.
+    ///   - ticket: raised to cover the commits that the reply has to wait for, if there is an attachment.
     ///   - body: called at most once; not if there is no attachment, or the entry is not in memory. Called with the
-    ///     shard's lock held: copy what is needed, do not call the engine. Returns whether the attachment was used.
+    ///     shard's lock held: copy the data that you need, and do not call the engine. Returns whether it used the
+    ///     attachment.
     /// - Returns: whether `body` was called and returned true.
     package func readAttached(
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, _ body: (Attachment) -> Bool
@@ -18,8 +20,8 @@ extension Database {
         readAttached(key, now, &ticket, body) { _, _, _ in }
     }
 
-    /// Like ``readAttached(_:now:ticket:_:)``, for a caller that fetches.
-    /// - Parameter endsSoon: set if the entry expires so soon that it should be fetched again.
+    /// Like ``readAttached(_:now:ticket:_:)``, for a caller that may refresh the entry.
+    /// - Parameter endsSoon: set to true if the entry expires so soon that it should be fetched again.
     package func readAttached(
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, endsSoon: inout Bool,
         _ body: (Attachment) -> Bool
@@ -41,7 +43,7 @@ extension Database {
                 let attachment = entry.head.pointee.attachment, let record = entry.record,
                 let header = try? RecordHeader(parsing: record, applied.rules.purges),
                 applied.rules.freshness(header, now: now) == .fresh,
-                // The entry retains it, and cannot change while the lock is held.
+                // The entry retains the attachment, and cannot change while the lock is held.
                 attachment._withUnsafeGuaranteedRef({ attachment in
                     guard body(attachment) else { return false }
                     attachment.touch()
@@ -56,8 +58,8 @@ extension Database {
         }
     }
 
-    /// Attaches an object to the entry of a key, and replaces another. Does nothing if the entry has changed or left
-    /// memory, or the attachment is too large.
+    /// Attaches an object to the entry of a key, replacing any earlier attachment. Does nothing if the entry has
+    /// changed or left memory, or the attachment is too large.
     /// - Parameter version: the entry's version from ``readInMemory(_:now:below:ticket:_:)``.
     package func attach(_ attachment: Attachment, to key: UnsafeRawBufferPointer, version: UInt64) {
         let hash = Key.hash(key)
@@ -68,10 +70,10 @@ extension Database {
         }
     }
 
-    /// The size limit of an attachment in bytes: a part of the memory budget; 0 without a budget.
+    /// The maximum size of an attachment in bytes, a fraction of the memory budget; 0 without a budget.
     package var attachmentBytesMax: Int { context.memory.largestBytes }
 
-    /// Releases the dropped attachments of the larder. Their deinitializers may call the engine, so call it with no
-    /// lock held, at the end of a call. Costs one load if there are none.
+    /// Releases the larder's dropped attachments. Call it at the end of a call without any lock, because the
+    /// deinitializers of attachments may call the engine. Costs one load if there are none.
     package func releaseDetached() { context.memory.released.release() }
 }

@@ -1,22 +1,23 @@
-/// The request of a caller that would fetch a value from its origin if there was no fresh one.
+/// The request of a caller that fetches a value from its origin if there is no fresh one.
 package struct FetchRequest: Sendable {
     package let key: Key
-    /// The holder of the lease if the caller is chosen to refresh.
+    /// The holder of the lease, if the caller is chosen to refresh.
     package let holder: LeaseHolder
-    /// The maximum age of the value at the time of the request, in milliseconds; nil for any age. Zero: only a value
-    /// stored after the request.
+    /// The maximum age of the value at the time of the request, in milliseconds; nil for any age. With zero, only a
+    /// value stored after the request is accepted.
     package var maxAge: Int64?
-    /// The duration of a lease in milliseconds, independent of its holder; nil for the default, until its holder ends.
+    /// The duration of the lease in milliseconds, regardless of its holder. With nil, the lease has the default
+    /// duration and ends early if its holder does.
     package var leaseMilliseconds: Int64?
-    /// When the caller first asked, in milliseconds since 1970.
+    /// The time of the caller's first request, in milliseconds since 1970.
     package var askedAt: Int64
     /// The caller's waiter; nil if it does not wait.
     package var waiter: LeaseWaiter?
-    /// Whether the caller waits if there is nothing to serve.
+    /// Whether the caller waits if there is no value to serve.
     package var mayWait = false
-    /// Whether it also waits if there is a stale value that may be served.
+    /// Whether the caller waits even if there is a stale value that may be served.
     package var waitsForFresh = false
-    /// Whether the caller only wants to know what is stored, fresh or stale, and refreshes nothing.
+    /// Whether the caller only looks up the stored value, fresh or stale, and refreshes nothing.
     fileprivate var onlyLooks = false
 
     package init(key: Key, holder: LeaseHolder, askedAt: Int64) {
@@ -30,14 +31,15 @@ package struct FetchRequest: Sendable {
         waiter?.sawWrite ?? false || Self.isYoung(header.storedAt, maxAge, askedAt)
     }
 
-    /// Within the millisecond of the request, the order of events is unknown.
+    /// Whether a value is young enough. `maxAge` 0 excludes values of the same millisecond, which may be older than the
+    /// request.
     static func isYoung(_ storedAt: Int64, _ maxAge: Int64?, _ askedAt: Int64) -> Bool {
         guard let maxAge else { return true }
         return maxAge == 0 ? storedAt > askedAt : storedAt >= askedAt.subtractingClamped(maxAge)
     }
 
     /// A lookup of the stored value, fresh or stale. The state of the answer is ``FetchAnswer/State/fresh`` or
-    /// ``FetchAnswer/State/stale``; without a value there is no header.
+    /// ``FetchAnswer/State/stale``. If there is no value, the answer has no header.
     package init(lookingFor key: Key) {
         self.init(key: key, holder: Self.nobody, askedAt: 0)
         onlyLooks = true
@@ -51,40 +53,41 @@ package struct FetchAnswer: Sendable {
     package enum State: Hashable, Sendable {
         /// The value is fresh.
         case fresh
-        /// The value is stale, or too old for the caller, and may be served: another caller refreshes it, or the origin
-        /// backs off after a failure.
+        /// The value is stale, or too old for the caller, but may be served: another caller is refreshing it, or the
+        /// origin backs off after a failure.
         case stale
-        /// The caller must refresh, with this token. The value, if there is one, may be served until then.
+        /// The caller must refresh the value, with this token. A stored value, if there is one, may be served until
+        /// then.
         case lead(token: UInt64)
-        /// Another caller refreshes, at most until this instant of the monotonic clock, and there is no acceptable
-        /// value.
+        /// There is no acceptable value, and another caller is refreshing it, at most until this instant of the
+        /// monotonic clock.
         case wait(until: Int64)
-        /// The same, and the caller is in the queue: its waiter will be woken, and it asks again then or at that
-        /// instant.
+        /// Like `wait`, and the caller was added to the queue. It must ask again when its waiter is woken, or at this
+        /// instant at the latest.
         case queued(until: Int64)
-        /// The origin has no value; it is not asked again for `milliseconds`.
+        /// The origin has no value. It is not asked again for `milliseconds`.
         case absent(milliseconds: Int64)
         /// The origin failed and backs off for `milliseconds`, and there is no acceptable value.
         case failed(milliseconds: Int64)
     }
 
     package let state: State
-    /// The header of the entry unless it is gone.
+    /// The header of the entry; nil if the entry may not even be served stale.
     package let header: RecordHeader?
     package let rules: FreshnessRules
 }
 
 extension Database {
-    /// Answers a caller that would fetch a value from its origin: with a fresh or a stale value, with a lease, or with
-    /// the information that another caller has it.
+    /// Answers a caller that fetches a value from its origin if there is no fresh one. The answer is a fresh or stale
+    /// value, a lease, or the information that another caller has the lease.
     ///
-    /// One caller at a time gets the lease of a key. Shortly before an entry expires, one caller gets the lease early,
-    /// while the others are served. Only this function decides which one.
+    /// Only one caller at a time gets the lease of a key. Shortly before an entry expires, one caller gets the lease
+    /// early, while the others are served. Only this function grants leases.
     /// - Parameters:
     ///   - bytesMax: with `memoryOnly`, nothing is done for entries with records of this many bytes or more.
-    ///   - ticket: raised to the commits that the reply has to wait for.
-    ///   - body: called once, with the payload unless the entry is gone. A shard's lock may be held: copy what is
-    ///     needed, do not call the engine.
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
+    ///   - body: called once, with the payload if there is a value, fresh or stale. A shard's lock may be held: copy
+    ///     the data that you need, and do not call the engine.
     /// - Returns: whether `body` was called; if not, the disk is needed, and `access` forbids it.
     /// - Throws: `tooManyLeases`, and the errors of reads.
     package func fetch(
@@ -118,12 +121,12 @@ extension Database {
         return done ?? false
     }
 
-    /// Reads the fresh entry of a key, if it is in memory and need not be refreshed yet: the most common case of
-    /// ``fetch(_:now:_:below:ticket:_:)``. Does not copy the key.
+    /// Reads the fresh entry of a key, if it is in memory and need not be refreshed yet. This is the most common case
+    /// of ``fetch(_:now:_:below:ticket:_:)``, without a copy of the key.
     /// - Parameters:
-    ///   - maxAge: see ``FetchRequest/maxAge``; the request is made now.
+    ///   - maxAge: see ``FetchRequest/maxAge``. The time of the request is now.
     ///   - bytesMax: nothing is done for entries with records of this many bytes or more.
-    ///   - ticket: raised to the commits that the reply has to wait for.
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - body: receives the storage time, the deadline, and the payload. Called with a shard's lock held.
     /// - Returns: whether there is such an entry; if not, nothing was done.
     package func fetchFresh(
@@ -197,7 +200,7 @@ extension Database {
         return true
     }
 
-    /// The hashes of the tags in a record. Copies nothing else of it.
+    /// The hashes of the tags in a record, of which nothing else is copied.
     private static func tagHashes(_ header: RecordHeader, _ record: UnsafeRawBufferPointer) -> [UInt64] {
         header.hasTags ? Tags(section: record[header.fixedCount..<header.byteCount])?.hashes ?? [] : []
     }
@@ -232,8 +235,8 @@ extension Database {
         return FetchAnswer(state: state, header: header, rules: rules)
     }
 
-    /// Whether a fresh entry expires soon: within twice the time that the last refresh took, or in the last twentieth
-    /// of its life; but never in the first half of it. Called with the lock of the key's shard held.
+    /// Whether a fresh entry expires soon: within twice the duration of its last refresh, or in the last twentieth of
+    /// its lifetime, but never in the first half of it. Called with the lock of the key's shard held.
     func endsSoon(
         _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ hash: Int, _ now: Int64
     ) -> Bool {
@@ -273,15 +276,15 @@ extension Database {
         return withLeases(shard) { leases in
             let state = leases.state(request.key)
             guard state.lease == nil, state.rest == nil else { return nil }
-            // If there are too many leases, no early refresh is started.
+            // Without a free lease, no early refresh is started.
             return
                 (try? leases.grant(
                     request.key, request.holder, request.leaseMilliseconds, tags: tags())) ?? nil
         }
     }
 
-    /// The answer for an entry that is not acceptable to the caller.
-    /// - Parameter mayServe: whether it may be served anyway.
+    /// Answers a caller that does not accept the stored entry as fresh.
+    /// - Parameter mayServe: whether the entry may be served anyway.
     private func refresh(
         _ request: FetchRequest, _ shard: Shard, mayServe: Bool, _ tags: () -> [UInt64]
     ) throws(LarderError) -> FetchAnswer.State {
@@ -298,7 +301,7 @@ extension Database {
         return body(&leases)
     }
 
-    /// Outdates the fetches of keys that are under way.
+    /// Outdates all running fetches of the keys.
     package func endLeases(_ keys: [Key]) {
         for key in keys {
             let shard = shards[key]
@@ -308,43 +311,43 @@ extension Database {
         }
     }
 
-    /// Outdates the fetches of all keys with a prefix.
+    /// Outdates all running fetches of keys with the prefix.
     package func endLeases(prefix: [UInt8]) {
         for shard in shards.all { shard.lock.withLock { shard.leases?.changed(prefix: prefix) } }
     }
 
-    /// Passes expired leases to waiters. Called often.
+    /// Hands the leases that have expired to waiters. Called often.
     func dropEndedLeases() {
         guard context.leases.leases.read() > 0 else { return }
         for shard in shards.all { shard.lock.withLock { shard.leases?.dropEnded() } }
     }
 
-    /// Ends a caller's wait. A lease that it was granted belongs to its holder. Call it without locks.
+    /// Ends a caller's wait. If it was granted a lease, its holder keeps the lease. Call it without locks.
     package func stopWaiting(_ request: FetchRequest) {
         let shard = shards[request.key]
         shard.lock.withLock { shard.leases?.remove(request) }
     }
 
-    /// The current time of the clock for leases, in milliseconds.
+    /// The current time of the monotonic clock used for leases, in milliseconds.
     package func leaseTime() -> Int64 { context.time.monotonic() }
 
     // MARK: The end of a lease
 
     /// Ends a lease without a change of the entry.
-    /// - Returns: whether it was valid.
+    /// - Returns: whether the lease was valid.
     @discardableResult
     package func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
         let shard = shards[key]
         return shard.lock.withLock { shard.leases?.release(key, token, release) ?? false }
     }
 
-    /// Reports an origin's failure that no caller receives.
+    /// Reports a failure of an origin that cannot be returned to any caller.
     package func reportFailedRefresh(_ key: Key, _ error: any Error) {
         context.report(.warning, "database '\(name)': refetching '\(key)' in the background failed: \(error)")
     }
 
-    /// Reports an entry that is treated as missing because it cannot be decoded.
-    /// - Parameter reason: without the value.
+    /// Reports that an entry is treated as missing because it cannot be decoded.
+    /// - Parameter reason: must not contain the value.
     package func reportUndecodable(_ key: Key, _ reason: String) {
         context.report(.warning, "database '\(name)': '\(key)' is treated as missing: \(reason)")
     }
@@ -354,7 +357,7 @@ extension Database {
         context.report(isAsked ? .info : .warning, "database '\(name)': \(message)")
     }
 
-    /// The outcome of a lease that was released.
+    /// The outcome of releasing a lease.
     package enum ReleaseResult: Sendable {
         case done
         /// The lease is no longer valid. Nothing was done.
@@ -369,7 +372,7 @@ extension FetchAnswer.State {
 }
 
 extension LeaseTable {
-    /// The answer for a caller that needs another value than the stored one.
+    /// Answers a caller for which the stored value is not acceptable.
     /// - Parameter tags: returns the hashes of the entry's tags, for a granted lease.
     mutating func answer(
         _ request: FetchRequest, mayServe: Bool, tags: () -> [UInt64]
@@ -378,11 +381,11 @@ extension LeaseTable {
         var state = state(key)
         if let token = request.waiter?.token, state.lease?.token == token { return .lead(token: token) }
         if state.lease == nil, state.rest == nil, let first = state.waiters.longest {
-            // The last lease has expired. The longest waiter gets the next one.
+            // The current lease has expired. The longest waiter gets the next one.
             if first === request.waiter { remove(first, key) } else { handOver(key) }
             state = self.state(key)
         }
-        // The list is changed below, and would be copied if `state` had it too.
+        // Avoids a copy of the list below: `state` must not share it.
         state.waiters = WaiterQueue()
         switch state.rest {
         case .absent(let until): return .absent(milliseconds: until - time)
@@ -401,8 +404,8 @@ extension LeaseTable {
         return .lead(token: token)
     }
 
-    /// Handles a caller that has its answer. A lease that it was granted while it waited, and no longer needs, goes to
-    /// the next waiter.
+    /// Handles a caller that has its answer. If it was granted a lease while it waited, which it no longer needs, the
+    /// lease goes to the next waiter.
     mutating func leaves(_ request: FetchRequest, _ state: FetchAnswer.State) {
         remove(request)
         guard let token = request.waiter?.token else { return }

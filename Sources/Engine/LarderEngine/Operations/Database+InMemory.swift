@@ -4,19 +4,19 @@ package enum MemoryRead: Sendable {
     case hit
     /// There is no fresh entry.
     case miss
-    /// Memory does not know: call ``Database/read(_:now:fillCache:)`` on a thread that may block.
+    /// Memory cannot tell: call ``Database/read(_:now:fillCache:)`` on a thread that may block.
     case cold
 }
 
-/// Calls of an event loop for the most common commands: without the disk, and without a ``Key`` or a ``Record`` for the
-/// caller.
+/// The most common commands, for event loops: without the disk, and without a ``Key`` or a ``Record``.
 extension Database {
     /// Reads the fresh entry of a key if that needs no disk.
     /// - Parameters:
-    ///   - bytesMax: entries with records of this many bytes or more are left to a thread that may take long.
-    ///   - ticket: raised to the commits that the reply has to wait for.
-    ///   - body: called once on a hit, with the header and the payload, with the shard's lock held: copy what is
-    ///     needed, do not call the engine.
+    ///   - bytesMax: entries with records of this many bytes or more are not read, but left to a thread that may take
+    ///     long.
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
+    ///   - body: called once on a hit, with the header and the payload. The shard's lock is held: copy the data that
+    ///     you need, and do not call the engine.
     package func readInMemory(
         _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
@@ -26,8 +26,8 @@ extension Database {
         }
     }
 
-    /// Like ``readInMemory(_:now:below:ticket:_:)``, but `body` gets the whole record, and the entry's version for
-    /// attaching an object; 0 if none can be attached.
+    /// Like ``readInMemory(_:now:below:ticket:_:)``, but `body` receives the whole record, and the entry's version for
+    /// attaching an object. The version is 0 if no object can be attached.
     package func readInMemory(
         _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
         _ body: (RecordHeader, _ record: UnsafeRawBufferPointer, _ version: UInt64) -> Void
@@ -48,7 +48,7 @@ extension Database {
         }
     }
 
-    /// Handles a fresh entry that is too long to be read here. Its reader on another thread counts the hit.
+    /// Handles a fresh entry that is too long to be read here. The thread that reads it will count the hit.
     private func tooLong(_ shard: Shard) -> MemoryRead {
         shard.counters.hits -= 1
         return .cold
@@ -56,7 +56,7 @@ extension Database {
 
     /// The result of a lookup in memory.
     enum Looked {
-        /// Memory does not know: LevelDB must be read.
+        /// Memory cannot tell whether there is an entry: LevelDB must be read.
         case unknown
         /// The files are not open.
         case unavailable
@@ -102,9 +102,9 @@ extension Database {
         return .fresh(header, record: record, version: entry.head.pointee.version)
     }
 
-    /// Like ``look(_:_:_:_:_:)``, but a key that memory does not know is checked against the in-memory data of LevelDB.
-    /// Most keys that were never stored are found to be absent that way, which is then remembered. For event loops.
-    /// Entries that were found before may be evicted.
+    /// Like ``look(_:_:_:_:_:)``, but also looks in the in-memory data of LevelDB. This shows for most keys that were
+    /// never stored that they are absent, which is then remembered. For event loops. May evict entries that were found
+    /// before.
     @inline(__always)
     private func lookAndAsk(
         _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ ticket: inout CommitTicket
@@ -118,16 +118,16 @@ extension Database {
         return .absent
     }
 
-    /// Whether a key that memory does not know is known to be absent from LevelDB, without the disk. Called with the
-    /// lock of its shard held, because an entry leaves memory only after LevelDB has it.
+    /// Whether LevelDB can tell without the disk that it does not have a key. For keys about which memory cannot tell.
+    /// Called with the lock of the key's shard held, because entries leave memory only after LevelDB has them.
     @inline(never)
     func isAbsentBelow(_ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
         guard case .open(let store) = applied.presence else { return false }
         return store.lacks(key, hash: hash)
     }
 
-    /// Reads the fresh entries of several keys in order. Stops at the first key that needs the disk or has a long
-    /// value. Each is read as by ``readInMemory(_:now:below:ticket:_:)``. Prefetches the table slots of all keys first.
+    /// Reads the fresh entries of several keys in order, each as ``readInMemory(_:now:below:ticket:_:)`` does. Stops at
+    /// the first key that needs the disk or has a long value. Prefetches the table slots of all keys first.
     /// - Parameter body: called for each key in turn, with the ticket that its reply has to wait for, and the payload
     ///   or nil. Called with a shard's lock held. Returns whether to continue.
     /// - Returns: the number of keys for which `body` was called.
@@ -168,7 +168,7 @@ extension Database {
     }
 
     /// Stores a payload without reading the present entry. The database must be ready for writing.
-    /// - Parameter durability: for this write, instead of the larder's.
+    /// - Parameter durability: for this write; nil for that of the larder.
     /// - Returns: the ticket that the reply has to wait for.
     package func put(
         _ key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed,
@@ -192,7 +192,7 @@ extension Database {
         return CommitTicket(sequence: max(sequence, stateSequence))
     }
 
-    /// A change for listeners. Called with a shard lock held.
+    /// The change that listeners are notified of. Called with a shard lock held.
     func stored(_ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ origin: WriteOrigin) -> EntryChange {
         stored(Array(key), header, ChangeNote(origin: origin))
     }

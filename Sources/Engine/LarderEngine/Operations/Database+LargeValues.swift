@@ -1,9 +1,9 @@
 extension Database {
-    /// The size from which ``stage(_:_:rule:grace:durability:)`` pays off: 4 MiB.
+    /// The size in bytes from which ``stage(_:_:rule:grace:durability:)`` is faster: 4 MiB.
     package static let largeValueBytesMin = 4 << 20
 
-    /// Prepares a long value for the update that stores it. Takes as long as the disk needs, and first waits until
-    /// LevelDB has the long values stored before. Writers of other values do not wait for it.
+    /// Writes a long value to the disk before the update that stores it. First waits until LevelDB has the long values
+    /// stored before. Writers of other values are not delayed.
     /// - Parameters:
     ///   - rule: of the same kind as the record's, which has a grace if `grace` is not nil.
     ///   - durability: the same as in the update that stores the value.
@@ -26,8 +26,8 @@ extension Database {
     }
 
     /// Waits until LevelDB has the long values stored before, so that their memory can be freed. Call it before
-    /// building another one. May block.
-    /// - Returns: whether there were any.
+    /// building another long value. May block.
+    /// - Returns: whether there were any such values.
     package func waitForRoomToBuild() -> Bool {
         guard checkpointer.isFullForBuilding else { return false }
         pipeline.drain()
@@ -39,7 +39,7 @@ extension Database {
     private func waitForRoomForLong() {
         guard checkpointer.isFullForLong else { return }
         pipeline.drain()
-        // An assist that begins now includes every earlier long value. If it fails, the next step detects that.
+        // An assist that begins now includes every earlier long value. The next step detects a failure.
         _ = checkpointer.assistForLong()
     }
 }

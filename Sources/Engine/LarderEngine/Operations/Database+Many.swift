@@ -1,8 +1,8 @@
-/// Calls for commands with very many keys. All their locks are held for a fraction of a microsecond per key, because
-/// everything else is prepared before.
+/// Calls for commands with very many keys. Everything possible is prepared before the locks are taken, so that all
+/// locks together are held for a fraction of a microsecond per key.
 extension Database {
-    /// Stores payloads under as many keys at one instant, as one commit unit, without reading the present entries. If a
-    /// key occurs twice, its last payload is stored. The database must be ready for writing.
+    /// Stores one payload under each of the keys at one instant, as one commit unit, without reading the present
+    /// entries. If a key occurs twice, its last payload is stored. The database must be ready for writing.
     /// - Returns: the ticket that the reply has to wait for.
     package func put(
         _ keys: [Key], payloads: [UnsafeRawBufferPointer], now: Int64, origin: WriteOrigin
@@ -44,9 +44,9 @@ extension Database {
         return CommitTicket(sequence: max(sequence, stateSequence))
     }
 
-    /// The number of keys with a fresh entry at one instant. A key that occurs twice is counted twice.
-    /// - Parameter ticket: raised to the commits that the reply has to wait for.
-    /// - Returns: nil if memory does not know.
+    /// Counts the keys that have a fresh entry at one instant. A key that occurs twice is counted twice.
+    /// - Parameter ticket: raised to cover the commits that the reply has to wait for.
+    /// - Returns: nil if memory cannot tell whether a key has an entry.
     package func countInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
         try ForkGuard.check("get")
         let locked = DatabaseShards.set(of: keys)
@@ -65,8 +65,8 @@ extension Database {
     }
 
     /// Removes the entries of the keys at one instant, as one commit unit.
-    /// - Parameter ticket: raised to the commits that the reply has to wait for.
-    /// - Returns: the number of fresh entries removed; nil, and nothing is removed, if LevelDB must be read to find a
+    /// - Parameter ticket: raised to cover the commits that the reply has to wait for.
+    /// - Returns: the number of fresh entries removed; nil, with nothing removed, if LevelDB must be read to find a
     ///   key, or if a listener needs the removed entries.
     package func removeInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
         try ForkGuard.check("update")
@@ -92,10 +92,10 @@ extension Database {
             let hash = keys[index].hash
             keys[index].withBytes { key in
                 shards.with(hash) { shard in
-                    // A key that occurs twice is gone the second time.
+                    // A key that occurs twice no longer has an entry the second time.
                     guard let record = shard.table.find(key, hash: hash)?.record else { return }
                     if isFresh(record, now) ?? false { removed += 1 }
-                    // In place, so that no eviction can remove entries that were seen above.
+                    // In place, so that no eviction can remove the entries found above.
                     shard.removeInPlace(key, hash, sequence: unit, lease: .none)
                 }
             }
@@ -106,9 +106,10 @@ extension Database {
     }
 
     /// Looks keys up in memory. Called with all their shard locks held.
-    /// - Parameter sequence: raised to the commit that a reply has to wait for.
-    /// - Returns: the number of keys with an entry, expired or not, and with a fresh one; repeated keys are counted
-    ///   each time. Nil if memory does not know a key, or an entry cannot be read, which the slow path reports.
+    /// - Parameter sequence: raised to the last commit that the reply has to wait for.
+    /// - Returns: the number of keys with an entry, expired or not, and the number with a fresh one; a repeated key is
+    ///   counted each time. Returns nil if memory cannot tell whether a key has an entry, or if an entry cannot be
+    ///   read. The slow path reports the error.
     private func survey(_ keys: [Key], _ now: Int64, _ sequence: inout UInt64) -> (stored: Int, fresh: Int)? {
         switch applied.presence {
         case .absent: return (0, 0)
@@ -146,7 +147,7 @@ extension Database {
         return applied.rules.freshness(header, now: now) == .fresh
     }
 
-    /// Prefetches the memory of the next keys. Called with all their shard locks held.
+    /// Prefetches the memory of the keys after this position. Called with all their shard locks held.
     @inline(__always)
     func fetchAhead(_ keys: [Key], _ position: Int) {
         if position + 16 < keys.count {

@@ -2,24 +2,24 @@
 package struct EntryInMemory {
     package let header: RecordHeader
     package let payload: UnsafeRawBufferPointer
-    /// The attached object. Users of it call ``Attachment/touch()``.
+    /// The attached object. Call ``Attachment/touch()`` when you use it.
     package let attachment: Attachment?
     /// The version for attaching an object.
     package let version: UInt64
 }
 
-/// Reads of several keys at one instant that need no disk. If the disk is needed, they do nothing and return `.cold`;
-/// the command then runs on a thread that may block.
+/// Reads of several keys at one instant from memory. If the disk is needed, they do nothing and return `.cold`; the
+/// command must then run on a thread that may block.
 extension Database {
     /// Reads several keys.
     /// - Parameters:
     ///   - count: the number of keys, at least one.
     ///   - key: returns the bytes of each key, valid during the call; called more than once.
-    ///   - bytesMax: longer entries (their total) are not read here.
-    ///   - ticket: raised to the commits that the reply has to wait for.
-    ///   - body: called once for each key in order, with its fresh entry or nil, unless the result is cold. Called with
-    ///     locks held: copy what is needed, do not call the engine.
-    /// - Returns: `.cold` without any call of `body`, or `.hit`.
+    ///   - bytesMax: the maximum total length of the entries. If they are longer, the result is `.cold`.
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
+    ///   - body: called once for each key in order, with its fresh entry or nil, unless the result is `.cold`. Called
+    ///     with locks held: copy the data that you need, and do not call the engine.
+    /// - Returns: `.hit`, or `.cold` without any call of `body`.
     package func readManyInMemory(
         count: Int, key: (Int) -> UnsafeRawBufferPointer, now: Int64, below bytesMax: Int, ticket: inout CommitTicket,
         _ body: (Int, EntryInMemory?) -> Void
@@ -36,7 +36,7 @@ extension Database {
         }
     }
 
-    /// Like ``readManyInMemory(count:key:now:below:ticket:_:)``, for any number of bytes.
+    /// Like ``readManyInMemory(count:key:now:below:ticket:_:)``, without a limit on the length of the entries.
     package func readManyInMemory(
         _ keys: [Key], now: Int64, ticket: inout CommitTicket, _ body: (Int, EntryInMemory?) -> Void
     ) throws(LarderError) -> MemoryRead {
@@ -53,7 +53,7 @@ extension Database {
         }
     }
 
-    /// The lookup of one key. Valid while the locks are held.
+    /// The result of looking up one key. Valid while the locks are held.
     private struct Found {
         let hash: Int
         var entry: EntryPointer?
@@ -100,8 +100,9 @@ extension Database {
         }
     }
 
-    /// Takes the lookup of a key. Called with all shard locks held.
-    /// - Returns: false if the entries are too long together, or this one cannot be read, which the slow path reports.
+    /// Completes the lookup of a key. Called with all shard locks held.
+    /// - Returns: false if the entries are too long together, or if this one cannot be read, which the slow path
+    ///   reports.
     private func take(
         _ entry: EntryPointer, _ now: Int64, _ found: inout Found, _ shard: Shard, _ sequence: inout UInt64,
         _ room: inout Int

@@ -25,10 +25,10 @@ extension Database {
     /// Reads the fresh entry of a key. May read from the disk.
     /// - Parameters:
     ///   - now: the default is the engine's time.
-    ///   - ticket: raised to the commits that the reply has to wait for.
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - holding: called before the disk is read; its result is kept alive until the read is done.
     ///   - body: called once if there is a fresh entry, with the header and the payload. A shard's lock may be held:
-    ///     copy what is needed, do not call the engine.
+    ///     copy the data that you need, and do not call the engine.
     /// - Returns: whether there is a fresh entry.
     package func read(
         _ key: UnsafeRawBufferPointer, now: Int64? = nil, fillCache: Bool = true, ticket: inout CommitTicket,
@@ -36,7 +36,7 @@ extension Database {
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) -> Bool {
         let hash = Key.hash(key)
-        // With many entries in memory the slot is seldom in the CPU's caches. It is prefetched while the clock is read.
+        // With many entries, the slot is rarely in the CPU's caches. It is prefetched while the clock is read.
         shards.with(hash) { $0.table.prefetchSlot(hash) }
         let now = now ?? self.now()
         return try read(key, hash, now, fillCache: fillCache, ticket: &ticket, holding: holding) { header, record in
@@ -59,7 +59,7 @@ extension Database {
                 return true
             case .unreadable(let defect): throw Self.defect(defect, database: name, key: Key(key))
             case .unavailable:
-                // The policy in the files is known only after they are open: look again.
+                // The policy is in the files, which are open only now: look again.
                 _ = try readableStore(appliedState, "get")
             case .cold(let cold):
                 do throws(LarderError) {
@@ -75,18 +75,18 @@ extension Database {
     /// A read that needs LevelDB.
     private struct ColdRead {
         let store: EpochStore
-        // Their values at the time of the lookup in memory.
+        // The state of the database at the time of the lookup in memory.
         let rules: FreshnessRules
         let sequence: UInt64
-        /// The placeholder in the shard; nil if the result is not kept. Then the read already counts as a hit; the
-        /// shard is locked again only if it turns out to be a miss.
+        /// The placeholder in the shard; nil if the result of the read is not kept. In that case the read is already
+        /// counted as a hit, and the shard is locked again only if it turns out to be a miss.
         let place: Int?
     }
 
     private enum Begun {
         /// Memory knows whether there is a fresh entry, which was passed to `body`.
         case known(Bool)
-        /// There is a fresh entry, long and pinned.
+        /// There is a fresh entry. It is long, and was pinned.
         case pinned(EntryPointer, RecordHeader, UnsafeRawBufferPointer)
         case unreadable(RecordHeader.Defect)
         case unavailable
@@ -123,8 +123,8 @@ extension Database {
         }
     }
 
-    /// Reads a record without the lock. Keeps the result, a record or none, in memory unless the key was changed since
-    /// the placeholder was created.
+    /// Reads a record without the lock. Keeps the result, even if there is no record, in memory unless the key was
+    /// changed since the placeholder was created.
     private func finishRead(
         _ cold: ColdRead, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool,
         _ ticket: inout CommitTicket, _ holding: () throws(LarderError) -> AnyObject?,
@@ -161,7 +161,7 @@ extension Database {
                 defer { shard.lock.unlock() }
                 shard.endRead(place, key, hash, keeping: stored)
                 if isFresh { shard.counters.hits += 1 } else { shard.noteMiss(header, hash, now: now) }
-                // An entry that is not kept cannot be marked: its removal counts it.
+                // An entry that is not kept cannot be marked as expired. It is counted when it is removed.
                 if freshness == .gone, let entry = shard.table.find(key, hash: hash), !entry.isDirty {
                     shard.foundExpired(entry)
                 }
@@ -179,8 +179,8 @@ extension Database {
         return isFresh
     }
 
-    /// The commit unit that wrote an entry if it is undecided; else 0. Called with the lock of its shard held. A failed
-    /// unit is rolled back before it is decided, so a decided entry that exists is committed.
+    /// The commit unit that wrote an entry if the unit is undecided; else 0. Called with the lock of the entry's shard
+    /// held. A failed unit is rolled back before it is decided, so an existing entry of a decided unit is committed.
     func undecided(_ entry: EntryPointer) -> UInt64 {
         pipeline.isDecided(CommitTicket(sequence: entry.sequence)) ? 0 : entry.sequence
     }
@@ -198,7 +198,7 @@ extension Database {
         }
     }
 
-    /// A record from the store, expired or not.
+    /// Reads a record from the store, expired or not.
     func load(
         _ key: Key, from store: EpochStore, _ purges: TagPurges?, fillCache: Bool = true,
         snapshot: LarderLevelDB.Snapshot? = nil

@@ -1,56 +1,57 @@
 import LarderLevelDB
 import Synchronization
 
-/// Removal of some of a database's entries.
+/// Removal of many of a database's entries.
 extension Database {
     /// The most removals in one commit unit.
     private static let removedPerUnit = 512
-    /// The most entries read with one cursor, so that none pins files for long.
+    /// The most entries read with one cursor. A limit, because a cursor pins files.
     private static let scannedPerCursor = 8192
 
-    /// Removes the entries whose keys have the prefix, in commit units of at most 512. Entries stored before the call
-    /// are gone when it returns, also after a machine failure; entries stored during the call stay. Also removes
-    /// unreadable entries. May block.
+    /// Removes the entries whose keys have the prefix, in commit units of at most 512. When it returns, all entries
+    /// stored before the call are removed, even after a machine failure; entries stored during the call stay. Also
+    /// removes unreadable entries. May block.
     package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
-        // Also for keys without an entry. Leases granted from now on are for values newer than the call.
+        // Outdates fetches of keys without an entry, too. Leases granted from now on are for values newer than the
+        // call.
         endLeases(prefix: prefix)
         shards.withAllLocked { forgetEvicted() }
         tellFollowers(purgeOf: prefix)
         let report = try removeMatching(prefix) { _, _, _ in
             true
         } stillMatches: { found, header, _, start in
-            // An entry stored in the future has a later time than the call. Its header identifies it.
+            // An entry with a storage time in the future seems newer than the call. Its header identifies it.
             header.storedAt <= start || header == found
         }
         try syncPurge()
         return report
     }
 
-    /// Purged entries do not return after a machine failure, at any durability. This is needed even if the purge removed
-    /// nothing: an earlier removal, such as that of a purge whose reply was lost, may not be synced yet. If the journal
-    /// is synced already, no fsync is called.
+    /// Ensures that purged entries do not return after a machine failure, at any durability. Needed even if the purge
+    /// removed nothing: an earlier removal, such as that of a purge whose reply was lost, may not be synced yet. Calls
+    /// no fsync if the journal is already synced.
     func syncPurge() throws(LarderError) {
         if context.options.durability != .always { try pipeline.sync() }
     }
 
-    /// Reports the purge to followers, which may still have entries that were evicted here. Before the first removal,
-    /// so that entries stored in the meantime come after it.
+    /// Reports the purge to followers, which may still have entries that were evicted here. Called before the first
+    /// removal, so that followers receive entries stored during the purge after it.
     private func tellFollowers(purgeOf prefix: [UInt8]) {
         guard context.changes.isOn, context.changeLog.isFollowed(self) else { return }
         _ = pipeline.enqueue(perform: {}, committed: { [self] _ in context.changeLog.purged(prefix: prefix, in: self) })
         pipeline.drain()
     }
 
-    /// Removes the entries that are gone now, in commit units of at most 512, and frees their space. Reads all entries.
+    /// Removes the entries that have expired, in commit units of at most 512, and frees their space. Reads all entries.
     /// May block.
-    /// - Parameter merges: whether to return only after LevelDB has merged the files. Its one thread may be busy with
-    ///   other databases for seconds, and a checkpoint of theirs is waited for. Otherwise the files are merged in the
-    ///   background.
+    /// - Parameter merges: whether to return only after LevelDB has merged the files. This may take seconds, because
+    ///   LevelDB has one thread for all databases and waits for their checkpoints. If false, the files are merged in
+    ///   the background.
     package func purgeExpired(merges: Bool = true) throws(LarderError) -> PurgeReport {
         var report = PurgeReport()
         // Entries that expired in memory need not reach LevelDB at all.
         if try readableStore(appliedState, "purge") != nil {
-            // A scan of more would flush them.
+            // With so many dirty entries, the scan would flush them anyway.
             let mustFlush = merges || mustFlushToBeRead
             report = try (mustFlush ? checkpointer.flush(self) : checkpointer.flushIfIdle(self)) ?? PurgeReport()
         }
@@ -66,7 +67,7 @@ extension Database {
         return report
     }
 
-    /// An entry to remove, as found by the scan.
+    /// An entry found by the scan that is to be removed.
     private struct Candidate {
         let key: Key
         /// nil if it cannot be read.
@@ -112,7 +113,7 @@ extension Database {
         return report
     }
 
-    /// The next matching entries, and the key to continue with; nil at the end.
+    /// Returns the next matching entries, and the key at which to continue; nil at the end.
     private func scan(
         _ prefix: [UInt8], from start: [UInt8], _ matches: (RecordHeader?) -> Bool
     ) throws(LarderError) -> ([Candidate], next: [UInt8]?) {
@@ -130,7 +131,7 @@ extension Database {
             }
             last = key
         }
-        // The first key after the last one in byte order.
+        // Appending a zero byte makes the next key in byte order.
         return (found, last.map { $0.bytes + [0] })
     }
 }

@@ -1,15 +1,15 @@
 extension Database {
     /// Runs one command on `keys`: all its reads and writes happen at one instant, and its writes are one commit unit.
     ///
-    /// Cold keys are read before the locks are taken. With the shard locks held (in index order), it checks that they
-    /// have not changed, and otherwise reads again.
+    /// Reads cold keys before it takes the locks. With the shard locks held (in index order), it checks that these keys
+    /// have not changed, and otherwise reads them again.
     ///
     /// - Parameters:
     ///   - keys: every key that the command reads or writes.
     ///   - loading: whether the command needs the present entries. Blind writes do not.
     ///   - now: the command's time.
-    ///   - durability: for this write, instead of the larder's.
-    ///   - fillCache: whether the blocks read stay in the block cache.
+    ///   - durability: for this write; nil for that of the larder.
+    ///   - fillCache: whether the blocks that are read stay in the block cache.
     ///   - body: called once with the locks held. It must be short, must not block, and must not call the engine. If it
     ///     throws, everything is undone.
     /// - Returns: the result of `body`, and the ticket that the reply has to wait for.
@@ -27,13 +27,13 @@ extension Database {
     }
 
     /// Like ``update(_:loading:now:durability:fillCache:_:)`` for a body that returns nothing; event loops may call it
-    /// too. A daemon calls this for every command, because generic code of another module builds its types at each
-    /// call.
+    /// too. The daemon calls this function for every command, because the generic one builds its types at each call
+    /// from another module.
     /// - Parameters:
-    ///   - loading: the parts that `body` reads. With headers, no payload stays in memory while the others are read,
-    ///     however many and large the entries are.
+    ///   - loading: the parts that `body` reads. With headers, no payload is kept in memory while the other entries are
+    ///     read, however many and large they are.
     ///   - access: whether it may read the disk and open files.
-    ///   - version: of the change of another larder that `body` applies: see ``Request/observed``.
+    ///   - version: the version of the change, if `body` applies a change of another larder: see ``Request/observed``.
     /// - Returns: the ticket that the reply has to wait for; nil, without an effect, if the disk was needed and
     ///   `access` forbids it.
     package func perform(
@@ -49,7 +49,7 @@ extension Database {
             if isReadable { try body(&update) }
         }
         if isReadable { return ticket }
-        // Reports unreadable records, as a load of records does.
+        // Throws if a record is unreadable, as loading records does.
         request.loading = .records
         return try run(request, body)
     }
@@ -62,18 +62,19 @@ extension Database {
         let now: Int64
         var durability: Durability?
         var fillCache = true
-        /// Whether the body must not run unless the database's files are open.
+        /// Whether `body` runs only if the database's files are open.
         var needsFiles = false
-        /// The version of the change of another larder that the body applies, if any. If the database has followers,
-        /// earlier changes of the keys are committed first, so that their versions are known; this is retried a few
-        /// times if the keys keep changing. Later commits get later versions than this one.
+        /// If the body applies a change of another larder, the version of that change. If the database has followers,
+        /// the update first waits until earlier changes of the keys are committed, so that their versions are known. It
+        /// tries again a few times if the keys keep changing. Later commits get later versions than this one.
         var observed: ChangeVersion?
     }
 
     /// The most waits for changes of keys. See ``Request/observed``.
     private static let settlingAttempts = 4
 
-    /// - Returns: nil, without an effect, if the request needs files that are not open, or a disk that it may not use.
+    /// - Returns: nil, without an effect, if the request needs files that are not open, or the disk without being
+    ///   allowed to use it.
     func run(
         _ request: Request, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
@@ -173,7 +174,7 @@ extension Database {
         }
     }
 
-    /// Whether a key to be removed has a fresh entry; also if it was not looked up, and memory does not know.
+    /// Whether a key to be removed has a fresh entry; true if the key was not looked up and memory cannot tell.
     private func wasThere(_ note: ChangeNote, _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
         switch note.former {
         case .fresh: return true
@@ -216,7 +217,7 @@ extension Database {
             while pipeline.isCongested || checkpointer.isFull {
                 pipeline.drain()
                 if checkpointer.assist() { continue }
-                // The file system may have been full.
+                // The file system may have been full, and may have space now.
                 if isReady(forWriting: true) { break }
                 try prepare(forWriting: true)
                 if !checkpointer.assist() { break }
@@ -225,7 +226,7 @@ extension Database {
             let request = Request(
                 keys: keys, loading: loading, access: .mayBlock, now: now(), durability: durability, needsFiles: true,
                 observed: version)
-            // A set-aside may remove the files again; the next attempt waits for it.
+            // The files may be set aside and removed now. The next attempt waits for that.
             var result: Result?
             let ticket = try run(request) { (update) throws(LarderError) in result = try body(&update) }
             guard let ticket, let result else { continue }

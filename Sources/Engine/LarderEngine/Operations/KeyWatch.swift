@@ -1,12 +1,12 @@
 /// A watch of a key: whether the key was changed since the watch began.
 ///
-/// - Every write counts, also one that leaves the same value. So does a purge of an entry, a change of the database's
-///   policy, and the expiry of an entry that was fresh when the watch began. An eviction from memory does not count,
-///   nor a persist of an entry that has no deadline.
-/// - Removing an entry that expired before the watch began counts as a change: a transaction may fail unnecessarily,
-///   but none succeeds wrongly.
+/// - Every write counts as a change, even if the value stays the same. So does a purge of the entry, a change of the
+///   database's policy, and the expiry of an entry that was fresh when the watch began. Evictions from memory do not
+///   count, nor does persisting an entry that has no deadline.
+/// - Removing an entry that had expired before the watch began counts as a change. A transaction may therefore fail
+///   unnecessarily, but never succeeds wrongly.
 ///
-/// Thread-safe: constant. Call ``end()`` once, without any shard's lock held.
+/// Thread-safe: immutable. Call ``end()`` once, without any shard's lock held.
 package final class KeyWatch: Sendable {
     package let database: Database
     package let key: Key
@@ -30,7 +30,7 @@ package final class KeyWatch: Sendable {
     func holds(isFresh: Bool) -> Bool {
         let now = database.shards[key].reads.markOfWatch(key)
         guard now.changes == mark.changes, database.applied.policyChanges == policyChanges else { return false }
-        // A purge does not change a key without an entry.
+        // For a key without an entry, a purge is not a change.
         return wasFresh ? isFresh && now == mark : now == mark || !isFresh
     }
 
@@ -43,7 +43,8 @@ package final class KeyWatch: Sendable {
 
 extension Database {
     /// Begins to watch keys, all at one instant.
-    /// - Returns: one watch for each key, each to be ended; nil if the disk is needed and `access` forbids it.
+    /// - Returns: one watch per key. The caller must end each. Returns nil if the disk is needed and `access` forbids
+    ///   it.
     package func watch(_ keys: [Key], now: Int64, _ access: Access) throws(LarderError) -> [KeyWatch]? {
         let request = Request(keys: keys, loading: .headers, access: access, now: now)
         var watches: [KeyWatch] = []

@@ -1,7 +1,7 @@
 /// The part of a transaction in one database.
 package struct TransactionPart {
     package let database: Database
-    /// Distinct keys. The first ``loadedCount`` are read, the others are overwritten blindly.
+    /// Distinct keys. The first ``loadedCount`` are read; the others are written without being read.
     package let keys: [Key]
     package let loadedCount: Int
     package let watches: [KeyWatch]
@@ -29,7 +29,7 @@ package struct TransactionUpdate {
         self.updates = updates
     }
 
-    /// Whether the watched keys are unchanged. They are among the keys that are read.
+    /// Whether the watched keys, which are among the keys that are read, are unchanged.
     package var watchesHold: Bool {
         for (part, update) in zip(parts, updates) where !part.watches.isEmpty {
             var positions: [Key: Int] = [:]
@@ -42,12 +42,12 @@ package struct TransactionUpdate {
         return true
     }
 
-    /// Whether every entry that was loaded is as fresh at another time as at the transaction's. Called before its
-    /// commands run.
+    /// Whether every loaded entry that is fresh at the transaction's time is also fresh at another time, and vice
+    /// versa. Call it before the commands run.
     package func isAsFresh(at time: Int64) -> Bool { updates.allSatisfy { $0.isAsFresh(at: time) } }
 
-    /// Reads the entry of one more key, in a transaction that is tried without locks. May wait for the disk.
-    /// - Parameter bytesMax: the longest record that is read.
+    /// Reads the entry of one more key, in a transaction that is run tentatively without locks. May wait for the disk.
+    /// - Parameter bytesMax: the maximum length of the record.
     /// - Returns: the key's position in its part.
     package mutating func load(part: Int, _ key: Key, bytesMax: Int) throws(LarderError) -> Int {
         let (database, now) = (parts[part].database, updates[part].now)
@@ -78,7 +78,7 @@ package struct TransactionUpdate {
         updates[part].step = steps
     }
 
-    /// ``update(part:positions:_:)`` for keys of two different parts.
+    /// Like ``update(part:positions:_:)``, for a command on keys of two different parts.
     package mutating func update(
         part: Int, positions: [Int], and other: Int, _ otherPositions: [Int],
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
@@ -87,7 +87,7 @@ package struct TransactionUpdate {
         // Listeners are notified of the removal from one database before the entry appears in the other.
         begin(part)
         begin(other)
-        // Taken out, so that both can be changed at once.
+        // Taken out of the array, so that both updates can be changed at the same time.
         var otherUpdate = updates[other]
         defer { updates[other] = otherUpdate }
         try updates[part].narrowed(to: positions) { (update) throws(LarderError) in
@@ -97,8 +97,8 @@ package struct TransactionUpdate {
         }
     }
 
-    /// The databases that would be written to and have no open files, or must be reopened first. If there are any,
-    /// nothing can be applied.
+    /// The databases that the transaction would write to, but whose files are not open or must be reopened first. If
+    /// there are any, nothing can be applied.
     package var withoutFiles: [Database] {
         zip(parts, updates).filter { part, update in
             let state = part.database.applied
@@ -116,6 +116,6 @@ package enum TransactionEnd {
     case applied(CommitTicket)
     /// The body decided to change nothing.
     case dropped
-    /// The disk was needed and not allowed; the body was not called.
+    /// The disk was needed but not allowed; the body was not called.
     case cold
 }

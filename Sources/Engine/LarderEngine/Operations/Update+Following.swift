@@ -2,7 +2,7 @@
 package enum FollowedChange: String, Sendable {
     case stored
     case removed
-    /// The present version is later, or the same.
+    /// The present version is later or equal, and stays.
     case kept
     /// The entry has expired, so it is not stored; the present entry is removed.
     case expired
@@ -10,17 +10,17 @@ package enum FollowedChange: String, Sendable {
     case absent
 }
 
-/// Changes of other larders: the later one wins, by its ``ChangeVersion``. The present state has the version of its
-/// last change, if that is remembered; otherwise it is as old as its entry, and later than the last purge, which did
-/// not remove it.
+/// Changes of other larders. The later of two changes wins, by its ``ChangeVersion``. The version of the present state
+/// is that of its last change, if that is remembered. Otherwise the version is the storage time of the entry, which is
+/// later than the last purge, because the purge did not remove the entry.
 ///
 /// If two versions are equal, both larders decide alike: a removal wins over an entry, and the greater of two entries
 /// wins.
 extension Update {
     /// Stores an entry of another larder, unless the present version is later.
     /// - Parameters:
-    ///   - over: a present entry that was last changed up to this instant loses in any case, because the other larder
-    ///     has seen it.
+    ///   - over: a present entry whose last change is not after this instant is always replaced, because the other
+    ///     larder has seen it.
     ///   - long: as for ``place(_:_:payload:long:tags:)``.
     package mutating func follow(
         _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?,
@@ -48,12 +48,12 @@ extension Update {
     }
 
     /// Removes an entry that another larder has removed, unless the present version is later.
-    /// - Parameter tags: nil for any entry; else only one with some of these tags.
+    /// - Parameter tags: removes only an entry with some of these tags; nil for any entry.
     package mutating func follow(removal version: ChangeVersion, _ index: Int, tags: Set<[UInt8]>?) -> FollowedChange {
         let known = known(index)
         if isBeingChanged(index) { return .kept }
         guard let present = stored(index) else {
-            // A fetch under way started before the removal.
+            // A running fetch started before the removal.
             endLease(index)
             if tags == nil, isFollowed { passOn(removal: version, index, known) }
             return .absent
@@ -72,12 +72,12 @@ extension Update {
         database.context.changeLog.known(of: Array(keys[index].bytes), in: database)
     }
 
-    /// Whether the key at `index` changes so often that its last change is never decided. That change gets a later
-    /// version than the other larder's, which was observed before.
+    /// Whether the key at `index` changes so often that its last change is still undecided after several waits. That
+    /// change gets a later version than the change of the other larder, which was observed before.
     private func isBeingChanged(_ index: Int) -> Bool { observes && isFollowed && database.isUndecided(keys[index]) }
 
-    /// Reports the removal to followers, which may have entries that were evicted here, unless it is known already. So
-    /// a removal that returns in a cycle ends here.
+    /// Reports the removal to followers, which may have entries that were evicted here, unless it is already known. A
+    /// removal that travels around a cycle of larders is therefore not passed on again.
     private mutating func passOn(removal version: ChangeVersion, _ index: Int, _ known: KnownVersions) {
         guard known.last.map({ version > $0 }) ?? true else { return }
         _ = withVersion(version) { update in
@@ -104,7 +104,7 @@ extension Record {
             && withPayload { $0.elementsEqual(payload) }
     }
 
-    /// An order of different entries with the same storage time. Arbitrary, but the same in every larder.
+    /// An arbitrary order of different entries with the same storage time. Every larder uses the same order.
     fileprivate func isLess(than other: RecordHeader, _ payload: UnsafeRawBufferPointer, _ tags: Tags?) -> Bool {
         withPayload { mine in
             if !mine.elementsEqual(payload) { return mine.lexicographicallyPrecedes(payload) }
@@ -130,12 +130,12 @@ extension DeadlineRule {
 }
 
 extension Database {
-    /// The most entries in one commit unit, and those read with one cursor.
+    /// The most entries in one commit unit, and the most entries read with one cursor.
     private static let (followedPerUnit, scannedPerCursor) = (512, 8192)
 
-    /// Removes all entries not changed after a version, because another larder has purged them. Reads all entries,
-    /// unless the purge is of tags and the database has no followers: then it is an ordinary purge of the tags. May
-    /// block.
+    /// Removes all entries not changed after a version, because another larder has purged them. Reads all entries. The
+    /// exception is a purge of tags in a database without followers, which is done as an ordinary purge of the tags.
+    /// May block.
     /// - Parameters:
     ///   - prefix: only keys with this prefix.
     ///   - tags: nil for all entries.
@@ -145,7 +145,7 @@ extension Database {
             try purge(tags: tags, soft: false)
             return 0
         }
-        // Also for keys without an entry, and for those whose fetched values might have such a tag, because that is
+        // Also for keys without an entry. With tags, all fetches are outdated, because the tags of their values are
         // unknown.
         endLeases(prefix: prefix)
         let isWhole = prefix.isEmpty && tags == nil

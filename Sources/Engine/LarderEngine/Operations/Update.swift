@@ -1,4 +1,4 @@
-/// One command's changes to its keys. It sees the present entries and leaves absolute results.
+/// One command's changes to its keys. It reads the present entries and records operations with absolute results.
 ///
 /// Valid only inside the closure of ``Database/update(_:loading:now:durability:fillCache:_:)``.
 package struct Update {
@@ -9,35 +9,36 @@ package struct Update {
     let generation: UInt32
     /// The stored entries, expired or not, in the order of `keys`. Empty if the update does not load.
     private var loaded: [Record?]
-    /// The keys with an unreadable record, in an update that loads headers only.
+    /// The keys with an unreadable record, in an update that loads only headers.
     private(set) var unreadable: Set<Int> = []
-    /// The lengths of records that were loaded as headers, in the order of `keys`; empty if the update loads more.
+    /// The lengths of records whose headers alone were loaded, in the order of `keys`; empty if the update loads
+    /// records.
     private var byteCounts: [Int] = []
-    /// The index in `loaded` of each key if a key is repeated: that of its first occurrence.
+    /// For each key, the index in `loaded` of its first occurrence. nil if no key is repeated.
     private var slots: [Int]?
-    /// Changes of `loaded` by the running command of a transaction, for a rollback; nil outside of one.
+    /// The changes of `loaded` by the running command of a transaction, for a rollback; nil outside of a command.
     private var undo: [(slot: Int, record: Record?)]?
     private(set) var operations: [CommitOperation] = []
     /// The origin of the following operations.
     package var origin = WriteOrigin()
     /// Their place in a transaction.
     var step = 0
-    /// The effect of the next operation on a key's lease, if it is not the usual one.
+    /// For each key, the effect of its next operation on its lease, if it is not the usual one.
     private var leaseEffects: [Key: LeaseEffect] = [:]
-    /// Whether it waited for changes of its keys: see ``Database/Request/observed``.
+    /// Whether the update waited until earlier changes of its keys were committed: see ``Database/Request/observed``.
     var observes = false
-    /// Whether no locks are held: its changes are only tried, and never applied.
+    /// Whether the update runs tentatively, without locks. Its changes are never applied.
     private let isSpeculative: Bool
-    /// Whether it runs the commands of a transaction.
+    /// Whether a command of a transaction is running.
     private var isNarrowed: Bool { undo != nil }
     /// The keys of the first ``changedCount`` operations of a transaction that uses leases.
     private var changedKeys: Set<Key> = []
     private var changedCount = 0
-    /// The bytes of the values that the command built, rather than received.
+    /// The total bytes of values that the command built, in contrast to received values.
     package private(set) var builtBytes = 0
 
-    /// Takes the stored entries in the order of `keys`; none for a command that does not load. Called with their shard
-    /// locks held.
+    /// Creates an update with the stored entries in the order of `keys`; none for a command that does not load. Called
+    /// with the shard locks of the keys held.
     /// - Parameter slots: from ``slotsOfRepeatedKeys(_:)``.
     /// - Throws: if the command needs a whole record that cannot be read.
     init(
@@ -93,8 +94,8 @@ package struct Update {
 
     private func slot(_ index: Int) -> Int { slots?[index] ?? index }
 
-    /// Adds a key with what is stored under it, between two commands of a transaction that is tried without locks.
-    /// - Returns: its index.
+    /// Adds a key and its stored entry, between two commands of a transaction that is run tentatively without locks.
+    /// - Returns: the key's index.
     mutating func add(_ key: Key, _ value: ColdReads.Value) throws(LarderError) -> Int {
         precondition(isSpeculative && !isNarrowed, "only what is tried without locks finds its keys while it runs")
         switch value {
@@ -106,7 +107,7 @@ package struct Update {
         return keys.count - 1
     }
 
-    /// Whether every entry that was loaded is as fresh at another time as at this update's.
+    /// Whether every loaded entry that is fresh at this update's time is also fresh at another time, and vice versa.
     func isAsFresh(at time: Int64) -> Bool {
         loaded.allSatisfy { record in
             guard let header = record?.header else { return true }
@@ -120,8 +121,8 @@ package struct Update {
     }
 
     /// The entry at `index` whose rule, grace and tags its new value keeps; nil if there is none.
-    /// - Parameter isRefresh: whether the value was fetched with a lease. Then a stale entry counts too, and its
-    ///   lifetime restarts with the same length, because its end caused the fetch.
+    /// - Parameter isRefresh: whether the value was fetched with a lease. In that case a stale entry is also returned,
+    ///   and its lifetime restarts with the same length, because its expiry caused the fetch.
     package func kept(_ index: Int, isRefresh: Bool) -> Record? {
         guard isRefresh else { return current(index) }
         guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return nil }
@@ -131,14 +132,14 @@ package struct Update {
     /// The rule of an entry whose lifetime restarts.
     private func renewed(_ header: RecordHeader) -> DeadlineRule {
         guard case .own(let deadline) = header.rule else { return header.rule }
-        // Deadlines of earlier versions may have any value.
+        // Deadlines stored by earlier versions of Larder may have any value.
         return .own(now.addingClamped(max(1, deadline.subtractingClamped(header.storedAt))))
     }
 
     /// The entry stored under the key at `index`, expired or not.
     func stored(_ index: Int) -> Record? { loaded[slot(index)] }
 
-    /// The length of the entry at `index` in LevelDB when the update began, in bytes.
+    /// The length in bytes that the entry at `index` had in LevelDB when the update began.
     func byteCount(_ index: Int) -> Int {
         keys[index].stored.count + (byteCounts.isEmpty ? stored(index)?.stored.count ?? 0 : byteCounts[index])
     }
@@ -153,7 +154,7 @@ package struct Update {
     }
 
     /// Makes the fresh entry at `index` permanent, regardless of the database's policy.
-    /// - Returns: whether it had a deadline. If not, listeners are not notified.
+    /// - Returns: whether the entry had a deadline. If not, listeners are not notified.
     package mutating func persist(_ index: Int) -> Bool {
         guard let record = current(index) else { return false }
         let hadDeadline = rules.deadline(record.header) != nil
@@ -166,8 +167,8 @@ package struct Update {
         return hadDeadline
     }
 
-    /// Gives the fresh entry at `index` another rule; its value and its storage time stay. Not counted as a write in
-    /// Larder's own statistics.
+    /// Sets another rule for the fresh entry at `index`. Its value and its storage time do not change. Not counted as a
+    /// write in Larder's own statistics.
     package mutating func renew(_ index: Int, _ rule: DeadlineRule) {
         guard let record = current(index)?.with(rule: rule) else { return }
         var note = changeNote(index)
@@ -186,7 +187,7 @@ package struct Update {
         put(index, Record(header, tags: tags.section(stamp: stamp), payload: payload))
     }
 
-    /// The stamp of tagged entries that are stored now: see ``Tags/section(stamp:)``.
+    /// The stamp of tagged entries that this update stores: see ``Tags/section(stamp:)``.
     private var stamp: UInt64 { database.pipeline.everythingApplied.sequence }
 
     /// The tags section of a new record that keeps the tags of a previous one.
@@ -197,9 +198,9 @@ package struct Update {
             storedAt: now, rule: rules.stored(rule, now: now), codec: codec, generation: generation, grace: grace)
     }
 
-    /// Like ``put(_:payload:rule:grace:codec:)``, for a payload that may be staged. A staged payload is the update's
-    /// only operation, and its entry is not read afterwards.
-    /// - Parameter long: the staged payload; nil if it was too short for that.
+    /// Like ``put(_:payload:rule:grace:codec:)``, for a payload that may be staged. With a staged payload, this must be
+    /// the update's only operation, and the entry must not be read afterwards.
+    /// - Parameter long: the staged payload; nil if the payload was too short to be staged.
     package mutating func put(
         _ index: Int, payload: UnsafeRawBufferPointer, long: LargeValue?, rule: DeadlineRule = .governed,
         grace: Int64? = nil, codec: Codec = .raw, tags: Tags? = nil
@@ -218,16 +219,15 @@ package struct Update {
         }
     }
 
-    /// When the entry under the key at `index` was stored, fresh or stale, in milliseconds since 1970; nil if there is
-    /// none.
+    /// The time when the fresh or stale entry at `index` was stored, in milliseconds since 1970; nil if there is none.
     package func storedAt(_ index: Int) -> Int64? {
         stored(index).flatMap { rules.freshness($0.header, now: now) == .gone ? nil : $0.header.storedAt }
     }
 
-    /// Stores an entry of another larder: its storedAt and its rule stay if the rules of this database allow
+    /// Stores an entry of another larder. Keeps its storage time and its rule if the rules of this database allow
     /// (``FreshnessRules/taking(_:)``).
     /// - Parameter long: as for ``put(_:payload:long:rule:grace:codec:tags:)``.
-    /// - Returns: false if it is gone and therefore not stored.
+    /// - Returns: false if the entry has expired and was therefore not stored.
     package mutating func place(
         _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?
     ) -> Bool {
@@ -238,8 +238,8 @@ package struct Update {
         return true
     }
 
-    /// Stores the record of another key or database. Its codec stays; its storedAt and its rule stay if the rules of
-    /// this database allow (``FreshnessRules/taking(_:)``).
+    /// Stores the record of another key or database. Keeps its codec, and also its storage time and its rule if the
+    /// rules of this database allow (``FreshnessRules/taking(_:)``).
     package mutating func place(_ index: Int, _ record: Record) {
         var header = rules.taking(record.header)
         header.generation = generation
@@ -247,9 +247,9 @@ package struct Update {
         put(index, Record(header, tags: tags(of: record), payload: record.payload))
     }
 
-    /// Changes the value at `index` in place: it gets `count` bytes, first the previous ones, then zeros, and `edit`
-    /// writes into it. A fresh entry keeps its deadline rule and its codec; a new one is governed. Either gets this
-    /// update's time.
+    /// Changes the value at `index` in place: resizes it to `count` bytes, padded with zeros, and lets `edit` write
+    /// into it. A fresh entry keeps its deadline rule and its codec; a new entry is governed by the policy. Both get
+    /// this update's time.
     package mutating func change(_ index: Int, count: Int, _ edit: (UnsafeMutableRawBufferPointer) -> Void) {
         let former = current(index)
         let header = header(former?.header.rule ?? .governed, former?.header.grace, former?.header.codec ?? .raw)
@@ -257,14 +257,15 @@ package struct Update {
         put(index, Record(header, tags: tags(of: former), count: count, former: former, edit))
     }
 
-    /// Counts a value that was built for ``put(_:payload:rule:grace:codec:)`` among ``builtBytes``.
+    /// Adds the length of a value that was built for ``put(_:payload:rule:grace:codec:)`` to ``builtBytes``.
     package mutating func noteBuilt(_ count: Int) { builtBytes += count }
 
     // MARK: Leases
 
-    /// Whether a lease of the key at `index` is valid. If it is, the next change of the key by this update completes
-    /// the lease.
-    /// - Parameter tags: of the value. If one was purged since the lease was granted, the value may be outdated.
+    /// Whether a lease of the key at `index` is valid. If so, the next change of the key by this update completes the
+    /// lease.
+    /// - Parameter tags: the tags of the value. If one was purged since the lease was granted, the value may be
+    ///   outdated.
     package mutating func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
         let key = keys[index]
         let purged = tags.flatMap { rules.purges?.last(of: $0) } ?? 0
@@ -280,7 +281,7 @@ package struct Update {
         return shard.leases?.isGood(key, token, purgedAt: purged) ?? false
     }
 
-    /// Whether an earlier command of the transaction has changed a key, so that its lease is over.
+    /// Whether an earlier command of the transaction has changed a key, and thereby ended its lease.
     private mutating func isChanged(_ key: Key) -> Bool {
         guard isNarrowed else { return false }
         for operation in operations[changedCount...] { changedKeys.insert(operation.key) }
@@ -288,7 +289,7 @@ package struct Update {
         return changedKeys.contains(key)
     }
 
-    /// If a lease of the key at `index` is valid, the removal that follows means that the origin has no value.
+    /// If a lease of the key at `index` is valid, makes the removal that follows record that the origin has no value.
     mutating func restsWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         let key = keys[index]
         let until = database.context.time.monotonic() + milliseconds
@@ -298,14 +299,14 @@ package struct Update {
     }
 
     /// Ends a lease of the key at `index` without a change.
-    /// - Returns: whether it was valid.
+    /// - Returns: whether the lease was valid.
     package func release(_ index: Int, _ token: UInt64, _ release: LeaseRelease) -> Bool {
         let key = keys[index]
         return database.shards[key].leases?.release(key, token, release) ?? false
     }
 
-    /// Restarts the lifetime of the stored entry at `index`, as if its value was stored now: fresh or stale, not gone.
-    /// - Returns: false if there is none.
+    /// Restarts the lifetime of the fresh or stale entry at `index`, as if its value had been stored now.
+    /// - Returns: false if there is no such entry.
     mutating func renew(_ index: Int) -> Bool {
         guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return false }
         var header = record.header
@@ -315,20 +316,20 @@ package struct Update {
         return true
     }
 
-    /// Removes the key at `index`, whatever is stored there.
+    /// Removes the key at `index`, even if its entry has expired or there is none.
     package mutating func remove(_ index: Int) {
         operations.append(.remove(keys[index], changeNote(index)))
         note(index, nil)
     }
 
-    /// Removes the key at `index` without ending its lease: the entry was not visible, or the lease is newer than the
-    /// call that removes it.
+    /// Removes the key at `index` without ending its lease. For an entry that was not visible, or a lease that is newer
+    /// than the call that removes the entry.
     mutating func removeKeepingLease(_ index: Int) {
         leaseEffects[keys[index]] = LeaseEffect.none
         remove(index)
     }
 
-    /// Removes the key at `index` if it is stored. In any case a fetch of the key is outdated.
+    /// Removes the key at `index` if it is stored. Always outdates a running fetch of the key.
     package mutating func removeStored(_ index: Int) {
         guard !isStored(index) else { return remove(index) }
         if isSpeculative { return }
@@ -336,19 +337,19 @@ package struct Update {
         endLease(index)
     }
 
-    /// Outdates a fetch of the key at `index`.
+    /// Outdates a running fetch of the key at `index`.
     func endLease(_ index: Int) {
         let key = keys[index]
         key.withBytes { database.shards[key].leases?.changed($0, .outdated, isRemoval: true) }
     }
 
-    /// Whether another larder may still have entries that were evicted here.
+    /// Whether other larders follow this database. They may still have entries that were evicted here.
     var isFollowed: Bool {
         guard database.context.changes.isOn, case .open = database.applied.presence else { return false }
         return database.context.changeLog.isFollowed(database)
     }
 
-    /// Removes the key at `index`, which has no entry: only followers are notified.
+    /// Reports a removal of the key at `index`, which has no entry, to followers. Nothing else happens.
     mutating func removeAbsent(_ index: Int) {
         var note = changeNote(index)
         note.isUnseen = true
@@ -365,7 +366,7 @@ package struct Update {
         return note
     }
 
-    /// Two indices may refer to the same key: each sees the other's changes.
+    /// If two indices refer to the same key, each sees the other's changes.
     private mutating func note(_ index: Int, _ record: Record?) {
         guard !loaded.isEmpty else { return }
         let slot = slot(index)
@@ -373,8 +374,8 @@ package struct Update {
         loaded[slot] = record
     }
 
-    /// Runs one command of a transaction on its own keys: those at `positions` among this update's keys, all distinct.
-    /// If `body` throws, only that command's changes are undone.
+    /// Runs one command of a transaction on the keys at `positions` among this update's keys, all distinct. If `body`
+    /// throws, only that command's changes are undone.
     mutating func narrowed(
         to positions: [Int], _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) {
