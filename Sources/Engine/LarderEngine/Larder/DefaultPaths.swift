@@ -8,19 +8,19 @@ package enum DefaultPaths {
         return text.isEmpty ? nil : text
     }
 
-    /// A path in the environment. According to the XDG specification relative ones are ignored: they would refer to
-    /// another place in each working directory.
+    /// An absolute path from the environment. Relative paths are ignored, as the XDG specification requires, because
+    /// they would depend on the working directory.
     private static func absolute(_ name: String) -> String? {
         environment(name).flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 
-    /// Whether only this user can create ``daemonLarder``: not if neither `XDG_CACHE_HOME` nor `HOME` is set.
+    /// Whether only this user can create ``daemonLarder``. False if neither `XDG_CACHE_HOME` nor `HOME` is set.
     package static var isDaemonLarderSafe: Bool {
         geteuid() == 0 || absolute("XDG_CACHE_HOME") != nil || environment("HOME") != nil
     }
 
-    /// The user's cache directory: `$XDG_CACHE_HOME`, else `~/.cache`; without a home a directory in `/tmp` that is
-    /// unique to the user.
+    /// The user's cache directory: `$XDG_CACHE_HOME`, else `~/.cache`. Without a home directory, a directory in `/tmp`
+    /// with the user's id in its name.
     static var userCache: String {
         absolute("XDG_CACHE_HOME") ?? (environment("HOME") ?? "/tmp/larder-\(geteuid())") + "/.cache"
     }
@@ -30,7 +30,7 @@ package enum DefaultPaths {
         geteuid() == 0 ? "/var/cache/larder" : userCache + "/larder"
     }
 
-    /// A program's own larder: the user's cache directory, the program's name, `larder`, so that two programs do not
-    /// share one by accident.
+    /// The path of a program's own larder: the user's cache directory, the program's name, and `larder`. Programs with
+    /// different names therefore do not share a larder by accident.
     package static func programLarder(program: String) -> String { userCache + "/" + program + "/larder" }
 }

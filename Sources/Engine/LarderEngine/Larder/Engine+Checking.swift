@@ -28,7 +28,7 @@ extension Engine {
     ) throws -> CheckReport {
         var left: [LarderError] = []
         func look(_ image: String) throws(LarderError) -> CheckReport {
-            // A database that could not be copied is not missing.
+            // A database that could not be copied must not be reported as missing.
             let wanted = left.contains { $0.database == name } ? nil : name
             var report = try LarderCheck.run(
                 image, database: wanted, onProgress: onProgress, shouldStop: { [self] in !isUsable })
@@ -47,14 +47,14 @@ extension Engine {
     }
 
     /// Repairs damage found by a check, as far as possible: damaged databases are salvaged, and an index that lacks
-    /// keys is completed. Everything readable stays.
-    /// - Returns: what failed, by database.
+    /// keys is completed. All readable entries stay.
+    /// - Returns: the failures, by database.
     package func mend(_ report: CheckReport) -> [String] {
         var failures: [String] = []
         for database in [ledger.database].filter(\.exists) + databases {
             let place = DatabaseCheck.place(database.name)
             do throws(LarderError) {
-                // A salvage fixes whatever keeps it from being opened.
+                // If damage keeps the database from being opened, this call salvages it.
                 let salvages = statistics.salvages.read()
                 try database.prepare(forWriting: false)
                 if report.damaged.contains(place), statistics.salvages.read() == salvages {
@@ -74,7 +74,7 @@ extension Engine {
     }
 
     private func salvage(_ database: Database, _ place: String, _ report: CheckReport) throws(LarderError) {
-        // The damage may have been salvaged since.
+        // The damage may have been salvaged since the check.
         guard let store = database.appliedState.store, store.isMade else { return }
         let what = report.problems.first { $0.place == place }?.what ?? "a check has found damage"
         try database.salvage(store, LarderError(.damaged, what, operation: "check", database: database.name))
@@ -88,7 +88,7 @@ extension Engine {
     }
 
     /// Opens a larder that no process has open, and repairs damage found by a check.
-    /// - Returns: what failed.
+    /// - Returns: the failures.
     package static func repair(
         _ directory: String, _ report: CheckReport, options: EngineOptions,
         time: any TimeSource = SystemTimeSource()

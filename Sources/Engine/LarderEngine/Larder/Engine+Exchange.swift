@@ -1,19 +1,20 @@
 extension Engine {
-    /// Exchanges the fresh entries of two databases, as one commit unit. Their policies stay, and governed entries
-    /// follow that of their new database (``FreshnessRules/taking(_:)``). Stale entries are removed, because they would
-    /// be served as predecessors of the other database's entries. For the same reason all leases end, and negative
-    /// results of origins are forgotten. May block.
+    /// Exchanges the fresh entries of two databases, as one commit unit. The databases keep their policies, and
+    /// governed entries follow the policy of their new database (``FreshnessRules/taking(_:)``). Stale entries are
+    /// removed, because they could be served in place of the other database's entries. For the same reason all leases
+    /// end, and negative results of origins are forgotten. May block.
     ///
-    /// It reads and writes all entries of both: it is for small databases, and refused for others. Other writers wait
-    /// only at the last moment, and cannot keep this from finishing.
+    /// The exchange reads and writes all entries of both databases, and is therefore limited to small ones. Other
+    /// writers wait only during the last step, and cannot keep the exchange from finishing.
     /// - Parameters:
-    ///   - entriesMax: the most entries in both together.
-    ///   - bytesMax: the most bytes of the values in both together.
-    /// - Throws: ``LarderError/Code/invalidArgument`` if there are more. Then nothing was changed, as with every error.
+    ///   - entriesMax: the maximum number of entries in both databases together.
+    ///   - bytesMax: the maximum total length of the values in both databases, in bytes.
+    /// - Throws: ``LarderError/Code/invalidArgument`` if a maximum is exceeded. Nothing is changed if it throws any
+    ///   error.
     package func exchange(_ first: Database, _ second: Database, entriesMax: Int, bytesMax: Int) throws(LarderError) {
         if first === second { return }
         let ticket = try context.exchanging.withLock { () throws(LarderError) -> CommitTicket in
-            // Only a database with entries creates files for the other one.
+            // A database without files needs them only if the other database has entries.
             if !first.exists, !second.exists {
                 for database in [first, second] { database.endLeases(prefix: []) }
                 return .none
@@ -27,8 +28,9 @@ extension Engine {
     }
 }
 
-/// One exchange of the entries of two databases. Their keys are collected while other writers continue, whose keys are
-/// recorded. In the end, with all shards of both locked, the recorded keys are included. Confined to one thread.
+/// One exchange of the entries of two databases. Collects their keys while other writers continue, and records the keys
+/// that these write. In the last step, with all shards of both databases locked, the recorded keys are included.
+/// Confined to one thread.
 private final class Exchange {
     struct Room {
         var entries: Int
@@ -82,7 +84,7 @@ private final class Exchange {
                 }
                 return keys
             } catch {
-                // Emptied or reopened in the meantime: try again with the present content.
+                // The database was emptied or reopened in the meantime: try again with its present content.
                 guard error.code == .purged || error.code == .invalidated else { throw error }
                 room.entries += keys.count
                 keys = []
@@ -100,8 +102,8 @@ private final class Exchange {
         }
     }
 
-    /// Called with all shards of both locked.
-    /// - Returns: nil if too many of the entries read without the locks are outdated.
+    /// Called with all shards of both databases locked.
+    /// - Returns: nil if too many of the entries that were read without the locks are outdated.
     private func exchange(
         _ keys: [Key], _ known: Set<Key>, _ cold: inout [ColdReads], _ attempt: Int, _ now: Int64
     ) throws(LarderError) -> CommitTicket? {
@@ -117,7 +119,7 @@ private final class Exchange {
         }
         for position in 0..<(keys.count + late.count) {
             let (mine, theirs) = (update.current(position), other.current(position))
-            // A stale one that is not replaced is removed.
+            // A stale entry that is not replaced is removed.
             if let theirs {
                 update.place(position, theirs)
             } else if update.isStored(position) {
@@ -127,7 +129,7 @@ private final class Exchange {
         }
         let parts = [first, second].map { TransactionPart(database: $0, keys: [], loadedCount: 0, watches: []) }
         let sequence = try TransactionUpdate(parts, [update, other]).apply()
-        // Also those of keys that neither database has.
+        // Also ends the leases of keys that neither database has.
         for database in [first, second] { for shard in database.shards.all { shard.leases?.changedAll() } }
         return CommitTicket(sequence: max(ticket, sequence ?? 0))
     }
@@ -140,7 +142,8 @@ private final class Exchange {
         else {
             return nil
         }
-        // Recent writes are in memory; for the other database's entry the disk is read, with the locks held.
+        // Recently written entries are in memory. The other database's entry may be read from the disk, with the locks
+        // held.
         var none = ColdReads(count: late.count, fillCache: false)
         let lateFound = try database.gather(
             late, .records, &none, attempt: Database.coldAttempts, now: now, ticket: &ticket)
@@ -155,7 +158,7 @@ extension Database {
         shards.withAllLocked { for shard in shards.all { shard.notedKeys = isOn ? [] : nil } }
     }
 
-    /// The recorded keys. Called with all shard locks held.
+    /// The keys recorded during an exchange. Called with all shard locks held.
     fileprivate var notedKeys: Set<Key> {
         shards.all.reduce(into: []) { $0.formUnion($1.notedKeys ?? []) }
     }

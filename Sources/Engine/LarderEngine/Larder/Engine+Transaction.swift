@@ -4,11 +4,11 @@ extension Engine {
     ///
     /// Like ``Database/perform(_:_:_:now:fillCache:_:)`` for several databases.
     /// - Parameters:
-    ///   - parts: one for each database. Those that are written must be ready for writing.
+    ///   - parts: one for each database. Databases that are written must be ready for writing.
     ///   - now: the time of all commands.
-    ///   - bytesMax: the longest total of the records that are read from the disk.
-    ///   - body: called at most once, with the locks held. Must not block, must not call the engine. Returns whether to
-    ///     apply its changes; an error undoes everything.
+    ///   - bytesMax: the maximum total length of the records that are read from the disk, in bytes.
+    ///   - body: called at most once, with the locks held. Must not block, and must not call the engine. Returns
+    ///     whether to apply its changes; an error undoes everything.
     package func transact(
         _ parts: [TransactionPart], now: Int64, bytesMax: Int, _ access: Access,
         _ body: (inout TransactionUpdate) throws(LarderError) -> Bool
@@ -22,8 +22,8 @@ extension Engine {
         } ?? .cold
     }
 
-    /// Reads the entries of a transaction that is tried without locks. Its commands run on these entries, which others
-    /// may change in the meantime, and nothing is ever applied. May wait for the disk.
+    /// Reads the entries of a transaction that is run tentatively without locks. Its commands run on these entries,
+    /// which other callers may change in the meantime, and nothing is ever applied. May wait for the disk.
     package func speculate(
         _ parts: [TransactionPart], now: Int64, bytesMax: Int
     ) throws(LarderError) -> TransactionUpdate {
@@ -35,8 +35,8 @@ extension Engine {
 
     /// Calls `body` with the entries of the keys of several databases at one instant, and with the locks of the keys
     /// held.
-    /// - Parameter body: also gets the sequence of the last commit that its reply has to wait for.
-    /// - Returns: nil if the disk was needed and not allowed.
+    /// - Parameter body: also receives the sequence of the last commit that its reply has to wait for.
+    /// - Returns: nil if the disk was needed but not allowed.
     private func withEntries<Result>(
         _ parts: [TransactionPart], now: Int64, bytesMax: Int, _ access: Access, isSpeculative: Bool,
         _ body: (inout TransactionUpdate, UInt64) throws(LarderError) -> Result
@@ -102,7 +102,7 @@ extension TransactionUpdate {
     /// - Returns: nil if nothing was changed.
     func apply() throws(LarderError) -> UInt64? {
         var changes: [(database: Database, store: EpochStore, operations: [CommitOperation])] = []
-        // Everything that may be refused comes before any change.
+        // All steps that may fail come before the first change.
         for (part, operations) in zip(parts, operations) where !operations.isEmpty {
             let store = try part.database.writableStore(part.database.applied, "update")
             try part.database.checkFits(

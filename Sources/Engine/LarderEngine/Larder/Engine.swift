@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// A larder that this process holds: a directory of named databases.
+/// An open larder of this process: a directory of named databases.
 ///
 /// A process that opens a larder several times gets the same engine. It is shut down when the last reference is
 /// released, or by ``shutdown()``.
 ///
-/// Thread-safe. `@unchecked Sendable`: `lockFile` and `isShutDown` are guarded by `stateLock`, the rest is constant and
-/// thread-safe itself.
+/// Thread-safe. `@unchecked Sendable`: `lockFile` and `isShutDown` are guarded by `stateLock`; the rest is constant and
+/// itself thread-safe.
 package final class Engine: @unchecked Sendable {
     /// The directory, without symbolic links.
     package let directory: String
@@ -76,7 +76,7 @@ package final class Engine: @unchecked Sendable {
         images = LarderImages(
             context: context, table: table, journal: journal, checkpointer: checkpointer, pipeline: pipeline)
         observation = Observation(context)
-        // The first in the order of locks.
+        // Created first, because it is the first in the order of locks.
         let facts = table.findOrAdd(DatabaseName.ledger) { [context, pipeline, checkpointer, table, damage] number in
             Database(
                 name: DatabaseName.ledger, number: number,
@@ -105,7 +105,7 @@ package final class Engine: @unchecked Sendable {
 
     deinit { shutdown() }
 
-    /// Leaves everything on the disk unchanged, for a larder that could not be opened: `deinit` still runs.
+    /// Shuts down without changing anything on the disk, for a larder that could not be opened. `deinit` still runs.
     private func giveUp() {
         stateLock.withLock { isShutDown = true }
         for database in table.all { database.shut() }
@@ -114,7 +114,7 @@ package final class Engine: @unchecked Sendable {
         stateLock.withLock { lockFile = nil }
     }
 
-    /// Finds the databases and removes the leftovers of a crash.
+    /// Finds the databases, and removes leftovers of a crash.
     private func readDirectory() throws(LarderError) {
         let names: [String]
         do throws(FileError) {
@@ -149,7 +149,7 @@ package final class Engine: @unchecked Sendable {
         noteDatabases()
     }
 
-    /// Reports missing databases, and records the existing ones as expected.
+    /// Reports databases that are missing, and records the existing ones so that a later start expects them.
     private func noteDatabases() {
         let found = Set(table.all.filter(\.exists).map(\.name))
         context.sequences.found(found)
@@ -178,13 +178,14 @@ package final class Engine: @unchecked Sendable {
 
     // MARK: Databases
 
-    /// The database with a name. Creates no files: the first write does, or ``Database/prepare(forWriting:policy:)``.
+    /// Returns the database with a name. Creates no files: the first write or ``Database/prepare(forWriting:policy:)``
+    /// creates them.
     package func database(_ name: String = DatabaseName.standard) throws(LarderError) -> Database {
         try DatabaseName.check(name, operation: "open")
         return try add(name, exists: false)
     }
 
-    /// The database with a name, with files, open.
+    /// Opens the database with a name, and creates its files if they are missing.
     /// - Parameter policy: the database's new policy; nil keeps its present one.
     package func openDatabase(
         _ name: String, policy: UpdatePolicy? = nil, grace: Int64? = nil, jitter: Int? = nil
@@ -203,10 +204,10 @@ package final class Engine: @unchecked Sendable {
     /// The latest changes of followed databases.
     package var changeLog: ChangeLog { context.changeLog }
 
-    /// The number of failures of origins, as reported by callers that fetch.
+    /// The number of origin failures, as reported by callers that fetch.
     package var originFailures: Int { context.leases.failures.read() }
 
-    /// The databases that have files, by name.
+    /// The databases that have files, in the order of their names.
     package var databases: [Database] {
         table.all.filter { $0.exists && !$0.isLedger }.sorted { $0.name < $1.name }
     }
@@ -214,7 +215,7 @@ package final class Engine: @unchecked Sendable {
     /// Outdates all fetches of all databases.
     package func endAllLeases() { for database in table.all { database.endLeases(prefix: []) } }
 
-    /// Deletes a database with its files, even while it is open: its handles then fail.
+    /// Deletes a database with its files, even while it is open. Its handles fail from then on.
     package func deleteDatabase(_ name: String, counting: Bool = false) throws(LarderError) -> PurgeReport {
         try DatabaseName.check(name, operation: "delete")
         return try existing(name, "delete").delete(counting: counting)
@@ -247,7 +248,7 @@ package final class Engine: @unchecked Sendable {
 
     // MARK: The larder
 
-    /// The engine's clock, for callers that read it so often that the indirection matters.
+    /// The engine's clock, for callers that read it very often.
     package var clock: EngineTime { context.time }
 
     /// Reports commits.
@@ -257,29 +258,29 @@ package final class Engine: @unchecked Sendable {
 
     /// The engine's time, for one command or call, in milliseconds since 1970.
     package func now() -> Int64 { context.time.now() }
-    /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds. Add it to instants from
-    /// outside; subtract it from the engine's own to get the wall clock's.
+    /// The time in milliseconds by which the engine's clock is ahead of a wall clock that was set back. Add it to
+    /// instants from outside; subtract it from the engine's instants to get those of the wall clock.
     package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
     package var statistics: Statistics {
         for shard in context.memory.all { shard.lock.withLock { context.statistics.take(shard.takeCounters()) } }
         return context.statistics
     }
     package var options: EngineOptions { context.options }
-    /// The limit and the present size of entries in memory, in bytes.
+    /// The limit and the present total size of entries in memory, in bytes.
     package var memory: (limitBytes: Int, usedBytes: Int) { (context.memory.limitBytes, context.memory.measure()) }
-    /// Changes the limit of entries in memory. Excess entries are evicted before this returns, except for dirty ones.
+    /// Changes the limit of entries in memory. Excess entries, except dirty ones, are evicted before this returns.
     /// Thread-safe.
     package func changeMemoryLimit(to bytes: Int) { context.memory.changeLimit(to: bytes) }
     /// The limit of the larder's files in bytes; nil for none.
     package var diskLimitBytes: Int? { context.larder.disk.limitBytes }
-    /// The space of the larder's files on the disk, in bytes. Examines each file.
+    /// The disk space of the larder's files in bytes. Reads the size of each file.
     package var diskBytes: Int { context.larder.disk.measure() }
     /// Changes the limit of the larder's files. Excess entries are evicted in the background. Thread-safe.
     /// - Parameter bytes: at least ``DiskMarks/larderBytesMin``; nil for none.
     package func changeDiskLimit(to bytes: Int?) { context.larder.disk.changeLimit(to: bytes) }
     /// The bytes that are never evicted.
     package var held: HeldBytes { context.larder.held }
-    /// Whether the last decided write was refused, or a database accepts none for now.
+    /// Whether the last decided write was refused, or a database currently accepts no writes.
     package var isRefusingWrites: Bool {
         pipeline.hasJustFailed || journal.owesRollback
             || table.all.contains { $0.durableState.store?.isSuspended ?? false }
@@ -288,17 +289,17 @@ package final class Engine: @unchecked Sendable {
     package var journalByteCount: Int { journal.trigger.byteCount }
     /// Monotonic milliseconds, for timers.
     package func monotonic() -> Int64 { context.time.monotonic() }
-    /// The number of failed commits that were rolled back. Values stored before the last one may be gone. One atomic
-    /// load.
+    /// The number of failed commits that were rolled back. Values stored before the last rollback may be lost. One
+    /// atomic load.
     package var rollbackCount: UInt64 { checkpointer.rollbackCount }
 
-    /// One round of the background threads' work: due syncs, retries after failed writes, sweeping, removing purged
-    /// files; without those threads also a checkpoint and compactions.
+    /// Runs one round of the background threads' work: due syncs, retries after failed writes, sweeping, and removing
+    /// purged files; without those threads also a checkpoint and compactions.
     /// - Returns: whether there is more to sweep now.
     @discardableResult
     package func maintain() -> Bool { isUsable && !ForkGuard.isForked && maintenance.round() }
 
-    /// Commits everything that is applied and writes it to the databases, synced. May block.
+    /// Commits all applied changes and writes them to the databases, synced. May block.
     package func save() throws(LarderError) {
         try ForkGuard.check("save")
         guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: "save") }
@@ -306,15 +307,15 @@ package final class Engine: @unchecked Sendable {
         try checkpointer.checkpoint()
     }
 
-    /// Creates a copy of all files of the larder at one instant, and passes it to `body`; then removes it. Opened as a
-    /// larder, the copy has every commit unit up to that instant. Other work continues, except for changes of whole
-    /// databases and checkpoints, which wait for some milliseconds.
+    /// Creates a copy of all files of the larder at one instant, passes it to `body`, and then removes it. Opened as a
+    /// larder, the copy has every commit unit up to that instant. Other work continues, but checkpoints and changes of
+    /// whole databases wait for some milliseconds.
     ///
-    /// Tables in the copy are hard links to those of the larder, which never change; the other files are small, or
-    /// become so by a checkpoint before.
+    /// Tables in the copy are hard links to those of the larder, which never change. The other files are small, or are
+    /// made small by a checkpoint before the copy.
     /// - Parameters:
     ///   - names: files in the larder's directory that belong to its user, copied unchanged.
-    ///   - leavingOut: receives the damage of databases that cannot be copied; nil: that is an error.
+    ///   - leavingOut: receives the damage of databases that cannot be copied. With nil, such damage is an error.
     ///   - body: receives the directory of the copy, on the larder's file system.
     package func withImage<Result>(
         adding names: [String], for operation: String = "backup", leavingOut: ((LarderError) -> Void)? = nil,
@@ -328,11 +329,11 @@ package final class Engine: @unchecked Sendable {
         return try body(place)
     }
 
-    /// Starts a round of the background thread now.
+    /// Starts a round of maintenance in the background now.
     package func wakeMaintenance() { maintenance.wake() }
 
-    /// Until an instant of the monotonic clock, maintenance neither removes expired entries nor reports `expired`.
-    /// Reads still do not return them.
+    /// Until `end`, an instant of the monotonic clock, maintenance neither removes expired entries nor reports
+    /// `expired`. Reads still do not return expired entries.
     package func holdExpiry(until end: Int64) {
         maintenance.expiryHeldUntil.store(end, ordering: .relaxed)
         maintenance.wake()
@@ -340,7 +341,7 @@ package final class Engine: @unchecked Sendable {
 
     package var isExpiryHeld: Bool { maintenance.isExpiryHeld }
 
-    /// The holder of the larder in `directory` according to its LOCK, whether or not that process still exists.
+    /// The holder of the larder in `directory` according to its LOCK file, even if that process no longer exists.
     package static func holder(of directory: String) -> (pid: String, socket: String?)? {
         LarderLock.readHolder(directory: directory)
     }

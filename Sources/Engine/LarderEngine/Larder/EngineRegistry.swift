@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The open larders of this process, so that opening one twice gives the same engine.
+/// The open larders of this process. Opening a larder twice returns the same engine.
 ///
 /// Thread-safe. `@unchecked Sendable`: the table is guarded by `lock`.
 final class EngineRegistry: @unchecked Sendable {
@@ -12,12 +12,12 @@ final class EngineRegistry: @unchecked Sendable {
 
     private let lock = Lock()
     private let changed = Condition()
-    /// An entry without an engine is still shutting down.
+    /// An entry without an engine belongs to a larder that is still shutting down.
     private var entries: [String: Entry] = [:]
     private var opening: Set<String> = []
 
-    /// Returns the engine of a directory, created by `make` if there is none. Waits for one that is being opened or
-    /// shut down.
+    /// Returns the engine of a directory, or creates it with `make`. Waits while the larder is being opened or shut
+    /// down.
     func open(_ path: String, make: (String) throws(LarderError) -> Engine) throws(LarderError) -> Engine {
         lock.lock()
         while true {

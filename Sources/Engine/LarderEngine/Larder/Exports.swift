@@ -1,2 +1,2 @@
-// The types that the engine shares with clients in other processes are part of its own interface.
+// The engine shares types with clients in other processes. These types are part of the engine's own interface.
 @_exported import LarderVocabulary

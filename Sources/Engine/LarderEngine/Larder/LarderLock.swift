@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// The lock on `<larder>/LOCK`, which makes one process the holder of a larder. Its text is the holder's pid and
+/// The lock on `<larder>/LOCK`, which makes one process the holder of a larder. The file contains the holder's pid and
 /// socket.
 ///
-/// flock(2), not fcntl(2): the latter is dropped as soon as any descriptor of the file is closed in the process.
+/// Uses flock(2) instead of fcntl(2), whose lock is dropped as soon as the process closes any descriptor of the file.
 struct LarderLock: ~Copyable {
     static let fileName = "LOCK"
     private let descriptor: Int32
@@ -30,13 +30,14 @@ struct LarderLock: ~Copyable {
             let text = "pid \(getpid())\n" + (socket.isEmpty ? "" : "socket \(socket)\n")
             try FileSystem.writeAll(Array(text.utf8), descriptor: file, path: path)
         } catch {
-            // The lock is held anyway; only the hint for other processes is missing (a full disk must not stop us).
+            // The lock is held anyway; only the text for other processes is missing (for example, if the disk is full).
         }
         descriptor = file
     }
 
-    /// Keeps other processes from opening a larder that is not held, while it is read. Creates and changes nothing.
-    /// - Returns: nil if there is no LOCK: no process has ever opened it.
+    /// Keeps other processes from opening a larder that no process holds, while it is read. Creates and changes
+    /// nothing.
+    /// - Returns: nil if there is no LOCK file, because no process has ever opened the larder.
     static func reading(_ directory: String) throws(LarderError) -> LarderLock? {
         let path = directory + "/" + fileName
         let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -48,7 +49,7 @@ struct LarderLock: ~Copyable {
         return LarderLock(descriptor: file)
     }
 
-    /// Closes the file if it cannot be locked.
+    /// Locks the file, and closes it if it cannot be locked.
     private static func lock(_ file: Int32, _ kind: Int32, _ path: String, _ directory: String) throws(LarderError) {
         guard flock(file, kind | LOCK_NB) != 0 else { return }
         let number = errno
@@ -60,14 +61,14 @@ struct LarderLock: ~Copyable {
     private init(descriptor: Int32) { self.descriptor = descriptor }
 
     deinit {
-        // A child between fork and exec has a copy of the descriptor, and would keep the lock: so it is unlocked
-        // explicitly. A forked child must not do so for its parent.
+        // Unlocked explicitly: a child between fork and exec has a copy of the descriptor, and would keep the lock. A
+        // forked child must not unlock the file of its parent.
         if !ForkGuard.isForked { flock(descriptor, LOCK_UN) }
         close(descriptor)
     }
 
-    /// Why this process must not use a larder that no process holds: files created by root in another user's larder
-    /// would lock that user out.
+    /// The reason why this process must not open the larder; nil if it may. If root created files in another user's
+    /// larder, that user could no longer open it.
     private static func refusal(of directory: String) -> LarderError? {
         var status = stat()
         guard geteuid() == 0, stat(directory, &status) == 0, status.st_uid != 0 else { return nil }
@@ -100,7 +101,8 @@ struct LarderLock: ~Copyable {
             .larderHeld, "the larder \(directory) is held by process \(pid): \(wayOut)", operation: "open larder")
     }
 
-    /// The holder's pid and socket according to LOCK, whether or not it is held; for tools that look for the daemon.
+    /// The holder's pid and socket according to the LOCK file, even if it is not locked. For tools that look for the
+    /// daemon.
     static func readHolder(directory: String) -> (pid: String, socket: String?)? {
         guard !FileSystem.isNoFile(directory + "/" + fileName),
             let bytes = (try? FileSystem.read(directory + "/" + fileName)) ?? nil

@@ -7,7 +7,7 @@ struct LeaseTable {
     struct Lease {
         let token: UInt64
         let holder: LeaseHolder
-        /// Whether it continues after its holder has ended.
+        /// Whether the lease stays valid after its holder has ended.
         let outlives: Bool
         let began: Int64
         let ends: Int64
@@ -19,8 +19,8 @@ struct LeaseTable {
         var lease: Lease?
         var rest: OriginRest?
         var waiters = WaiterQueue()
-        /// The hashes of the tags of the key's entry when a lease was granted. A purge of one of them may concern the
-        /// value being fetched.
+        /// The hashes of the tags that the key's entry had when a lease was granted. A purge of one of these tags may
+        /// concern the value being fetched.
         var tags: [UInt64] = []
 
         var isEmpty: Bool { lease == nil && rest == nil && waiters.isEmpty }
@@ -33,7 +33,7 @@ struct LeaseTable {
     private var restCount = 0
     /// The duration of a key's last refresh in milliseconds, by the key's hash.
     private var durations: [Int: Int64] = [:]
-    /// The sequence of the last purge of tags.
+    /// The commit unit of the last purge of tags.
     private var tagsPurgedAt: UInt64 = 0
 
     init(_ context: LeaseContext, _ owner: any LeaseOwner) {
@@ -46,7 +46,7 @@ struct LeaseTable {
     /// The current time of the monotonic clock, in milliseconds.
     var time: Int64 { context.time.monotonic() }
 
-    /// The state of a key: its lease or its negative result, unless that is over.
+    /// The state of a key. A lease or negative result that has ended is not included.
     mutating func state(_ key: Key) -> State {
         guard var state = states[key] else { return State() }
         let now = time
@@ -66,7 +66,7 @@ struct LeaseTable {
         return state
     }
 
-    /// Drops expired leases, and passes them to waiters.
+    /// Ends expired leases, and hands them to waiters.
     mutating func dropEnded() {
         let now = time
         for key in states.filter({ $0.value.lease.map { $0.ends <= now } ?? false }).keys {
@@ -82,11 +82,11 @@ struct LeaseTable {
 
     // MARK: Leases
 
-    /// Grants a lease to a caller. The key must have none.
+    /// Grants a lease to a caller. The key must have no lease.
     /// - Parameters:
-    ///   - milliseconds: nil for the default duration; the lease then ends with its holder.
+    ///   - milliseconds: nil for the default duration; the lease then ends when its holder does.
     ///   - tags: the hashes of the entry's tags.
-    /// - Returns: its token; nil if the holder has ended.
+    /// - Returns: the token of the lease; nil if the holder has ended.
     mutating func grant(
         _ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?, tags: [UInt64]
     ) throws(LarderError) -> UInt64? {
@@ -126,7 +126,8 @@ struct LeaseTable {
     }
 
     /// Whether a lease is valid.
-    /// - Parameter purgedAt: the last purge of the value's tags. An older lease is invalid, and is released.
+    /// - Parameter purgedAt: the last purge of the value's tags. A lease that was granted before it is invalid, and is
+    ///   released.
     mutating func isGood(_ key: Key, _ token: UInt64, purgedAt: UInt64 = 0) -> Bool {
         guard let lease = state(key).lease, lease.token == token else { return false }
         guard lease.sequence < purgedAt else { return true }
@@ -134,14 +135,14 @@ struct LeaseTable {
         return false
     }
 
-    /// Whether the holder of a lease may report that the origin has no value. Not if tags were purged since the lease
-    /// was granted, because the value may have appeared with that change. The lease is then released.
+    /// Whether the holder of a lease may report that the origin has no value. False if tags were purged since the lease
+    /// was granted, because the value may have appeared with that change. In that case the lease is released.
     mutating func isGoodForAbsence(_ key: Key, _ token: UInt64) -> Bool {
         isGood(key, token, purgedAt: tagsPurgedAt)
     }
 
     /// Ends a lease without a write.
-    /// - Returns: whether it was valid.
+    /// - Returns: whether the lease was valid.
     mutating func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
         if case .absent = release, !isGoodForAbsence(key, token) { return false }
         var state = state(key)
@@ -180,7 +181,7 @@ struct LeaseTable {
     mutating func handOver(_ key: Key) {
         while let waiter = states[key]?.waiters.popFirst() {
             unlist(waiter)
-            // Within the limit, because another lease of the key has just ended.
+            // Cannot exceed the limit of leases, because another lease of the key has just ended.
             waiter.token = give(key, waiter.holder, waiter.leaseMilliseconds)
             waiter.wakeUp()
             if waiter.token != nil { return wakeWhoWouldBeLate(key) }
@@ -188,7 +189,7 @@ struct LeaseTable {
         context.givenUp(owner, key)
     }
 
-    /// Wakes the remaining waiters if the lease ends earlier than they were told, so that they check again.
+    /// Wakes the remaining waiters whose known end of the lease is too late, so that they check again.
     private func wakeWhoWouldBeLate(_ key: Key) {
         guard let state = states[key], let ends = state.lease?.ends else { return }
         for waiter in state.waiters.all where waiter.leaseEnds > ends { waiter.wakeUp() }
@@ -196,7 +197,7 @@ struct LeaseTable {
 
     // MARK: Waiting
 
-    /// - Parameter leaseEnds: when the caller checks again if it is not woken.
+    /// - Parameter leaseEnds: when the caller checks again at the latest.
     mutating func add(_ waiter: LeaseWaiter, _ key: Key, leaseEnds: Int64) throws(LarderError) {
         waiter.leaseEnds = leaseEnds
         guard !waiter.isListed else { return }
@@ -210,7 +211,7 @@ struct LeaseTable {
         states[key, default: State()].waiters.append(waiter)
     }
 
-    /// Removes a waiter. A lease that it got belongs to its holder.
+    /// Removes a waiter. If it was granted a lease, its holder keeps the lease.
     mutating func remove(_ waiter: LeaseWaiter, _ key: Key) {
         guard waiter.isListed else { return }
         unlist(waiter)
@@ -259,9 +260,9 @@ struct LeaseTable {
         }
     }
 
-    /// Invalidates the leases of keys whose entries had one of the purged tags, and all remembered absences, because
-    /// the tags of the missing values are unknown.
-    /// - Parameter sequence: of the purge.
+    /// Invalidates the leases of keys whose entries had one of the purged tags. Also forgets all remembered absences,
+    /// because the tags of the missing values are unknown.
+    /// - Parameter sequence: the commit unit of the purge.
     mutating func changed(tags: Set<UInt64>, _ sequence: UInt64) {
         tagsPurgedAt = sequence
         for (key, state) in states {
@@ -293,7 +294,7 @@ struct LeaseTable {
         states[key] = state.isEmpty ? nil : state
     }
 
-    /// Forgets negative results to make room for another one; their origins are asked again.
+    /// Forgets negative results to free space for another one. The origins of those keys will be asked again.
     private mutating func forgetRests() {
         let now = time
         for (key, state) in states where state.rest != nil {

@@ -5,13 +5,13 @@ import Synchronization
 package enum LeaseRelease: Hashable, Sendable {
     /// Another caller may refresh at once.
     case open
-    /// The origin has no value: cached as absent for `milliseconds`.
+    /// The origin has no value. The key is cached as absent for `milliseconds`.
     case absent(milliseconds: Int64)
-    /// The origin failed: it is not asked for `milliseconds`, in which stale values are served.
+    /// The origin failed. It is not asked for `milliseconds`; meanwhile stale values are served.
     case failed(milliseconds: Int64)
 }
 
-/// A remembered negative result of an origin, until an instant of the monotonic clock, in milliseconds.
+/// A negative result of an origin, remembered until an instant of the monotonic clock, in milliseconds.
 package enum OriginRest: Hashable, Sendable {
     case absent(until: Int64)
     case failed(until: Int64)
@@ -25,11 +25,11 @@ package enum OriginRest: Hashable, Sendable {
 
 /// The effect of a write on the key's lease.
 package enum LeaseEffect: Hashable, Sendable {
-    /// The value being fetched is older than the change.
+    /// The value being fetched may be older than this write.
     case outdated
     /// The lease's holder stored the refreshed value.
     case refreshed
-    /// The lease's holder removed the entry, because the origin has none.
+    /// The lease's holder removed the entry, because the origin has no value.
     case absent(until: Int64)
     /// No effect: the removed entry was not visible.
     case none
@@ -41,7 +41,7 @@ package final class LeaseContext: Sendable {
     package static let leasesMax = 100_000
     /// The most callers that wait for leases at a time.
     package static let waitersMax = 100_000
-    /// The most keys of a shard with a remembered negative result, or duration.
+    /// The most keys per shard with a remembered negative result, and the most with a remembered refresh duration.
     static let rememberedMax = 4096
     /// The default duration of a lease, in milliseconds.
     package static let standardMilliseconds: Int64 = 30_000
@@ -49,14 +49,15 @@ package final class LeaseContext: Sendable {
     package static let longestMilliseconds: Int64 = 86_400_000
 
     let time: EngineTime
-    /// Called with locks held, after a lease was released without a value or the origin backs off; waiters may retry.
+    /// Called with locks held when a lease was released without a value or the origin backs off. Waiters may then
+    /// retry.
     let givenUp: @Sendable (any LeaseOwner, Key) -> Void
     package let leases = Atomic<Int>(0)
     package let waiters = Atomic<Int>(0)
     package let granted = Atomic<Int>(0)
     /// Replies with a stale value.
     package let staleServed = Atomic<Int>(0)
-    /// Leases that ended without a result: by timeout, or with their holder.
+    /// The number of leases that ended without a result: by timeout, or because their holder ended.
     package let lost = Atomic<Int>(0)
     package let failures = Atomic<Int>(0)
 
@@ -73,14 +74,14 @@ package final class LeaseHolder: @unchecked Sendable {
     private let lock = Lock()
     /// The leases that end with the holder.
     private var held: [UInt64: (owner: any LeaseOwner, key: Key)] = [:]
-    /// The number of leases that do not.
+    /// The number of leases that do not end with the holder.
     private var outlivingCount = 0
     private var isEnded = false
     private let most: Int
     private let limitName: String
 
     /// - Parameters:
-    ///   - most: the limit of its leases.
+    ///   - most: the maximum number of its leases.
     ///   - limitName: the name of that limit in messages.
     package init(most: Int = LeaseContext.leasesMax, limitName: String = "") {
         self.most = most
@@ -99,7 +100,7 @@ package final class LeaseHolder: @unchecked Sendable {
             operation: "fetch", key: key.description)
     }
 
-    /// - Parameter outlives: whether the lease continues after the holder has ended.
+    /// - Parameter outlives: whether the lease stays valid after the holder has ended.
     /// - Returns: false if the holder has ended, or has reached its limit.
     func add(_ token: UInt64, _ key: Key, _ owner: any LeaseOwner, outlives: Bool) -> Bool {
         lock.withLock {
@@ -118,11 +119,11 @@ package final class LeaseHolder: @unchecked Sendable {
         lock.withLock { if outlives { outlivingCount -= 1 } else { held[token] = nil } }
     }
 
-    /// The most leases that ``end(elsewhere:)`` releases itself.
+    /// The most leases that ``end(elsewhere:)`` releases on the calling thread.
     private static let endedAtOnceMax = 64
 
-    /// Releases all leases, and passes each to its longest waiter. Called without any shard's lock.
-    /// - Parameter elsewhere: runs longer work on another thread; nil to do it here.
+    /// Releases all leases, and hands each to its longest waiter. Called without any shard's lock.
+    /// - Parameter elsewhere: runs longer work on another thread; nil to do all work on the calling thread.
     package func end(elsewhere: ((@escaping @Sendable () -> Void) -> Void)? = nil) {
         let left = lock.withLock {
             defer { held = [:] }
@@ -148,7 +149,8 @@ protocol LeaseOwner: AnyObject, Sendable {
 /// `@unchecked Sendable`: mutable state is guarded by the shard's lock.
 package final class LeaseWaiter: @unchecked Sendable {
     let holder: LeaseHolder
-    /// The duration of the waiter's lease; nil for the default, until its holder ends.
+    /// The duration of the lease that the waiter wants. With nil, the lease has the default duration and ends early if
+    /// its holder does.
     let leaseMilliseconds: Int64?
     /// Called from any thread, with locks held: it must be short, must not block, and must not call the engine. The
     /// caller then checks again. May be called more than once.
@@ -158,9 +160,9 @@ package final class LeaseWaiter: @unchecked Sendable {
     var isListed = false
     /// Whether the key was written during the wait, so that its value is newer than the lookup.
     var sawWrite = false
-    /// Its place in the queue, if it is in one.
+    /// The waiter's number in the queue, if it is in one.
     var turn: UInt64 = 0
-    /// The end of the lease that the caller was last told; it checks again then.
+    /// The end of the lease as last returned to the caller, which then checks again.
     var leaseEnds = Int64.max
 
     package init(_ holder: LeaseHolder, leaseMilliseconds: Int64?, wake: @escaping @Sendable () -> Void) {
@@ -172,9 +174,9 @@ package final class LeaseWaiter: @unchecked Sendable {
     func wakeUp() { wake() }
 }
 
-/// The FIFO of callers waiting for one key. Leaving is O(1): the place is skipped.
+/// The FIFO queue of callers that wait for one key. Removing a waiter is O(1): its place is skipped later.
 struct WaiterQueue {
-    /// Each with the turn that it had when it was added.
+    /// Each waiter with the number that it had when it was added.
     private var waiters: [(waiter: LeaseWaiter, turn: UInt64)] = []
     private var lastTurn: UInt64 = 0
     /// The waiters before it have left.

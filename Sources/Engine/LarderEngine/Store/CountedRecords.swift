@@ -2,13 +2,13 @@
 package struct EntryNumbers: Hashable, Sendable {
     package var fresh = 0
     package var stale = 0
-    /// All stored entries, including those that are gone and were not removed yet.
+    /// All stored entries, including expired entries that were not removed yet.
     package var stored = 0
     /// When the fresh ones expire.
     package var ends = Ends()
 
-    /// The number of fresh entries that expire within a minute, an hour, a day, each including the previous one, and of
-    /// those that never do.
+    /// The number of fresh entries that expire within a minute, an hour and a day, and the number that never expire.
+    /// Each period includes the shorter ones.
     package struct Ends: Hashable, Sendable {
         package var minute = 0
         package var hour = 0
@@ -26,7 +26,7 @@ package struct EntryNumbers: Hashable, Sendable {
             if left < Deadlines.day { day += difference }
         }
 
-        /// Limits estimates from an earlier count: see ``Deadlines``.
+        /// Limits values that were estimated from an earlier count: see ``Deadlines``.
         mutating func limit(to fresh: Int) {
             never = min(max(0, never), fresh)
             day = min(max(0, day), fresh - never)
@@ -35,7 +35,7 @@ package struct EntryNumbers: Hashable, Sendable {
         }
     }
 
-    /// Counts an entry with this header, or takes it out.
+    /// Counts an entry with this header, or subtracts it with the difference -1.
     mutating func add(
         _ header: Result<RecordHeader, RecordHeader.Defect>, _ rules: FreshnessRules, now: Int64, _ difference: Int
     ) {
@@ -50,9 +50,9 @@ package struct EntryNumbers: Hashable, Sendable {
     }
 }
 
-/// The numbers of a store's records by state, while nothing is written to it. A value.
+/// The numbers of a store's records by state. Valid until the next write to the store. A value.
 struct CountedRecords {
-    /// The number of writes to the store before.
+    /// The number of writes to the store before the count.
     let generation: UInt64
     let rules: FreshnessRules
     private(set) var total = 0
@@ -90,18 +90,17 @@ struct CountedRecords {
     }
 }
 
-/// The deadlines of many entries, in bins that get wider with their distance: seconds for two minutes, minutes for two
-/// hours, quarters of an hour for two days.
+/// The deadlines of many entries, in bins whose width grows with the distance of the deadline: seconds for the first
+/// two minutes, minutes up to two hours, and quarters of an hour up to two days.
 ///
-/// Counts every entry once, when the entries are counted anyway. A sample would have to be uniform over memory and
-/// disk, and LevelDB cannot choose an entry or a place uniformly: keys that share a prefix with many others would
-/// rarely be sampled. At the time of the count the numbers are exact; later, while nothing is written, they are off by
-/// at most the content of one bin. A value.
+/// Uses the regular count of all entries instead of a sample. LevelDB cannot choose an entry at random: keys that share
+/// a prefix with many others would rarely be sampled. At the time of the count the numbers are exact. Later, while
+/// nothing is written, they are off by at most the content of one bin. A value.
 struct Deadlines {
     /// In milliseconds.
     static let (minute, hour, day): (Int64, Int64, Int64) = (60_000, 3_600_000, 86_400_000)
 
-    /// The start of the bins of each width, counted from the first entry, and their width.
+    /// The bins of each width: their distance from the first entry's time, their width, and the index of the first bin.
     private static let widths: [(from: Int64, width: Int64, first: Int)] = [
         (0, 1000, 0), (2 * minute, minute, 120), (2 * hour, hour / 4, 120 + 118),
     ]
@@ -111,7 +110,7 @@ struct Deadlines {
     private var bins = [Int](repeating: 0, count: binCount)
     private var never = 0
 
-    /// - Parameter deadline: nil for never. One that has passed is not counted.
+    /// - Parameter deadline: nil for never. A deadline that has passed is not counted.
     mutating func add(_ deadline: Int64?, now: Int64) {
         guard let deadline else {
             never += 1
@@ -123,14 +122,14 @@ struct Deadlines {
         bins[index] += 1
     }
 
-    /// - Returns: nil after the last one.
+    /// - Returns: the index of the bin; nil after the last bin.
     private static func bin(_ after: Int64) -> Int? {
         let group = widths.last { $0.from <= after } ?? widths[0]
         let index = group.first + Int((after - group.from) / group.width)
         return index < binCount ? index : nil
     }
 
-    /// The number of deadlines before an instant; the bin that contains it counts in proportion.
+    /// The number of deadlines before an instant. The bin that contains the instant is counted in proportion.
     private func count(before after: Int64) -> Double {
         guard let last = Self.bin(max(0, after)) else { return Double(bins.reduce(0, +)) }
         let group = Self.widths.last { $0.first <= last } ?? Self.widths[0]
@@ -148,7 +147,8 @@ struct Deadlines {
     }
 }
 
-/// The number of instants that are still ahead, now and later. Remembers only the nearest ones. A value.
+/// The number of deadlines in the future, at the time of the count and later. Remembers only the nearest deadlines. A
+/// value.
 struct CountedEnds {
     /// The most instants that are remembered.
     private let nearestMax: Int
@@ -156,7 +156,7 @@ struct CountedEnds {
     private var nearest: [Int64] = []
     /// The others.
     private var later = 0
-    /// The nearest of the others: after it the count is unknown.
+    /// The nearest deadline that is not remembered. After this instant the count is unknown.
     private(set) var knownUntil = Int64.max
 
     init(nearestMax: Int = 1 << 14) { self.nearestMax = nearestMax }

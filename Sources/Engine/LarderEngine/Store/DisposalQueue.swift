@@ -30,8 +30,8 @@ final class DisposalQueue: @unchecked Sendable {
     /// Whether anything is waiting.
     var hasWork: Bool { lock.withLock { !items.isEmpty } }
 
-    /// Closes waiting stores and removes their files; failed removals are retried next time. May block for as long as
-    /// LevelDB compacts.
+    /// Closes waiting stores and removes their files. Removals that fail are retried by the next call. May block for as
+    /// long as LevelDB compacts.
     func clear(report: (EngineEvent.Level, String) -> Void) {
         let all = lock.withLock {
             defer { items = [] }

@@ -2,7 +2,7 @@
 enum EpochMetadata {
     static let formatKey: [UInt8] = [KeyKind.metadata] + Array("format".utf8)
     static let formatVersion: UInt8 = 1
-    /// The commit unit up to which the journal must exist for the entries to be consistent: 8 bytes, big-endian. Only
+    /// The last commit unit that the journal must contain for the entries to be consistent: 8 bytes, big-endian. Only
     /// used if the journal turns out to be damaged.
     static let journalKey: [UInt8] = [KeyKind.metadata] + Array("journal".utf8)
 

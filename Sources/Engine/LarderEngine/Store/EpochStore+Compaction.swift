@@ -27,11 +27,11 @@ extension EpochStore {
         return false
     }
 
-    /// Merges the tables of a range, some adjacent ones at a time.
+    /// Merges the tables of a range, a few adjacent tables at a time.
     ///
-    /// LevelDB takes small tables of a level together until they are as large as one table. Tables of removals alone
-    /// are small, but the removed entries are not: for a wide range all tables of the next level would be merged at
-    /// once, and exist twice in the meantime.
+    /// LevelDB merges small tables of a level together, until their total size is that of one table. Tables that
+    /// contain only removals are small, but the removed entries are not. For a wide range, LevelDB would merge all
+    /// tables of the next level at once, and temporarily store them twice.
     func compact(from: [UInt8], to: [UInt8]) throws(LarderError) {
         var start = from
         for cut in tables.cuts(from: from, to: to, every: Self.sliceBytes) + [to] {
@@ -40,14 +40,15 @@ extension EpochStore {
         }
     }
 
-    /// Tables beyond both ends of a slice are merged too, each with up to ten tables of the next level.
+    /// The size of a slice. The tables that extend beyond either end of it are merged too, each with up to ten tables
+    /// of the next level.
     private static let sliceBytes = 4 << 20
 
     /// Makes the merge of a small store's first part merge all its tables.
     ///
-    /// LevelDB writes its memory to a table with all versions of a key in it, may put that table into the lowest level
-    /// at once, and merges nothing in the lowest level: in a store of few tables old versions would stay permanently.
-    /// Removals of unused keys, before and after all others, create a table that overlaps all tables.
+    /// LevelDB writes its memory, with all versions of a key, to a table that it may put into the lowest level at once.
+    /// It merges nothing in the lowest level, so a store with few tables would keep old versions permanently. Removing
+    /// two unused keys, one before and one after all others, creates a table that overlaps all tables.
     private func spanSmall() throws(LarderError) {
         guard FileSystem.size(path) <= 4 * context.options.writeBufferBytes else { return }
         let batch = LarderLevelDB.WriteBatch()
@@ -57,14 +58,14 @@ extension EpochStore {
         try write(batch, sync: false, changesEntries: false)
     }
 
-    /// The smallest record that is written to a table, and merged with its previous versions, before more memory of its
-    /// size is used: 16 MiB. LevelDB holds several copies of the data that it merges.
+    /// The record size from which a record is written to a table and merged with its previous versions before more
+    /// memory is used: 16 MiB. LevelDB keeps several copies of the data that it merges.
     static let settledBytesMin = 16 << 20
 
-    /// Waits until LevelDB has written its memory to a table, and for the running merge. The next write detects
+    /// Waits until LevelDB has written its memory to a table and finished the running merge. The next write detects
     /// failures.
     func settleMemory() {
-        // LevelDB empties its memory before it looks for tables to merge, and there are none after all keys.
+        // LevelDB writes its memory before it looks for tables to merge. This range, after all keys, has no tables.
         let end: [UInt8] = [0xFF, 0xFF]
         try? access("compact") { (database) throws(LevelDBError) in try database.compact(from: end, to: end) }
     }
@@ -77,7 +78,8 @@ extension EpochStore {
         }
     }
 
-    /// The kinds of keys, the entries by the first byte of their keys.
+    /// The parts that are merged one by one: the special kinds of keys, and the entries by the first byte of their
+    /// keys.
     private static let parts: [(from: [UInt8], to: [UInt8])] =
         [([KeyKind.ownDeadline], [KeyKind.governed]), ([KeyKind.governed], [KeyKind.governed + 1])]
         + stride(from: UInt8(0), through: 0xF0, by: 16).map { byte in

@@ -2,12 +2,12 @@ import LarderLevelDB
 import LarderPlatform
 import Synchronization
 
-/// An object of LevelDB that is held by a snapshot or a cursor. The store keeps track of it until it is released,
-/// because LevelDB can be neither closed nor reopened before that.
+/// An object that uses a LevelDB object: a snapshot or a cursor. LevelDB can be neither closed nor reopened before all
+/// of these are released, so the store keeps track of them.
 protocol StoreChild: AnyObject, Sendable {
-    /// Releases it. Called while no call to LevelDB is running anywhere in the store. Idempotent.
+    /// Releases the LevelDB object. Called while no call to LevelDB is running anywhere in the store. Idempotent.
     func invalidate()
-    /// Whether LevelDB has to keep removed and overwritten records while it exists.
+    /// Whether LevelDB has to keep removed and overwritten records while this object exists.
     var pinsRecords: Bool { get }
 }
 
@@ -18,19 +18,18 @@ extension StoreChild {
 /// One epoch of a database: a LevelDB in a directory of its own.
 ///
 /// - Every call to LevelDB holds `gate` for reading; closing and reopening hold it for writing.
-/// - Writes follow each other under `writeLock`, so that after a failed one none is running that could still be
-///   acknowledged. Nothing more is written until ``recover()`` has reopened the LevelDB: writes that it accepts before
-///   that may never reach the disk.
+/// - Writes run one at a time, under `writeLock`. When one fails, no other is running that could still be acknowledged.
+///   Nothing more is written until ``recover()`` has reopened the LevelDB: earlier writes might never reach the disk.
 /// - Children (snapshots, cursors) are invalidated before their LevelDB is closed.
 ///
 /// Thread-safe. `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage`, `sizes` and
 /// `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `noteLock`, `writeLock`, `gate`,
 /// `stateLock`.
 final class EpochStore: @unchecked Sendable {
-    /// Why a store is no longer the database's current one.
+    /// Why a store is no longer the current store of its database.
     enum Ending: UInt8 { case none, purged, deleted, setAside, closed, salvaged }
 
-    /// LevelDB's sizes that follow from a disk limit. A value.
+    /// The LevelDB sizes that are derived from a disk limit. A value.
     private struct Sizes {
         let maxFileBytes: Int
         let writeBufferBytes: Int
@@ -45,8 +44,8 @@ final class EpochStore: @unchecked Sendable {
     let epoch: UInt64
     let databaseName: String
     let context: LarderContext
-    /// Held while entries are read and the result is written to LevelDB: by checkpoints and by the sweep. Before shard
-    /// locks and `writeLock`.
+    /// Held by checkpoints and by the sweep while they read entries and write the result to LevelDB. Locked before
+    /// shard locks and `writeLock`.
     let indexLock = Lock()
     private let writeLock = Lock()
     private let gate = ReadWriteLock()
@@ -54,15 +53,15 @@ final class EpochStore: @unchecked Sendable {
     private let stateLock = Lock()
     private var children: [ObjectIdentifier: any StoreChild] = [:]
     private var failure: LarderError?
-    /// Whether the failure is the loss of the directory.
+    /// Whether the failure is that the directory is lost.
     private var isGone = false
     private var damage: LarderError?
-    /// The database's disk limit when it was last read; `.max` for none.
+    /// The disk limit of the database when it was last read; `.max` for none.
     private let databaseLimit = Atomic<Int>(.max)
     /// The sizes with which LevelDB was last opened.
     private var sizes: Sizes?
     private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
-    /// The ending under way: the files may be gone already, and it is not decided yet.
+    /// The announced ending, which is not final yet. The files may already be removed.
     private let nextEnding = Atomic<UInt8>(Ending.none.rawValue)
     private let failed = Atomic<Bool>(false)
     private let frozen = Atomic<Bool>(false)
@@ -73,15 +72,15 @@ final class EpochStore: @unchecked Sendable {
     private let dead = Atomic<Int>(0)
     private var lastCount: CountedRecords?
     private let noteLock = Lock()
-    /// The write generation at the last ``noteSynced(isReopening:)``; nil before the first. Guarded by `noteLock`.
+    /// The write generation at the last ``noteSynced(isReopening:)``; nil before the first call. Guarded by `noteLock`.
     private var noted: UInt64?
-    /// The manifest at that time. Guarded by `noteLock`.
+    /// The manifest at the last ``noteSynced(isReopening:)``. Guarded by `noteLock`.
     private var notedManifest: (number: UInt64, byteCount: Int)?
-    /// The part of the journal that must exist, as last recorded by this process; `.max` before that.
+    /// The last commit unit that the journal must contain, as last recorded by this process; `.max` before that.
     let journalNeeded = Atomic<UInt64>(.max)
     /// Whether a caller that does not wait has requested a merge of the tables.
     let wantsCompaction = Atomic<Bool>(false)
-    /// Whether the expiry index lacks keys of entries, so that all have to be read once.
+    /// Whether the expiry index lacks entries' keys. If so, all entries have to be read once.
     let lacksIndex = Atomic<Bool>(false)
     private let longKeys = LongKeys()
     /// The tables that LevelDB needs.
@@ -110,7 +109,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Opens LevelDB, after checking for errors that it would ignore.
+    /// Opens LevelDB, after checking its files for errors that LevelDB would ignore.
     private func openHandle(create: Bool, _ operation: String) throws(LarderError) -> LarderLevelDB.Database {
         do {
             if !create, try EpochInspection.prepare(path) == .unreadable {
@@ -135,7 +134,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// An empty epoch without files. The first write creates them.
+    /// Creates an empty epoch without files. The first write creates them.
     init(
         unmadeAt path: String, epoch: UInt64, databaseName: String, context: LarderContext,
         onDamage: @escaping @Sendable (EpochStore, LarderError) -> Void
@@ -151,12 +150,11 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Making the files
 
-    /// Whether there are files. An epoch without files is empty. One atomic load.
+    /// Whether the files exist. An epoch without files is empty. One atomic load.
     var isMade: Bool { made.load(ordering: .acquiring) }
 
-    /// Creates the LevelDB of an epoch without files, with its format record: in another directory, which is renamed
-    /// into place when it is complete and synced, so that a crash leaves all of it or nothing. Called with `writeLock`
-    /// held.
+    /// Creates the LevelDB of an epoch without files, with its format record. Creates it in another directory, which is
+    /// synced and then renamed, so that a crash leaves either all files or none. Called with `writeLock` held.
     private func make() throws(LarderError) {
         guard !isMade, ending == .none else { return }
         try whileItLasts("create") { () throws(LarderError) in
@@ -171,14 +169,13 @@ final class EpochStore: @unchecked Sendable {
 
     private func makeAndOpen() throws {
         let parent = FileSystem.parent(path)
-        // An earlier attempt may have created it.
+        // An earlier attempt may have created the files.
         if !FileSystem.exists(path) { try makeFiles(in: parent + "/" + Self.makingPrefix + "\(epoch)") }
         try FileSystem.syncDirectory(parent)
         let opened = try openHandle(create: false, "create")
         do {
-            // LevelDB has begun a new manifest and a new log, which are not in SYNCED yet. Nothing is written to them
-            // before they are recorded: until then damage could not be distinguished from the remains of the log after
-            // a power failure.
+            // LevelDB has begun a new manifest and a new log. They are recorded in SYNCED before anything is written to
+            // them: otherwise damage could not be distinguished from the remains of the log after a power failure.
             try writeSynced(logLengths())
         } catch {
             try? opened.close()
@@ -215,7 +212,7 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Runs `body`, which may only call LevelDB, while the store can be neither closed nor reopened.
+    /// Runs `body`, which may only call LevelDB. The store can be neither closed nor reopened meanwhile.
     func access<Result>(
         _ operation: String, key: @autoclosure () -> Key? = nil,
         _ body: (LarderLevelDB.Database) throws(LevelDBError) -> Result
@@ -246,8 +243,8 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Runs `body`. A failure while the store ends, or after its end, is reported as the end: the files that `body` has
-    /// missed were moved away.
+    /// Runs `body`. If it fails during or after the end of the store, the end is reported instead of the failure, which
+    /// is due to moved files.
     private func whileItLasts<Result>(
         _ operation: String, _ body: () throws(LarderError) -> Result
     ) throws(LarderError) -> Result {
@@ -270,8 +267,8 @@ final class EpochStore: @unchecked Sendable {
         if isFirst { onDamage(self, error) }
     }
 
-    /// Reads all of it and verifies the checksums.
-    /// - Throws: the first damage, which is remembered too.
+    /// Reads all records and verifies the checksums.
+    /// - Throws: the first damage, which is also remembered.
     func verify() throws(LarderError) {
         if let damage = knownDamage { throw damage }
         try access("verify") { (database) throws(LevelDBError) in
@@ -284,10 +281,10 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// The damage that was found since the store was opened; nil if none was.
+    /// The first damage that was found since the store was opened; nil if none was.
     var knownDamage: LarderError? { stateLock.withLock { damage } }
 
-    /// The stored bytes of a key, checksums verified; nil if there are none.
+    /// Returns the stored bytes of a key after verifying checksums; nil if there are none.
     func get(_ key: Key, fillCache: Bool = true, snapshot: LarderLevelDB.Snapshot? = nil) throws(LarderError)
         -> [UInt8]?
     {
@@ -300,8 +297,8 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Returns LevelDB's own copy of the stored bytes of a key, checksums verified; nil if there are none. Must be
-    /// passed to ``release(_:)``, whatever happens to the store.
+    /// Returns LevelDB's own copy of the stored bytes of a key after verifying checksums; nil if there are none. The
+    /// copy must always be passed to ``release(_:)``, even after the store has ended.
     func take(_ key: UnsafeRawBufferPointer, fillCache: Bool) throws(LarderError) -> UnsafeRawBufferPointer? {
         guard isMade else { return nil }
         return try withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
@@ -309,15 +306,15 @@ final class EpochStore: @unchecked Sendable {
             UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
             return Result { () throws(LarderError) in
                 try access("get", key: Key(key)) { (database) throws(LevelDBError) in
-                    // Closing the LevelDB holds the gate for writing.
+                    // Safe without LevelDB's lock: `gate` is held, so that LevelDB cannot be closed.
                     try database.takeUnlocked(UnsafeRawBufferPointer(space), fillCache: fillCache)
                 }
             }
         }.get()
     }
 
-    /// Whether a key is known to have no stored bytes, without the disk. For event loops: reads no file, and does not
-    /// block. Takes a microsecond or two.
+    /// Whether it is known without the disk that a key has no stored bytes. For event loops: reads no file, and does
+    /// not block. Takes a microsecond or two.
     /// - Parameter hash: as in ``Key/hash``.
     func lacks(_ key: UnsafeRawBufferPointer, hash: Int) -> Bool {
         guard isMade else { return true }
@@ -325,7 +322,7 @@ final class EpochStore: @unchecked Sendable {
         return withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
             space[0] = KeyKind.record
             UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
-            // Closing the LevelDB holds the gate for writing.
+            // Safe without LevelDB's lock: `gate` is held, so that LevelDB cannot be closed.
             return gate.withReadLockUnlessBusy { handle?.lacksUnlocked(UnsafeRawBufferPointer(space)) ?? false }
                 ?? false
         }
@@ -333,8 +330,8 @@ final class EpochStore: @unchecked Sendable {
 
     static func release(_ stored: UnsafeRawBufferPointer?) { LarderLevelDB.Database.release(stored) }
 
-    /// The header of a key's record, and the record's length in bytes, checksums verified, without a copy of its
-    /// payload; nil if there is none.
+    /// Returns the header of a key's record and the record's length in bytes, without a copy of the payload, after
+    /// verifying checksums; nil if there is no record.
     /// - Parameter purges: as for ``RecordHeader``.
     func header(
         of key: Key, _ purges: TagPurges?, snapshot: LarderLevelDB.Snapshot? = nil
@@ -364,10 +361,10 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Whether a write failed and no write is accepted until ``recover()`` has succeeded. One atomic load.
+    /// Whether a write failed. No write is accepted until ``recover()`` has succeeded. One atomic load.
     var isSuspended: Bool { failed.load(ordering: .acquiring) }
 
-    /// The error for writes while the store is suspended; nil if it is not.
+    /// The error for writes while the store is suspended; nil if the store is not suspended.
     func suspension(_ operation: String) -> LarderError? {
         guard isSuspended else { return nil }
         let (cause, isLost) = stateLock.withLock { (failure, isGone) }
@@ -384,7 +381,7 @@ final class EpochStore: @unchecked Sendable {
     /// Writes a batch. The first failure suspends the store.
     /// - Parameters:
     ///   - sync: whether to return after an fsync.
-    ///   - changesEntries: whether earlier counts become outdated.
+    ///   - changesEntries: whether the batch makes earlier counts of entries outdated.
     func write(_ batch: LarderLevelDB.WriteBatch, sync: Bool, changesEntries: Bool = true) throws(LarderError) {
         try writeLock.withLock { () throws(LarderError) in
             if isFrozen {
@@ -395,7 +392,7 @@ final class EpochStore: @unchecked Sendable {
             // An error here means that nothing was written: the store is unchanged.
             try make()
             for key in batch.longKeys { longKeys.add(Key.hash(ofStored: key)) }
-            // After the write, so that a count taken without it is not kept.
+            // After the write, so that a count that does not include this write is not kept.
             defer { if changesEntries { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) } }
             do throws(LarderError) {
                 try accessMade("write", key: nil) { (database) throws(LevelDBError) in
@@ -409,28 +406,29 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Whether nothing more is written to it, because a new epoch replaces it. Its dirty entries stay in the journal
-    /// until then.
+    /// Whether the store accepts no more writes, because a new epoch is replacing it. Until then its dirty entries stay
+    /// in the journal.
     var isFrozen: Bool { frozen.load(ordering: .acquiring) }
 
-    /// Called with the checkpointer's turn and `indexLock` held.
+    /// Called by the thread that runs the checkpointer, with `indexLock` held.
     func setFrozen(_ isFrozen: Bool) { frozen.store(isFrozen, ordering: .releasing) }
 
-    /// The end of the journal's part that must exist since writing has stopped; 0: none is known to be needed.
+    /// The last commit unit that the journal must contain, as recorded since the store was frozen; 0 if none is known.
     var journalNeededWhileFrozen: UInt64 { neededWhileFrozen.load(ordering: .acquiring) }
 
-    /// Like ``note(journalNeeded:)``, for a store that accepts no writes.
+    /// Like ``note(journalNeeded:)``, for a frozen store.
     func noteWhileFrozen(journalNeeded sequence: UInt64) {
         neededWhileFrozen.store(max(sequence, journalNeededWhileFrozen), ordering: .releasing)
     }
 
-    /// The most bytes that LevelDB writes when it opens its files, in addition to the tables that it makes of its logs.
+    /// The maximum number of bytes that LevelDB writes when it opens its files, not counting the tables made from its
+    /// logs.
     static let openingBytes = 256 << 10
 
     /// Whether the LevelDB is not open.
     var isClosed: Bool { gate.withReadLock { handle == nil } }
 
-    /// Closes the LevelDB during a salvage, if its files cannot be read concurrently.
+    /// Closes the LevelDB for a salvage, if its files cannot be read while it is open.
     func closeFrozen() {
         gate.withWriteLock {
             invalidateChildren()
@@ -444,8 +442,8 @@ final class EpochStore: @unchecked Sendable {
         failed.store(true, ordering: .releasing)
     }
 
-    /// Suspends the store if its directory was removed, moved or replaced by another program. LevelDB would continue
-    /// with files that have no names, and everything written would be lost with them. Costs one stat(2).
+    /// Suspends the store if another program has removed, moved or replaced its directory. LevelDB would continue to
+    /// write to files without names, and these writes would be lost. Costs one stat(2).
     func suspendIfGone() {
         guard isMade, !isSuspended, !isFrozen, ending == .none,
             gate.withReadLock({ handle.map { !$0.isInPlace } ?? false }), ending == .none
@@ -459,7 +457,7 @@ final class EpochStore: @unchecked Sendable {
         context.report(.error, "database '\(databaseName)': \(error.message)")
     }
 
-    /// - Throws: if another directory, or none, is in the place of this one: it is not this database.
+    /// - Throws: if the directory is missing or is not the one that was opened, and so is not this database.
     func requireInPlace(_ operation: String) throws(LarderError) {
         suspendIfGone()
         if stateLock.withLock({ isGone }), gate.withReadLock({ handle.map { !$0.isInPlace } ?? false }),
@@ -469,15 +467,15 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Closes and reopens the LevelDB after a failed write, so that reads return the state on the disk. Older snapshots
-    /// and cursors fail. Does nothing if no write failed.
+    /// Closes and reopens the LevelDB after a failed write, so that reads return the state on the disk. Earlier
+    /// snapshots and cursors fail. Does nothing if no write failed.
     func recover() throws(LarderError) {
         guard isSuspended, !isFrozen, ending == .none else { return }
         guard isMade else { return resume() }
         try requireInPlace("reopen")
         do throws(FileError) {
-            // While writes to the disk fail, reopening would fail too, and reads with it: reopening writes LevelDB's
-            // log into a table, and a new manifest.
+            // While the disk is full, reopening would fail, and reads with it: reopening writes LevelDB's log into a
+            // table, and a new manifest.
             try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
         } catch {
             throw LarderError(
@@ -499,7 +497,7 @@ final class EpochStore: @unchecked Sendable {
         context.statistics.reopens.add()
     }
 
-    /// - Returns: false if it is not suspended any more, or has ended.
+    /// - Returns: false if the store is no longer suspended, or has ended.
     private func reopen() throws(LarderError) -> Bool {
         guard isSuspended, ending == .none else { return false }
         invalidateChildren()
@@ -514,9 +512,10 @@ final class EpochStore: @unchecked Sendable {
     }
 
     /// Reopens the LevelDB if the disk limits require tables or memory of at most half, or at least twice, the current
-    /// size. Not while there are snapshots or cursors, which would end. Readers and writers wait.
-    /// - Parameter databaseLimit: the database's own; 0 for none.
-    /// - Returns: whether it was reopened.
+    /// size. Does nothing while there are snapshots or cursors, which reopening would invalidate. Readers and writers
+    /// wait.
+    /// - Parameter databaseLimit: the disk limit of the database; 0 for none.
+    /// - Returns: whether the LevelDB was reopened.
     @discardableResult
     func followLimits(databaseLimit limit: Int) throws(LarderError) -> Bool {
         databaseLimit.store(limit > 0 ? limit : .max, ordering: .relaxed)
@@ -526,7 +525,7 @@ final class EpochStore: @unchecked Sendable {
                 // Opening writes LevelDB's log to a table.
                 try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
                 return try noteLock.withLock {
-                    // Nothing is written to the new log before it is recorded.
+                    // Nothing may be written to the new log before the log is recorded.
                     try writeLock.withLock {
                         guard try gate.withWriteLock(openAnew) else { return false }
                         notedManifest = try writeSynced(logLengths())
@@ -550,7 +549,8 @@ final class EpochStore: @unchecked Sendable {
     }
 
     /// Called with the gate held for writing.
-    /// - Returns: false if that is not possible now. After an error the store is suspended, and ``recover()`` opens it.
+    /// - Returns: false if the LevelDB cannot be reopened now. After an error the store is suspended, and ``recover()``
+    ///   opens it.
     private func openAnew() throws(LarderError) -> Bool {
         guard !isSuspended, !isFrozen, ending == .none, stateLock.withLock({ children.isEmpty }) else { return false }
         do {
@@ -567,9 +567,9 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Closes the LevelDB of a suspended store, runs `body`, which may change its files, and reopens it for readers,
-    /// which wait until then. If that is not possible yet, ``recover()`` does it later. Does nothing if the store is
-    /// not suspended.
+    /// Closes the LevelDB of a suspended store, runs `body`, which may change its files, and reopens it. Readers wait
+    /// meanwhile. If it cannot be reopened yet, ``recover()`` does that later. Does nothing if the store is not
+    /// suspended.
     func whileClosed(_ body: () throws -> Void) throws(LarderError) {
         try whileItLasts("make room") { () throws(LarderError) in
             do {
@@ -591,19 +591,21 @@ final class EpochStore: @unchecked Sendable {
         _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing)
     }
 
-    /// Each failed attempt leaves a log and tables, which use up the free space.
+    /// Whether the disk has space for opening the LevelDB. Checked, because each failed attempt leaves a log and tables
+    /// that use up space.
     private var hasRoomToOpen: Bool {
         (try? FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 16_384)) != nil
     }
 
     // MARK: Synced lengths
 
-    /// Syncs LevelDB's log and manifest, and records their lengths: before the segments of the journal with the same
-    /// entries are removed, and before entries become clean. Does nothing if nothing was written since the last time.
-    /// See ``SyncedFiles``.
-    /// - Parameter isReopening: whether to reopen the LevelDB first if it is suspended, and to record it in any case. A
-    ///   new manifest must not replace the one that is being recorded. The store accepts writes again before another
-    ///   thread can record it: otherwise the recorded log might end within a write that has failed in the meantime.
+    /// Syncs LevelDB's log and manifest, and records their lengths. Called before entries become clean, and before the
+    /// journal segments with the same entries are removed. Does nothing if nothing was written since the last call. See
+    /// ``SyncedFiles``.
+    /// - Parameter isReopening: whether to reopen the LevelDB first if it is suspended, and to record its files even if
+    ///   nothing was written. Reopening is part of this call for two reasons: a new manifest must not replace the one
+    ///   that is being recorded; and no other thread may record the files while a write may have failed, because the
+    ///   recorded log might end within that write.
     func noteSynced(isReopening: Bool = false) throws(LarderError) {
         try whileItLasts("sync") { () throws(LarderError) in
             do {
@@ -623,13 +625,13 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// - Parameter isReopened: whether it was just reopened, and so has no failed write although it counts as
-    ///   suspended.
+    /// - Parameter isReopened: whether the LevelDB was just reopened. Then it has no failed write, although the store
+    ///   is still suspended.
     private func noteSyncedLocked(always: Bool, isReopened: Bool = false) throws {
         guard isMade else { return }
         let generation = writeGeneration
         guard always || noted != generation, always || !isFrozen else { return }
-        // No write is running at the same time, so no log ends within a record.
+        // With the lock held no write is running, so no log ends within a record.
         let logs = try writeLock.withLock {
             if !isReopened, let error = suspension("sync") { throw error }
             return try logLengths()
@@ -638,21 +640,22 @@ final class EpochStore: @unchecked Sendable {
         noted = generation
     }
 
-    /// The lengths of LevelDB's logs in bytes, by their names. Called while nothing is written to them.
+    /// The names of LevelDB's logs and their lengths in bytes. Called while nothing is written to them.
     private func logLengths() throws(FileError) -> [(String, Int)] {
         try FileSystem.list(path).filter { FileNames.logNumber($0) != nil }.map {
             ($0, FileSystem.size(path + "/" + $0))
         }
     }
 
-    /// Syncs logs up to these lengths, and the manifest, and writes SYNCED.
-    /// - Returns: the manifest that it names.
+    /// Syncs the logs up to these lengths, and the manifest, and writes SYNCED.
+    /// - Returns: the manifest that SYNCED names.
     @discardableResult
     private func writeSynced(_ logs: [(String, Int)]) throws -> (number: UInt64, byteCount: Int) {
         var synced: [UInt64: Int] = [:]
         for (name, byteCount) in logs {
             var length = 0
-            // A log that has disappeared is in a table, according to the manifest, which LevelDB has synced.
+            // The contents of a log that has disappeared are in a table, according to the manifest, which LevelDB has
+            // synced.
             guard try FileSystem.sync(path + "/" + name, byteCount: &length) else { continue }
             if let number = FileNames.logNumber(name) { synced[number] = byteCount }
         }
@@ -663,14 +666,14 @@ final class EpochStore: @unchecked Sendable {
         var length = 0
         _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
         let files = SyncedFiles(manifest, logs: synced)
-        // Also sync the directory: LevelDB does not when it begins a log.
+        // Also sync the directory, which LevelDB does not do when it begins a log.
         let unsynced = try FileSystem.replace(path + "/" + SyncedFiles.name, with: Array(files.text.utf8))
         if let unsynced { throw unsynced }
         return files.manifest
     }
 
-    /// Closes the LevelDB like ``close()``, and records the tables that it has merged since the last time. If that
-    /// fails nothing is lost: the next start records them.
+    /// Closes the LevelDB like ``close()``, and records the tables that LevelDB has merged since the last record. If
+    /// that fails, nothing is lost: the next start records them.
     func closeInOrder() {
         close()
         guard isMade, !isSuspended, !isFrozen, knownDamage == nil else { return }
@@ -690,7 +693,7 @@ final class EpochStore: @unchecked Sendable {
 
     var ending: Ending { Ending(rawValue: endingValue.load(ordering: .acquiring)) ?? .closed }
 
-    /// The error for snapshots and cursors of a store that is no longer current; nil while it is.
+    /// The error for snapshots and cursors of a store that is no longer current; nil while the store is current.
     func endingError(_ operation: String) -> LarderError? { endingError(ending, operation) }
 
     private func endingError(_ ending: Ending, _ operation: String) -> LarderError? {
@@ -714,12 +717,12 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Announces that the files are about to be moved away. Followed by ``end(_:)`` or ``cancelEnd()``.
+    /// Announces that the files are about to be moved away. ``end(_:)`` or ``cancelEnd()`` must follow.
     func prepareEnd(_ reason: Ending) { nextEnding.store(reason.rawValue, ordering: .releasing) }
 
     func cancelEnd() { nextEnding.store(Ending.none.rawValue, ordering: .releasing) }
 
-    /// Marks the store as no longer current. The first reason stays.
+    /// Marks the store as no longer current. Only the first reason is kept.
     func end(_ reason: Ending) {
         _ = endingValue.compareExchange(
             expected: Ending.none.rawValue, desired: reason.rawValue, ordering: .acquiringAndReleasing)
@@ -741,7 +744,8 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Children
 
-    /// Creates a child while the store can be neither closed nor reopened. Pass it to ``release(_:)`` in the end.
+    /// Creates a child while the store can be neither closed nor reopened. Pass the child to ``release(_:)`` when it is
+    /// no longer needed.
     func adopt<Child: StoreChild>(
         _ operation: String, _ make: (LarderLevelDB.Database) throws(LevelDBError) -> Child
     ) throws(LarderError) -> Child {
@@ -752,11 +756,12 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Like ``adopt(_:_:)``, for a child that holds nothing, because LevelDB has no files yet: it is still invalidated
-    /// with the store.
+    /// Like ``adopt(_:_:)``, for a child without a LevelDB object, because there are no files yet. It is also
+    /// invalidated with the store.
     func adopt(empty child: some StoreChild) { stateLock.withLock { children[ObjectIdentifier(child)] = child } }
 
-    /// Lets a child release its objects, from any thread that is not within ``access(_:key:_:)``. Idempotent.
+    /// Makes a child release its LevelDB object. Called from any thread that is not within ``access(_:key:_:)``.
+    /// Idempotent.
     func release(_ child: any StoreChild) {
         // In a forked child the locks may be held by threads that do not exist there.
         guard !ForkGuard.isForked else { return }
@@ -767,7 +772,7 @@ final class EpochStore: @unchecked Sendable {
     /// Whether a snapshot keeps LevelDB from freeing the space of removed records.
     var isPinned: Bool { stateLock.withLock { children.values.contains(where: \.pinsRecords) } }
 
-    /// Ends all snapshots and cursors, which fail from now on.
+    /// Invalidates all snapshots and cursors. Using them fails from now on.
     func endViews() { gate.withWriteLock { invalidateChildren() } }
 
     /// Called with the gate held for writing.

@@ -1,16 +1,16 @@
 import Synchronization
 
-/// The keys of the long values that were last written to a LevelDB, and may be in its memory, where a lookup of the key
-/// would copy the value. Thread-safe.
+/// The keys of the long values that were last written to a LevelDB. These values may still be in LevelDB's memory,
+/// where a lookup of the key would copy the value. Thread-safe.
 final class LongKeys: Sendable {
-    /// LevelDB has two memories, each of which is closed by the first batch that exceeds its size, which is 4 MiB
-    /// unless a program chooses more.
+    /// More than the long values in LevelDB's memory. LevelDB has two memory tables. The first batch that exceeds the
+    /// size of a memory table closes it; the size is 4 MiB unless a program sets another one.
     private static let countMax = 64
 
     private let hashes = Mutex<[Int]>([])
     private let isEmpty = Atomic<Bool>(true)
 
-    /// Adds a key by its hash; the oldest are forgotten.
+    /// Adds the hash of a key, and forgets the oldest if there are too many.
     func add(_ hash: Int) {
         hashes.withLock { hashes in
             if hashes.count == Self.countMax { hashes.removeFirst() }
@@ -19,7 +19,7 @@ final class LongKeys: Sendable {
         isEmpty.store(false, ordering: .releasing)
     }
 
-    /// One atomic load while there was none.
+    /// Whether a key with this hash was added. One atomic load if none ever was.
     func contains(_ hash: Int) -> Bool {
         !isEmpty.load(ordering: .acquiring) && hashes.withLock { $0.contains(hash) }
     }

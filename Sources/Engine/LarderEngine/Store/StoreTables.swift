@@ -1,8 +1,8 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// The tables of a store according to its manifest: those that LevelDB needs, not those that it is writing or has yet
-/// to remove. Each call reads the new part of the manifest.
+/// The tables of a store that LevelDB needs according to its manifest. Tables that LevelDB is still writing or has yet
+/// to remove are not included. Each call reads the new part of the manifest.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class StoreTables: @unchecked Sendable {
@@ -10,7 +10,7 @@ final class StoreTables: @unchecked Sendable {
     struct Sizes {
         /// The space of all tables.
         var bytes = 0
-        /// The most bytes that LevelDB could merge at once.
+        /// The maximum number of bytes that LevelDB could merge at once.
         var largestMerge = 0
     }
 
@@ -26,7 +26,8 @@ final class StoreTables: @unchecked Sendable {
         lock.withLock { update() == nil ? nil : sizes }
     }
 
-    /// Keys between two others, in order, with about `bytes` of tables between them.
+    /// Returns keys between `from` and `to`, in order, that divide the tables between them into parts of about `bytes`
+    /// bytes.
     func cuts(from: [UInt8], to: [UInt8], every bytes: Int) -> [[UInt8]] {
         let tables = lock.withLock { update()?.tables.values.map { $0 } ?? [] }
         let within = tables.filter {
@@ -77,12 +78,12 @@ final class StoreTables: @unchecked Sendable {
         return sizes
     }
 
-    /// The most bytes that LevelDB could merge of one level into the next.
+    /// The maximum number of bytes that LevelDB could merge from one level into the next.
     private static func largestMerge(
         _ tables: [ManifestScan.Table], _ below: [ManifestScan.Table], isZero: Bool
     ) -> Int {
-        // Tables of level 0 overlap: they are merged together. Of other levels one is merged, or some adjacent ones, up
-        // to the one that makes them large enough.
+        // Tables of level 0 overlap, so they are merged together. In other levels one table is merged, or several
+        // adjacent ones until they are large enough.
         if isZero { return sum(tables) + sum(below) }
         var most = 0
         var first = 0

@@ -5,24 +5,17 @@ import LarderPlatform
 /// The small file `<epoch>/SYNCED`: the parts of LevelDB's log and manifest that are known to be on the disk, and the
 /// current tables.
 ///
-/// LevelDB cannot distinguish a torn write from damage. It takes a record that is cut short at the end of a file for
-/// one that was being written, and ignores it, even if it had been synced long ago; it also ignores a missing log. This
-/// file records what must exist: anything bad or missing before that is damage; anything bad after it was never
-/// acknowledged as durable, and the journal still has it. It is written when LevelDB was opened, before segments of the
-/// journal are removed, and at the end if LevelDB has merged tables since.
+/// LevelDB cannot distinguish a torn write from damage. If a file ends within a record, LevelDB assumes that the record
+/// was being written and ignores it, even if it had been synced long ago. It also ignores a missing log. This file
+/// records what must exist. Anything invalid or missing in the recorded parts is damage. Anything invalid after them
+/// was never acknowledged as durable, and the journal still has it. The file is written when LevelDB is opened, before
+/// journal segments are removed, and when LevelDB is closed if it has merged tables since.
 ///
-/// If the manifest is lost, nothing else shows which tables were current: a table that was merged and still exists,
-/// because of a snapshot, would bring back removed entries.
+/// If the manifest is lost, only this file shows which tables were current. A table that was merged may still exist
+/// because of a snapshot, and would bring back removed entries.
 ///
-/// It is text, one `name value` a line; the last line is the checksum of all previous lines:
-/// ```
-/// larder-synced 1
-/// manifest 4 1289
-/// files 9 6 0
-/// log 6 20480
-/// table 5 0 1258 016b00… 017a00…
-/// crc32c 0a1b2c3d
-/// ```
+/// It is text with one `name value` per line; the last line is the checksum of all previous lines: ``` larder-synced 1
+/// manifest 4 1289 files 9 6 0 log 6 20480 table 5 0 1258 016b00… 017a00… crc32c 0a1b2c3d ```
 struct SyncedFiles: Equatable {
     static let name = "SYNCED"
     static let formatVersion = 1
@@ -31,9 +24,9 @@ struct SyncedFiles: Equatable {
     var manifest: (number: UInt64, byteCount: Int)
     /// The lengths of the logs in bytes, by their numbers.
     var logs: [UInt64: Int]
-    /// Files with this number or a higher one were made later; 0: not recorded, and no tables.
+    /// Files with this number or a higher one were created later. 0 means that it and the tables were not recorded.
     var nextFileNumber: UInt64 = 0
-    /// Logs before this one are in tables, except for the other.
+    /// The contents of logs with lower numbers are in tables, except for the log `formerLogNumber`.
     var logNumber: UInt64 = 0
     var formerLogNumber: UInt64 = 0
     var tables: [UInt64: Table] = [:]
@@ -42,7 +35,7 @@ struct SyncedFiles: Equatable {
     struct Table: Equatable {
         var level: Int
         var byteCount: Int
-        /// LevelDB's internal keys; nil for a key that is too long to be recorded.
+        /// LevelDB's internal keys; nil if the key is too long to be recorded.
         var smallest: [UInt8]?
         var largest: [UInt8]?
     }
@@ -66,7 +59,7 @@ struct SyncedFiles: Equatable {
         self.logs = logs
     }
 
-    /// Records the contents of a manifest now.
+    /// Records the current contents of a manifest.
     init(_ manifest: ManifestScan, logs: [UInt64: Int]) {
         self.init(manifest: (manifest.number, manifest.log.goodBytes), logs: logs)
         nextFileNumber = manifest.nextFileNumber
@@ -79,7 +72,7 @@ struct SyncedFiles: Equatable {
         }
     }
 
-    /// A longer key is not recorded: then the table's range is unknown.
+    /// The maximum length of a recorded key. If a key is longer, the range of its table is unknown.
     private static let keyBytesMax = 512
     /// More than thousands of tables take.
     static let bytesMax = 64 << 20
@@ -91,7 +84,7 @@ struct SyncedFiles: Equatable {
         return String(decoding: key.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
-    /// - Returns: nil for a malformed key, `.some(nil)` for one that was not recorded.
+    /// - Returns: nil for a malformed key, `.some(nil)` for a key that was not recorded.
     private static func key(_ text: Substring) -> [UInt8]?? {
         if text == "-" { return .some(nil) }
         let values = text.utf8.map { digits.firstIndex(of: $0) }
@@ -142,7 +135,7 @@ struct SyncedFiles: Equatable {
 }
 
 extension SyncedFiles {
-    /// The notes for a salvage; nil if the tables were not recorded.
+    /// The recorded tables, for a salvage; nil if the tables were not recorded.
     var manifestNote: NotedManifest? {
         guard nextFileNumber > 0 else { return nil }
         return NotedManifest(
@@ -165,7 +158,7 @@ enum EpochInspection {
     /// The contents of SYNCED.
     enum Note: Equatable {
         case files(SyncedFiles)
-        /// There is no file: an earlier version of Larder made the epoch.
+        /// There is no file, because an earlier version of Larder created the epoch.
         case missing
         case unreadable
 
@@ -180,9 +173,9 @@ enum EpochInspection {
         return SyncedFiles(parsing: bytes).map { .files($0) } ?? .unreadable
     }
 
-    /// Makes `CURRENT` name LevelDB's newest manifest, if a machine failure has left it empty or naming the previous
-    /// one.
-    /// - Returns: the manifest's name; nil if nothing was to be done.
+    /// Rewrites `CURRENT` to name LevelDB's newest manifest, if a machine failure has left it empty or naming the
+    /// previous manifest.
+    /// - Returns: the manifest's name; nil if nothing had to be done.
     /// - Throws: the system's error, a ``FileError`` or ``LevelDBError``, which may be temporary.
     static func renewCurrent(_ directory: String) throws -> String? {
         guard let name = try pendingCurrent(directory) else { return nil }
@@ -203,8 +196,8 @@ enum EpochInspection {
         return name
     }
 
-    /// Checks that everything synced exists, and cuts off the end that was being written when the machine or the
-    /// process stopped. LevelDB itself finds the rest.
+    /// Checks that all synced parts exist, and truncates a log that ends within a write that a crash interrupted.
+    /// LevelDB itself detects all other errors.
     /// - Returns: the contents of SYNCED.
     /// - Throws: ``FilesDamage``; the system's error, a ``FileError`` or ``LevelDBError``, which may be temporary.
     static func prepare(_ directory: String) throws -> Note {
@@ -213,15 +206,15 @@ enum EpochInspection {
         return note
     }
 
-    /// ``prepare(_:)`` without the change.
-    /// - Returns: the contents of SYNCED, and the files to cut off with their valid lengths.
+    /// Like ``prepare(_:)``, but changes nothing.
+    /// - Returns: the contents of SYNCED, and the files to truncate with their valid lengths.
     @discardableResult
     static func inspect(_ directory: String) throws -> (note: Note, ends: [(name: String, length: Int)]) {
         let note = try note(in: directory)
         var ends: [(name: String, length: Int)] = []
         guard let manifest = try ManifestScan.scan(directory: directory) else { return (note, ends) }
         try check(manifest, note)
-        // A program that has opened the files since without recording it may have synced more.
+        // A program that opened the files later, without recording that, may have synced more.
         let isCurrent = note.files?.manifest.number == manifest.number
         let logs = try FileSystem.list(directory).compactMap(FileNames.logNumber)
         for number in Set(logs).union(note.files?.logs.keys.map { $0 } ?? []).sorted() where manifest.needs(log: number)
@@ -243,8 +236,8 @@ enum EpochInspection {
         }
     }
 
-    /// - Parameter synced: nil if unknown.
-    /// - Returns: the length to which it must be cut off, if any.
+    /// - Parameter synced: the synced length of the log in bytes; nil if unknown.
+    /// - Returns: the length to which the log must be truncated; nil if it need not be.
     private static func checkLog(
         _ number: UInt64, in directory: String, synced: Int?
     ) throws -> (name: String, length: Int)? {
@@ -260,7 +253,7 @@ enum EpochInspection {
         guard scan.goodBytes >= synced ?? 0 else {
             throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes), and \(synced ?? 0) bytes were synced")
         }
-        // Parts that LevelDB itself ignores need not be cut off.
+        // An incomplete last record need not be truncated, because LevelDB itself ignores it.
         guard !scan.isCutShort else { return nil }
         guard synced != nil else { throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes)") }
         return (name, scan.goodBytes)
