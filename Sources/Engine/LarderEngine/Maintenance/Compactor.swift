@@ -1,8 +1,8 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Has LevelDB merge the tables of stores from which much was deleted, to free disk space. It has its own thread,
-/// because that takes long, and works in parts, so that closing or reopening a store has to wait for one part only.
+/// Makes LevelDB merge the tables of stores from which much was deleted, to free disk space. It has its own thread,
+/// because merging takes long. It works in parts, so that closing or reopening a store has to wait for only one part.
 ///
 /// Thread-safe. `@unchecked Sendable`: the queue is guarded by `lock`.
 final class Compactor: @unchecked Sendable {
@@ -11,9 +11,9 @@ final class Compactor: @unchecked Sendable {
     private let lock = Lock()
     private var queue: [(store: EpochStore, part: Int)] = []
 
-    /// The pause without requests, in milliseconds; ``request(_:)`` ends it.
+    /// The pause without requests, in milliseconds. ``request(_:)`` ends it early.
     private static let idleMilliseconds: Int64 = 3_600_000
-    /// The pause between two parts, in milliseconds, for other work.
+    /// The pause between two parts, in milliseconds, in which other work can run.
     private static let pauseMilliseconds: Int64 = 5
 
     init(context: EngineContext) { self.context = context }
@@ -37,7 +37,7 @@ final class Compactor: @unchecked Sendable {
     }
 
     /// Merges one part of the first store.
-    /// - Returns: whether there is more to do.
+    /// - Returns: whether there are more parts or stores.
     func step() -> Bool {
         guard let (store, part) = lock.withLock({ queue.first }) else { return false }
         let hasMore: Bool

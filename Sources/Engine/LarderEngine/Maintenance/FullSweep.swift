@@ -1,15 +1,15 @@
 import LarderLevelDB
 
-/// Scans all entries in LevelDB in steps, without the expiry index. Removes expired entries, and on request adds entries
+/// Scans all entries in LevelDB in steps, without the expiry index. Removes expired entries. If requested, adds entries
 /// whose deadline follows from the database's policy to the index.
 ///
-/// Confined to the thread that maintains the larder. A restart of the process starts it again.
+/// Confined to the thread that maintains the larder. After a restart of the process, the scan starts again.
 struct FullSweep {
     /// The start of the next step; nil at the end.
     private var resume: [UInt8]? = [KeyKind.record]
-    /// The policy for which the scan indexes, by the number of its change; nil if it does not index.
+    /// The number of the policy change for which the scan adds entries to the index; nil if it adds none.
     let indexingFor: Int?
-    /// Whether it also indexes entries with their own deadlines, for an index that has lost keys.
+    /// Whether the scan also indexes entries with their own deadlines, for an index that has lost keys.
     private let indexesAll: Bool
 
     /// The entries that the scan has left in place so far.
@@ -24,8 +24,8 @@ struct FullSweep {
 
     var isOver: Bool { resume == nil }
 
-    /// One bounded step.
-    /// - Returns: what it removed.
+    /// Runs one step of at most ``recordsPerStep`` records.
+    /// - Returns: the entries that it removed.
     mutating func step(_ database: Database, _ store: EpochStore) throws(LarderError) -> Sweeper.Removal {
         guard let start = resume else { return Sweeper.Removal() }
         var next: [UInt8]?
@@ -45,7 +45,8 @@ struct FullSweep {
                 met.bytes += candidate.byteCount
                 guard let header = candidate.header else { continue }
                 if removalRules.isGone(header, now: now) {
-                    // A dirty entry is left to the checkpoint, which also removes the older record if necessary.
+                    // Left to the checkpoint if the entry is dirty. The checkpoint also removes the older record if
+                    // necessary.
                     guard let letGo = database.letGo(candidate.key) else { continue }
                     batch.delete(candidate.key.stored)
                     if let change = database.sweptChange(Array(candidate.key.bytes), header, state.rules) {

@@ -1,15 +1,16 @@
 import LarderPlatform
 import Synchronization
 
-/// The background work of a larder, on separate threads. One syncs, and must not wait for anything else: every-second
-/// durability is a promise. The second does work that may take long: retries after failed writes, setting damage aside,
-/// sweeping, closing and removing purged files. The third, that of the ``Compactor``, does the longest work.
+/// The background work of a larder, on three threads. The first one syncs. It must not wait for other work, because
+/// every-second durability is a promise. The second one does work that may take long: retries after failed writes,
+/// setting damage aside, sweeping, and closing and removing purged files. The third, that of the ``Compactor``, does
+/// the longest work.
 ///
-/// With ``EngineOptions/startsThreadsOnDemand`` a larder begins with the second one, and with the first one if its
-/// durability requires background syncs; the others start when there is work for them.
+/// With ``EngineOptions/startsThreadsOnDemand`` a larder starts with the second thread, and with the first one if its
+/// durability requires background syncs. The others start when there is work for them.
 ///
-/// Thread-safe. `@unchecked Sendable`: `sweepers` and `unopened` are guarded by `roundLock`, `lastSync` by `syncLock`,
-/// the rest is constant and thread-safe itself.
+/// Thread-safe. `@unchecked Sendable`: `sweepers` and `unopened` are guarded by `roundLock`, `lastSync` by `syncLock`;
+/// the rest is constant and itself thread-safe.
 final class Maintenance: @unchecked Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
@@ -30,10 +31,10 @@ final class Maintenance: @unchecked Sendable {
     /// Until this instant of the monotonic clock expired entries are neither removed nor reported.
     let expiryHeldUntil = Atomic<Int64>(0)
 
-    /// The pause between two rounds of sweeping, in milliseconds, for other work.
+    /// The pause between two rounds of sweeping, in milliseconds, in which other work can run.
     private static let pauseWhileSweeping: Int64 = 5
-    /// An fsync is due when the last began this long ago, in milliseconds: with rounds every 250 ms, at least one a
-    /// second.
+    /// The time in milliseconds since the start of the last fsync after which the next is due. With rounds every 250
+    /// ms, there is at least one fsync a second.
     private static let syncMilliseconds: Int64 = 700
 
     init(
@@ -83,11 +84,11 @@ final class Maintenance: @unchecked Sendable {
 
     func wake() { workLoop.wake() }
 
-    /// One bounded round of all work, on the caller's thread.
+    /// Runs one bounded round of all work, on the caller's thread.
     /// - Returns: whether there is more to sweep now.
     func round() -> Bool {
         syncIfDue()
-        // If the threads run, they do this.
+        // The background threads do this if they run.
         let isAlone = !context.options.backgroundMaintenance
         if isAlone { checkpointer.checkpointIfDirty() }
         let more = work()
@@ -128,7 +129,7 @@ final class Maintenance: @unchecked Sendable {
         if !context.options.backgroundMaintenance { _ = salvager.round() }
     }
 
-    /// Opens databases that could not be opened for a reason that may be temporary.
+    /// Opens databases whose opening failed for a reason that may be temporary.
     private func retryOpening(_ databases: [Database]) {
         for database in databases {
             guard case .failed(let error) = database.durableState.presence, error.code == .io else { continue }

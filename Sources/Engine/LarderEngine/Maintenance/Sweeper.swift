@@ -2,69 +2,69 @@ import LarderLevelDB
 import LarderPlatform
 import Synchronization
 
-/// Deletes expired entries of one database from LevelDB, step by step, along the expiry index; and at intervals, by a
-/// scan of all entries, those that are not in the index.
+/// Deletes expired entries of one database from LevelDB, step by step, in the order of the expiry index. At intervals,
+/// a scan of all entries also deletes those that are not in the index.
 ///
 /// - A step reads at most ``recordsPerStep`` index records of each kind.
-/// - It remembers where it stopped, so that it does not seek over records that it deleted before.
+/// - The sweep remembers where it stopped, so that it does not seek over records that it deleted before.
 /// - It writes to LevelDB directly, not through the journal: an expired entry is indistinguishable from a missing one,
 ///   so a crash does no harm. No checkpoint writes at the same time, so nothing newer is deleted.
-/// - An expired record of which memory has a newer state is left to the checkpoint, together with its index record: the
-///   newer state may never get to LevelDB, or a checkpoint may be writing it. The sweep returns to it later.
-/// - Index records whose record in LevelDB was overwritten or removed are dropped. A record that should have one never
-///   lacks it, whatever is lost.
+/// - If memory has a newer state of an expired record, the record and its index record are left to the checkpoint: the
+///   newer state may never reach LevelDB, or a checkpoint may be writing it. The sweep returns to them later.
+/// - Index records whose record in LevelDB was overwritten or removed are deleted. Even after a crash, a record that
+///   should have an index record never lacks it.
 ///
 /// Confined to the thread that maintains the larder.
 struct Sweeper {
     static let recordsPerStep = 512
-    /// The time after which the scan starts from the beginning again, for index records that it had to leave, in
-    /// milliseconds.
+    /// The time in milliseconds after which the sweep starts from the beginning again, for index records that it had to
+    /// leave in place.
     private static let restartMilliseconds: Int64 = 3_600_000
-    /// The time after which it returns to the first index record that it left to a checkpoint, in milliseconds.
+    /// The time in milliseconds after which the sweep returns to the first index record that it left to a checkpoint.
     static let returnMilliseconds: Int64 = 60_000
-    /// The time between the starts of two scans if tags were purged.
+    /// The time in milliseconds between the starts of two scans if tags were purged.
     private static let purgedScanMilliseconds: Int64 = 600_000
-    /// The time between the starts of two scans of all entries.
+    /// The time in milliseconds between the starts of two scans of all entries.
     private static let scanMilliseconds: Int64 = 6 * 3_600_000
 
     private var store: EpochStore?
     private var resume: [UInt8: [UInt8]] = [:]
     private var restartedAt: Int64 = 0
-    /// The first index record of each kind that was left to a checkpoint, and since when there is one.
+    /// The first index record of each kind that was left to a checkpoint, and the time when the first was left.
     private var left: [UInt8: [UInt8]] = [:]
     private var leftSince: Int64 = 0
     private var scan: FullSweep?
     private var scanBegan: Int64?
     /// The last purge of a tag before the last scan.
     private var scannedPurge: UInt64 = 0
-    /// Deleted bytes since ``takeCompactable(_:)`` last returned a store. LevelDB frees them when it merges tables.
+    /// The bytes deleted since ``takeCompactable(_:)`` last returned a store. LevelDB frees them when it merges tables.
     private var deletedBytes = 0
     /// The number of removals that checkpoints had written when the last scan began.
     private var removalsAtScan = 0
-    /// The number of removals since then, when the files were last found too small to matter.
+    /// The number of removals since ``removalsAtScan`` when the files were last checked and found too small.
     private var removalsJudged = 0
-    /// The entries left in place by the last complete scan; nil before there was one.
+    /// The entries left in place by the last complete scan; nil before the first one.
     private var live: Removal?
-    /// Whether the size of the files was compared with the result of the last scan.
+    /// Whether the size of the files has been compared with the result of the last scan.
     private var isCompared = true
     /// Whether the running scan must finish soon.
     private var isHurried = false
-    /// The last seen number of writes to the store, and the time since when it is unchanged.
+    /// The last seen number of writes to the store, and the time since which it has not changed.
     private var lastGeneration: UInt64 = 0
     private var unchangedSince: Int64 = 0
     /// The number of writes when the last scan began.
     private var generationAtScan: UInt64 = 0
-    /// Whether it was decided whether the current idle time calls for a scan.
+    /// Whether ``mayHaveRemains(_:_:)`` was already called in the current idle period.
     private var isRestJudged = false
-    /// The time without a write after which the store is idle, so that the space of old entries can be freed, in
-    /// milliseconds.
+    /// The time in milliseconds without a write after which the store counts as idle, so that the space of old entries
+    /// can be freed.
     static let restMilliseconds: Int64 = 60_000
     private var isAtRest = false
-    /// The number of databases that share the allowance for old entries on the disk.
+    /// The number of databases that share the allowed disk space of old entries.
     var databases = 1
 
-    /// The fewest bytes worth merging tables for. The remains in all databases together are bounded, however many there
-    /// are.
+    /// The minimum number of deleted bytes for which merging tables is worthwhile. It decreases with the number of
+    /// databases, so that the remains in all of them together are bounded.
     static func leastBytes(sharedBy databases: Int, _ context: EngineContext) -> Int {
         max(64 << 10, context.options.compactionBytesMin / max(1, (databases + 1) / 2))
     }
@@ -77,15 +77,15 @@ struct Sweeper {
     struct Removal {
         var entries = 0
         var bytes = 0
-        /// The number of these entries that no read had found expired.
+        /// The number of removed entries that no read had found expired.
         var unfound = 0
     }
 
-    /// Returns the store if so much was deleted from it that merging its tables is worthwhile: at least half of its
-    /// size on the disk, so that no more is written than was deleted; a fifth if it is idle. The sweep knows its own
-    /// deletions. Other deletions and overwrites are found by a scan of all entries, which begins when the files are
-    /// opened, after checkpoints have written many removals, and when idle after much was written. After it, files are
-    /// merged if they take more than 1.25 times the entries that it left and twice the minimum of the options.
+    /// Returns the store if merging its tables is worthwhile: if the deleted bytes are at least half of its size on the
+    /// disk, so that no more is written than was deleted, or a fifth if it is idle. The sweep knows its own deletions.
+    /// Other deletions and overwrites are found by a scan of all entries. A scan begins when the files are opened,
+    /// after checkpoints have written many removals, and when the store is idle after many writes. After a scan, files
+    /// are merged if they are larger than 1.25 times the entries left in place plus twice the minimum from the options.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
         let least = leastBytes(database)
         if let store, store.wantsCompaction.exchange(false, ordering: .relaxed) { return store }
@@ -101,8 +101,8 @@ struct Sweeper {
         return store
     }
 
-    /// Whether checkpoints have written so many removals since the last scan that the next is worthwhile: a fourth of
-    /// the entries that it left, so that it costs a few reads for each.
+    /// Whether checkpoints have written so many removals since the last scan that the next one is worthwhile: at least
+    /// a fourth of the entries that the last scan left. The cost is then a few reads for each removal.
     private mutating func hasManyRemovals(_ store: EpochStore, _ database: Database) -> Bool {
         let removals = store.removalCount - removalsAtScan
         guard removals > removalsJudged, removals >= (live?.entries ?? 0) / 4 else { return false }
@@ -119,7 +119,7 @@ struct Sweeper {
         isAtRest = monotonic - unchangedSince >= Self.restMilliseconds
     }
 
-    /// Whether an idle store may have many remains of old entries. Asked once per idle time.
+    /// Whether an idle store may have many remains of old entries. Called once per idle period.
     private mutating func mayHaveRemains(_ store: EpochStore, _ database: Database) -> Bool {
         guard isAtRest, !isRestJudged else { return false }
         isRestJudged = true
@@ -133,7 +133,7 @@ struct Sweeper {
         return isMuchWritten || removals >= max(1, live.entries / 20) || areLarge && removals > 0
     }
 
-    /// One bounded step.
+    /// Runs one bounded step.
     /// - Returns: whether there may be more to do now.
     mutating func step(_ database: Database) throws(LarderError) -> Bool {
         let state = database.durableState
@@ -253,7 +253,7 @@ struct Sweeper {
             try cursor.seek(to: start)
             while cursor.isValid, found.count < recordsPerStep {
                 let key = cursor.key
-                // Malformed index keys (too short) are included, to be dropped.
+                // Malformed (too short) index keys are included, so that they are deleted.
                 let bucket = key.withUnsafeBytes { ExpiryIndex.parse($0)?.bucket } ?? 0
                 guard bucket <= limit else { break }
                 found.append(key)
@@ -293,7 +293,8 @@ struct Sweeper {
                     removal.bytes += byteCount + index.count
                 }
             }
-            // In order and each once: so a salvage can tell which keys a damaged piece of a batch may have had.
+            // In order and without duplicates, so that a salvage can tell which keys a damaged piece of a batch may
+            // have had.
             removed.sort { $0.lexicographicallyPrecedes($1) }
             for (position, key) in removed.enumerated() where position == 0 || removed[position - 1] != key {
                 batch.delete(key)
@@ -312,8 +313,8 @@ struct Sweeper {
         case remove(byteCount: Int, wasFound: Bool, EntryChange?)
     }
 
-    /// The decision about a due index record. It is based on LevelDB alone, whose content is certain to exist after a
-    /// crash.
+    /// Decides what to do with a due index record. The decision is based only on LevelDB, whose content is certain to
+    /// exist after a crash.
     private static func judge(
         _ index: [UInt8], _ bucket: Int64, _ key: Key, _ database: Database, _ store: EpochStore
     ) throws(LarderError) -> Judgement {
@@ -348,13 +349,13 @@ struct Sweeper {
 
 /// The sweep's accesses to the entries in memory.
 extension Database {
-    /// Records that an index key is dropped: LevelDB no longer certainly has the one of this key's record.
+    /// Records that an index key is deleted: LevelDB may no longer have the index key of this key's record.
     func forgetIndexed(_ key: Key) {
         let shard = shards[key]
         shard.lock.withLock { shard.find(key)?.head.pointee.indexed = 0 }
     }
 
-    /// The state that memory has dropped for a key.
+    /// What memory knew about a key that it has forgotten.
     struct LetGo {
         /// Whether a read had found it expired.
         let wasFound: Bool

@@ -1,15 +1,15 @@
 import LarderPlatform
 
 /// Opens databases that have not been used since the start, so that the sweep finds remains of old entries in them.
-/// While the larder is idle, and one per round, so that readers and writers do not notice.
+/// Opens one per round, and only while the larder is idle, so that readers and writers are not delayed.
 ///
-/// Each is examined once. Those whose files are too small to matter stay closed.
+/// Each database is examined once. If its files are too small to matter, it stays closed.
 ///
 /// Confined to the thread that maintains the larder.
 struct UnopenedDatabases {
     /// The databases that were examined.
     private var seen: Set<ObjectIdentifier> = []
-    /// The last commit unit, and the time since when there was no other.
+    /// The last commit unit, and the time since which no other was committed.
     private var lastUnit: UInt64 = 0
     private var unchangedSince: Int64?
 

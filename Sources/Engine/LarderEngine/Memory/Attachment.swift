@@ -4,19 +4,19 @@ import Synchronization
 /// An object that a user of the engine attaches to an entry in memory, such as its decoded value. Created as an
 /// ``Attached``.
 ///
-/// Constant for its user. The links belong to the table or the queue that holds the attachment. They are accessed with
-/// the lock of its shard held, or by the one thread that has taken it out of the queue.
+/// Immutable for its user. The links belong to the table or the queue that contains the attachment. They are accessed
+/// with the lock of its shard held, or by the one thread that has taken it out of the queue.
 package class Attachment {
-    /// Its approximate size in bytes, as given by its maker. Counts towards the memory budget.
+    /// The approximate size in bytes, as specified by the creator. Counts towards the memory budget.
     package let byteCount: Int
     private let type: ObjectIdentifier
-    /// Retained, so that no other object gets its address.
+    /// Retained, so that no other object can get the same address.
     private let maker: AnyObject?
-    /// A pointer to a value of that type.
+    /// A pointer to a value of the type ``type``.
     private let value: UnsafeRawPointer
-    /// The entry to which it belongs; nil after the entry has dropped it.
+    /// The entry that the attachment belongs to; nil after the entry has dropped it.
     @exclusivity(unchecked) fileprivate(set) var entry: EntryPointer?
-    /// Whether it was used since the last eviction round.
+    /// Whether the attachment was used since the last eviction round.
     @exclusivity(unchecked) fileprivate var wasRead = false
     @exclusivity(unchecked) fileprivate var newer: Unmanaged<Attachment>?
     @exclusivity(unchecked) fileprivate var older: Unmanaged<Attachment>?
@@ -28,13 +28,13 @@ package class Attachment {
         self.maker = maker
     }
 
-    /// Returns the address of the value, if it has exactly this type and this maker; valid while the attachment is.
-    /// Does not use the generic subclass, because looking up its metadata takes longer than the comparison.
+    /// Returns the address of the value if it has exactly this type and this maker. The address is valid while the
+    /// attachment exists. Does not use the generic subclass, because looking up its metadata takes longer.
     package final func value(of type: ObjectIdentifier, madeBy maker: AnyObject?) -> UnsafeRawPointer? {
         self.type == type && self.maker === maker ? value : nil
     }
 
-    /// Marks the attachment as used. Writes nothing if it is marked already.
+    /// Marks the attachment as used. Writes nothing if it is already marked.
     package final func touch() { if !wasRead { wasRead = true } }
 }
 
@@ -44,7 +44,7 @@ package final class Attached<Value>: Attachment {
 
     /// - Parameters:
     ///   - maker: distinguishes values of one type that were made in different ways.
-    ///   - outerBytes: the value's memory outside of its inline form.
+    ///   - outerBytes: the number of bytes that the value uses outside of its inline form.
     package init(_ value: Value, madeBy maker: AnyObject?, outerBytes: Int) {
         place = .allocate(capacity: 1)
         place.initialize(to: value)
@@ -53,7 +53,7 @@ package final class Attached<Value>: Attachment {
             byteCount: Self.ownBytes + MemoryLayout<Value>.stride + outerBytes)
     }
 
-    /// The object itself, and the allocator's overhead for it and for the value.
+    /// The bytes of the object itself, and the allocator's overhead for the object and for the value.
     private static var ownBytes: Int { 160 }
 
     deinit {
@@ -101,7 +101,7 @@ struct AttachmentList {
     }
 
     /// Detaches an entry's attachment.
-    /// - Returns: the reference that the list held; nil if there was none.
+    /// - Returns: the reference that the list owned; nil if there was none.
     mutating func take(from entry: EntryPointer) -> Unmanaged<Attachment>? {
         guard let attachment = entry.head.pointee.attachment else { return nil }
         entry.head.pointee.attachment = nil
@@ -113,8 +113,8 @@ struct AttachmentList {
         return attachment
     }
 
-    /// The entry whose attachment is dropped next: the oldest that was not used since the last round (CLOCK); nil if
-    /// there are none.
+    /// The entry whose attachment is dropped next: the oldest that was not used since the last round (the CLOCK
+    /// algorithm). nil if there are no attachments.
     mutating func nextToLeave() -> EntryPointer? {
         while let candidate = oldest {
             let entry = candidate._withUnsafeGuaranteedRef { attachment -> EntryPointer? in
@@ -130,12 +130,13 @@ struct AttachmentList {
     }
 }
 
-/// Attachments that entries have dropped, until a thread without locks releases them: their contents belong to the user
-/// of the engine, and the deinitializers may call the engine.
+/// Attachments that entries have dropped, until a thread without locks releases them. Locks must not be held, because
+/// the deinitializers of their contents, which belong to the user of the engine, may call the engine.
 ///
-/// Thread-safe. A list through the attachments' own links; one exchange adds a reference, another takes the whole list.
+/// Thread-safe. A linked list that uses the attachments' own links. One atomic exchange adds a reference, another takes
+/// the whole list.
 final class ReleaseQueue: Sendable {
-    /// The address of the newest one, with the reference that the queue owns; 0 for none.
+    /// The address of the newest attachment, with the reference that the queue owns; 0 if the queue is empty.
     private let newest = Atomic<UInt>(0)
     private let bytes = Atomic<Int>(0)
     private let isReleasing = Atomic<Bool>(false)
@@ -145,7 +146,7 @@ final class ReleaseQueue: Sendable {
     /// The size of the waiting attachments in bytes.
     var byteCount: Int { bytes.load(ordering: .relaxed) }
 
-    /// Takes over a reference. Called with locks held.
+    /// Takes ownership of a reference. Called with locks held.
     func add(_ attachment: Unmanaged<Attachment>) {
         let address = UInt(bitPattern: attachment.toOpaque())
         bytes.add(attachment._withUnsafeGuaranteedRef { $0.byteCount }, ordering: .relaxed)
@@ -159,8 +160,8 @@ final class ReleaseQueue: Sendable {
         }
     }
 
-    /// Releases everything. Called with no lock held, by a thread that may run the attachments' deinitializers. Calls
-    /// made meanwhile, by other threads or by a deinitializer, leave the work to that thread.
+    /// Releases all attachments. Called with no lock held, by a thread that may run the attachments' deinitializers.
+    /// Calls made meanwhile, by other threads or by a deinitializer, leave the work to that thread.
     func release() {
         while newest.load(ordering: .relaxed) != 0 {
             guard isReleasing.compareExchange(expected: false, desired: true, ordering: .acquiring).exchanged else {

@@ -2,41 +2,43 @@ import LarderPlatform
 
 /// The fixed part of an entry in memory. The bytes of its key and of its record follow it in the same allocation.
 struct EntryHead {
-    /// The list of the table to which the entry belongs.
+    /// The list that contains the entry.
     enum Place: UInt8 {
         case nowhere
-        /// Clean: LevelDB has it too. In the small or the main queue of the eviction.
+        /// Clean: LevelDB has the entry too. In the small or the main queue of the eviction.
         case small, main
-        /// Dirty: LevelDB does not have it yet.
-        /// - `active`: for the running checkpoint if it was dirty when that began, else for the next one
-        /// - `written`: the running checkpoint has handed it to LevelDB, and is not finished
+        /// Dirty: LevelDB does not have the entry yet.
+        /// - `active`: waits for the running checkpoint if it was dirty when that began, else for the next one
+        /// - `written`: the running checkpoint has passed it to LevelDB, and has not finished
         case active, written
     }
 
-    /// A version with this bit set does not belong to a commit unit: the entry came from LevelDB.
+    /// The bit that is set in the version of an entry that came from LevelDB instead of a commit unit.
     static let loadedBit: UInt64 = 1 << 63
 
     let hash: Int
-    /// The write that made the entry's state: the sequence of its commit unit, or ``loadedBit`` and a number. No two
-    /// states of a key have the same version.
+    /// Identifies the write that made the entry's state: the sequence of its commit unit, or ``loadedBit`` and a
+    /// number. No two states of a key have the same version.
     var version: UInt64
     var newer: EntryPointer?
     var older: EntryPointer?
-    /// An object left by a reader for the next one, such as a decoded model. The next change of the entry drops it.
+    /// An object that a reader has attached for later readers, such as a decoded model. The next change of the entry
+    /// drops it.
     var attachment: Unmanaged<Attachment>?
     /// The time and kind of the index key that LevelDB is known to have for the entry; 0 for none. See ``ExpiryIndex``.
     var indexed: UInt64
     let keyCount: UInt32
-    /// 0: there is no record. Then a dirty entry is a removal, and a clean one records that LevelDB has none.
+    /// The length of the record; 0 if there is none. Without a record, a dirty entry is a removal, and a clean entry
+    /// records that LevelDB has no record.
     var recordCount: UInt32
     /// The number of bytes after the head.
     let capacity: UInt32
     var place: Place
-    /// Hits since the entry came to the front of its queue, up to a small number.
+    /// The number of hits, up to a small maximum, since the entry came to the front of its queue.
     var frequency: UInt8
     private var flags: Flags = []
-    /// The number of readers that use the record without the lock. Its memory does not change for them, in the table or
-    /// not.
+    /// The number of readers that use the record without the lock. While there are any, its memory does not change,
+    /// even if the entry has left the table.
     var pins: UInt8 = 0
 
     private struct Flags: OptionSet {
@@ -68,13 +70,13 @@ struct EntryHead {
         get { flags.contains(.isAbsentBelow) }
         set { set(.isAbsentBelow, newValue) }
     }
-    /// Whether the memory belongs to the pins: the last ``unpin()`` frees it.
+    /// Whether the entry has left the table while it is pinned. The last ``unpin()`` then frees its memory.
     var isOrphan: Bool {
         get { flags.contains(.isOrphan) }
         set { set(.isOrphan, newValue) }
     }
 
-    /// Whether a read has found the record expired, and counted that.
+    /// Whether a read has found the record expired, and has counted that.
     var isFoundExpired: Bool {
         get { flags.contains(.isFoundExpired) }
         set { set(.isFoundExpired, newValue) }
@@ -85,19 +87,19 @@ struct EntryHead {
     }
 }
 
-/// An entry in memory. Valid while it is in its table, and only with the lock of its shard held: everything here reads
-/// or writes memory that another thread could free.
+/// A pointer to an entry in memory. Valid while the entry is in its table, and only with the lock of its shard held:
+/// all members read or write memory that another thread could free.
 struct EntryPointer: Equatable {
     let head: UnsafeMutablePointer<EntryHead>
 
-    /// The memory of an entry beyond its key and record: the head, the allocator's overhead, and the slot of a table
-    /// that is three quarters full at most.
+    /// The memory of an entry besides its key and record: the head, the allocator's overhead, and the slot of a table
+    /// that is at most three quarters full.
     static let overheadBytes = MemoryLayout<EntryHead>.size + 16 + 32
 
-    /// Memory for a key and a record, with the key written and no record yet.
+    /// Allocates memory for a key and a record. Writes the key, but no record yet.
     static func make(_ key: UnsafeRawBufferPointer, hash: Int, recordCount: Int) -> EntryPointer {
         let headSize = MemoryLayout<EntryHead>.size
-        // The allocator rounds sizes up to 16 bytes: the rest is used when the record grows.
+        // The allocator rounds sizes up to 16 bytes. The extra bytes can be used when the record grows.
         let total = (headSize + key.count + recordCount + 15) & ~15
         guard let memory = malloc(total) else { fatalError("out of memory: an entry of \(total) bytes") }
         let head = memory.bindMemory(to: EntryHead.self, capacity: 1)
@@ -107,7 +109,7 @@ struct EntryPointer: Equatable {
         return entry
     }
 
-    /// Frees the memory. The attachment must be detached before.
+    /// Frees the memory. The attachment must be detached first.
     func free() {
         guard head.pointee.pins == 0 else {
             head.pointee.isOrphan = true
@@ -116,9 +118,9 @@ struct EntryPointer: Equatable {
         Self.free(head)
     }
 
-    /// Keeps the key and the record unchanged until ``unpin()``, whatever happens to the key: they can be read without
-    /// the lock.
-    /// - Returns: false if it has too many pins already.
+    /// Keeps the key and the record unchanged until ``unpin()``, even if the key is written or removed, so that they
+    /// can be read without the lock.
+    /// - Returns: false if the entry has too many pins already.
     func pin() -> Bool {
         guard head.pointee.pins < .max else { return false }
         head.pointee.pins += 1
@@ -138,14 +140,14 @@ struct EntryPointer: Equatable {
 
     var key: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: bytes, count: Int(head.pointee.keyCount)) }
 
-    /// Header and payload; nil if there is no record.
+    /// The header and the payload; nil if there is no record.
     var record: UnsafeRawBufferPointer? {
         let count = Int(head.pointee.recordCount)
         guard count > 0 else { return nil }
         return UnsafeRawBufferPointer(start: bytes + Int(head.pointee.keyCount), count: count)
     }
 
-    /// Whether a record of `count` bytes fits here, without wasting more space than it uses.
+    /// Whether a record of `count` bytes fits into this memory, without wasting more space than it uses.
     func fits(_ count: Int) -> Bool {
         if head.pointee.pins > 0 { return false }
         let needed = Int(head.pointee.keyCount) + count
@@ -153,7 +155,7 @@ struct EntryPointer: Equatable {
         return needed <= capacity && (capacity <= 2 * needed || capacity <= 256)
     }
 
-    /// Returns the place for a record of `count` bytes, which must fit. The old record is overwritten.
+    /// Returns the memory for a record of `count` bytes, which must fit. The old record is overwritten.
     func reserve(_ count: Int) -> UnsafeMutableRawPointer {
         let keyCount = Int(head.pointee.keyCount)
         precondition(count >= 0 && keyCount + count <= Int(head.pointee.capacity), "a record does not fit its memory")
@@ -167,7 +169,7 @@ struct EntryPointer: Equatable {
         return memcmp(bytes, start, other.count) == 0
     }
 
-    /// The bytes that count towards the memory budget, without those of the attachment.
+    /// The bytes that count towards the memory budget, except for the attachment.
     var byteCount: Int { Self.overheadBytes + Int(head.pointee.capacity) }
     /// The size of an outsize entry in bytes; 0 for others.
     var outsizeByteCount: Int {
@@ -181,7 +183,7 @@ struct EntryPointer: Equatable {
     var sequence: UInt64 { head.pointee.version & EntryHead.loadedBit == 0 ? head.pointee.version : 0 }
 }
 
-/// A list of entries, the newest at one end. Each entry is in one list at most.
+/// A list of entries, ordered by age. Each entry is in at most one list.
 struct EntryList {
     private(set) var newest: EntryPointer?
     private(set) var oldest: EntryPointer?
@@ -221,7 +223,7 @@ struct EntryList {
         outsizeByteCount -= entry.outsizeByteCount
     }
 
-    /// Moves an entry of this list to its end.
+    /// Moves an entry of this list to its oldest end.
     mutating func moveToOldest(_ entry: EntryPointer) {
         guard let last = oldest, last != entry else { return }
         let place = entry.head.pointee.place
@@ -236,7 +238,7 @@ struct EntryList {
         outsizeByteCount += entry.outsizeByteCount
     }
 
-    /// Replaces `old` by `new`, which has other memory.
+    /// Replaces `old` by `new`, which has different memory.
     mutating func replace(_ old: EntryPointer, _ new: EntryPointer) {
         let newer = old.head.pointee.newer
         let older = old.head.pointee.older

@@ -1,16 +1,17 @@
 /// The eviction of clean entries: S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues are All You Need for Cache
 /// Eviction", SOSP 2023).
 ///
-/// New entries enter a small queue. Those that are read again while they are in it move to the main queue; the others
-/// are evicted, and only their hashes are remembered for a while, so that one that comes back enters the main queue at
-/// once. A scan passes through the small queue and evicts nothing else. A hit changes a counter and moves nothing.
+/// New entries enter a small queue. Entries that are read again while they are in it move to the main queue. The others
+/// are evicted, but their hashes are remembered for a while: if such an entry is stored or read again, it enters the
+/// main queue at once. A scan of many entries passes through the small queue, and does not evict entries of the main
+/// queue. A hit only increments a counter; no entry is moved.
 extension EntryTable {
-    /// The small queue may hold one in this many of the clean bytes.
+    /// The small queue's share of the clean bytes: one tenth.
     private static let smallShare = 10
     /// Hits are counted up to this number.
     private static let frequencyMax: UInt8 = 3
 
-    /// Bytes of the entries that may be evicted.
+    /// The bytes of the entries that may be evicted.
     var cleanByteCount: Int { small.byteCount + main.byteCount }
 
     /// Counts a hit.
@@ -18,7 +19,7 @@ extension EntryTable {
         if entry.head.pointee.frequency < Self.frequencyMax { entry.head.pointee.frequency += 1 }
     }
 
-    /// Makes a clean entry the next of its queue to be evicted.
+    /// Makes a clean entry the next entry that its queue evicts.
     func demote(_ entry: EntryPointer) {
         entry.head.pointee.frequency = 0
         switch entry.head.pointee.place {
@@ -28,7 +29,7 @@ extension EntryTable {
         }
     }
 
-    /// Puts an entry that is in no list into a queue of the eviction.
+    /// Adds an entry that is in no list to a queue of the eviction.
     func admit(_ entry: EntryPointer) {
         if entry.head.pointee.wasMain || ghosts.remove(entry.head.pointee.hash, most: ghostCount) {
             main.push(entry, .main)
@@ -40,7 +41,7 @@ extension EntryTable {
     private var ghostCount: Int { max(64, main.count) }
 
     /// Evicts one clean entry.
-    /// - Returns: false if there is none.
+    /// - Returns: false if there is no clean entry.
     func evict() -> Bool {
         while small.count + main.count > 0 {
             if main.count == 0 || small.byteCount * Self.smallShare > cleanByteCount {
@@ -52,7 +53,7 @@ extension EntryTable {
         return false
     }
 
-    /// - Returns: whether an entry was evicted; otherwise the oldest moved to the main queue.
+    /// - Returns: whether an entry was evicted; otherwise the oldest entry moved to the main queue.
     private func evictFromSmall() -> Bool {
         guard let entry = small.oldest else { return evictFromMain() }
         small.unlink(entry)
@@ -66,7 +67,7 @@ extension EntryTable {
         return true
     }
 
-    /// - Returns: whether an entry was evicted; otherwise the oldest, which had hits, goes round again.
+    /// - Returns: whether an entry was evicted; otherwise the oldest entry, which had hits, moved to the newest end.
     private func evictFromMain() -> Bool {
         guard let entry = main.oldest else { return false }
         main.unlink(entry)
@@ -75,14 +76,14 @@ extension EntryTable {
             main.push(entry, .main)
             return false
         }
-        // The next read of it counts as a disk read; reads from memory would be forgotten.
+        // The next read of this key counts as a disk read, too. The reads from memory would be forgotten otherwise.
         if !diskReads.isEmpty { diskReads.add(entry.head.pointee.hash) }
         discard(entry)
         return true
     }
 
     /// The popularity of an entry in reads, according to its place in memory. Entries in the main queue are read
-    /// repeatedly, and none of these reads is a disk read.
+    /// repeatedly, and these reads are not counted as disk reads.
     func hotness(_ entry: EntryPointer) -> Int {
         let frequency = Int(entry.head.pointee.frequency)
         return entry.head.pointee.place == .main ? 4 * (1 + frequency) : frequency

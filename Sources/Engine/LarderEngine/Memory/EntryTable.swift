@@ -2,18 +2,19 @@ import CLarderPrefetch
 import LarderPlatform
 import Synchronization
 
-/// The entries of one shard in memory: those that LevelDB does not have yet, and as many others as fit.
+/// The entries of one shard in memory: all entries that LevelDB does not have yet, and as many others as fit.
 ///
-/// - One table for both, so that a read looks in one place and a written entry that becomes a cached one does not move.
+/// - One table for both kinds, so that a read does one lookup, and a written entry stays in place when it becomes
+///   clean.
 /// - *Dirty* entries are in the journal but not yet in LevelDB. They are never evicted. See `EntryTable+Dirty`.
 /// - *Clean* entries are in LevelDB too. S3-FIFO evicts them. See `EntryTable+Eviction`. A clean entry without a record
-///   records that LevelDB has none: repeated reads of a missing key do not go to the disk.
+///   means that LevelDB has no record of the key, so that repeated reads of a missing key do not go to the disk.
 /// - Entries may be expired: readers check freshness.
 ///
-/// An open-addressing hash table with linear probing (Knuth, TAOCP vol. 3, 6.4, algorithms L and R), in memory of its
-/// own: a lookup neither allocates nor counts references. Single owner: the lock of its shard guards it and everything
-/// to which it points. Overlapping accesses to a property are excluded by hand, because the check at run time would
-/// cost a tenth of keeping an entry.
+/// An open-addressing hash table with linear probing (Knuth, TAOCP vol. 3, 6.4, algorithms L and R), in manually
+/// allocated memory: a lookup neither allocates nor counts references. Single owner: the lock of its shard guards it
+/// and everything that it points to. The code itself must avoid overlapping accesses to a property: their run-time
+/// check, which is turned off, would cost a tenth of the time for storing an entry.
 final class EntryTable {
     private struct Slot {
         var hash: Int
@@ -30,7 +31,7 @@ final class EntryTable {
     private let address = Atomic<UInt>(0)
     private let mask = Atomic<Int>(0)
     @exclusivity(unchecked) private(set) var count = 0
-    /// Bytes of all entries, clean and dirty.
+    /// The bytes of all entries, clean and dirty.
     @exclusivity(unchecked) var byteCount = 0
     private var loads: UInt64 = 0
     /// Attachments of entries, clean and dirty.
@@ -42,16 +43,16 @@ final class EntryTable {
     @exclusivity(unchecked) var small = EntryList()
     @exclusivity(unchecked) var main = EntryList()
     @exclusivity(unchecked) var ghosts = GhostTable()
-    /// How often keys were read from LevelDB recently; empty if that is not recorded.
+    /// The approximate number of recent reads of keys from LevelDB; empty if they are not recorded.
     @exclusivity(unchecked) var diskReads = ReadSketch()
     // The dirty ones; see EntryTable+Dirty.
     @exclusivity(unchecked) var active = EntryList()
     @exclusivity(unchecked) var written = EntryList()
-    /// The number of the oldest entries in ``active`` that belong to the running checkpoint.
+    /// The number of entries, the oldest in ``active``, that belong to the running checkpoint.
     var frozenCount = 0
 
     private static let capacityMin = 16
-    /// The lowest bits of a hash choose the shard.
+    /// The number of low bits of a hash that choose the shard.
     private static let shardBits = 4
 
     init(released: ReleaseQueue = ReleaseQueue()) {
@@ -83,7 +84,7 @@ final class EntryTable {
 
     // MARK: Lookup
 
-    /// Returns the entry of a key; nil if nothing is known of it here.
+    /// Returns the entry of a key; nil if the table knows nothing about the key.
     func find(_ key: UnsafeRawBufferPointer, hash: Int) -> EntryPointer? {
         let mask = capacity - 1
         var index = hash >> Self.shardBits & mask
@@ -102,7 +103,7 @@ final class EntryTable {
                 bitPattern: address.load(ordering: .relaxed) &+ UInt(bitPattern: index &* MemoryLayout<Slot>.stride)))
     }
 
-    /// Prefetches the entry that is found first for a hash.
+    /// Prefetches the entry in the first slot for a hash.
     func prefetchEntry(_ hash: Int) {
         guard let entry = slots[hash >> Self.shardBits & (capacity - 1)].entry else { return }
         larder_prefetch(entry.head)
@@ -111,7 +112,7 @@ final class EntryTable {
 
     // MARK: Changes
 
-    /// Stores a record of `count` bytes, dirty.
+    /// Stores a record of `count` bytes as a dirty entry.
     /// - Parameters:
     ///   - version: the sequence of the commit unit.
     ///   - fill: writes the record into the given memory.
@@ -125,7 +126,7 @@ final class EntryTable {
         return entry
     }
 
-    /// Stores an entry that was made elsewhere, with its version and record, dirty.
+    /// Stores an existing entry, with its version and record, as a dirty entry.
     func put(_ entry: EntryPointer) {
         let hash = entry.head.pointee.hash
         guard let found = find(entry.key, hash: hash) else {
@@ -137,14 +138,14 @@ final class EntryTable {
         makeDirty(entry)
     }
 
-    /// Removes a key, dirty: LevelDB may still have it.
+    /// Removes a key. Stores a dirty entry without a record, because LevelDB may still have the key.
     func remove(_ key: UnsafeRawBufferPointer, hash: Int, version: UInt64) {
         let entry = dirtyEntry(key, hash, recordCount: 0)
         entry.head.pointee.version = version
         _ = entry.reserve(0)
     }
 
-    /// Keeps LevelDB's record of a key, or its absence, unless the key is known already.
+    /// Keeps LevelDB's record of a key, or the fact that it has none, unless the table already has the key.
     func keep(_ key: UnsafeRawBufferPointer, hash: Int, _ record: UnsafeRawBufferPointer?) {
         guard find(key, hash: hash) == nil else { return }
         let count = record?.count ?? 0
@@ -158,7 +159,7 @@ final class EntryTable {
         admit(entry)
     }
 
-    /// Forgets a clean entry. Dirty ones stay.
+    /// Removes a clean entry from memory. A dirty entry stays.
     func forget(_ entry: EntryPointer) {
         guard !entry.isDirty else { return }
         unlink(entry)
@@ -190,35 +191,35 @@ final class EntryTable {
     /// The bytes of all attachments.
     var attachedByteCount: Int { attachments.byteCount }
 
-    /// Attaches an object to an entry, until the entry changes.
+    /// Attaches an object to an entry. The next change of the entry drops the object.
     func attach(_ attachment: Attachment, to entry: EntryPointer) {
         detach(entry)
         attachments.add(attachment, to: entry)
     }
 
-    /// Detaches an entry's attachment, to be released where no lock is held.
+    /// Detaches an entry's attachment. It is released later, when no lock is held.
     func detach(_ entry: EntryPointer) {
         if entry.head.pointee.attachment == nil { return }
         if let attachment = attachments.take(from: entry) { released.add(attachment) }
     }
 
-    /// Drops one attachment; its entry stays.
-    /// - Returns: false if there is none.
+    /// Drops one attachment. Its entry stays.
+    /// - Returns: false if there are no attachments.
     func dropAttachment() -> Bool {
         guard let entry = attachments.nextToLeave() else { return false }
         detach(entry)
         return true
     }
 
-    /// Clears an entry that turned from expired into one without a record.
+    /// Detaches the attachment of an entry whose expired record was removed.
     func detachIfEmpty(_ entry: EntryPointer) {
         if entry.head.pointee.recordCount == 0 { detach(entry) }
     }
 
     // MARK: Memory
 
-    /// The entry of a key, in one of the dirty lists, without attachment, with space for a record of `recordCount`
-    /// bytes.
+    /// Returns the entry of a key, in one of the dirty lists, without attachment, and with space for a record of
+    /// `recordCount` bytes.
     private func dirtyEntry(_ key: UnsafeRawBufferPointer, _ hash: Int, recordCount: Int) -> EntryPointer {
         guard let found = find(key, hash: hash) else {
             let entry = EntryPointer.make(key, hash: hash, recordCount: recordCount)
@@ -238,11 +239,10 @@ final class EntryTable {
         return entry
     }
 
-    /// Puts an entry that changes into one of the dirty lists.
+    /// Moves an entry that changes to one of the dirty lists.
     private func makeDirty(_ entry: EntryPointer) {
         switch entry.head.pointee.place {
-        // It keeps its place for the checkpoint that reaches it, whose comparison of versions shows that it has
-        // changed.
+        // Stays at its place. The checkpoint compares versions, and so detects that the entry has changed.
         case .active, .written: break
         case .small, .main, .nowhere:
             entry.head.pointee.wasMain = entry.head.pointee.place == .main
@@ -251,7 +251,8 @@ final class EntryTable {
         }
     }
 
-    /// Moves an entry to other memory, in the same place of the same list. The caller sets the version and the record.
+    /// Moves an entry to different memory, at the same place of the same list. The caller sets the version and the
+    /// record.
     private func replace(_ old: EntryPointer, _ new: EntryPointer) {
         new.head.pointee.indexed = old.head.pointee.indexed
         new.head.pointee.frequency = old.head.pointee.frequency
@@ -279,7 +280,7 @@ final class EntryTable {
         }
     }
 
-    /// Removes an entry that is in no list from the table.
+    /// Removes an entry that is in no list from the table, and frees it.
     func discard(_ entry: EntryPointer) {
         byteCount -= entry.byteCount
         detach(entry)
@@ -322,14 +323,14 @@ final class EntryTable {
         old.deallocate()
     }
 
-    /// Empties a slot and moves up those after it that would not be found any more.
+    /// Empties a slot, and moves up the following entries that could not be found otherwise.
     private func takeOut(_ slot: Int) {
         let mask = capacity - 1
         var hole = slot
         var index = (slot + 1) & mask
         while slots[index].entry != nil {
             let home = slots[index].hash >> Self.shardBits & mask
-            // Whether `home` lies in the half-open range from after the hole to here, with wraparound.
+            // Whether `home` lies in the half-open range from the slot after the hole to `index`, with wraparound.
             if (index &- home) & mask >= (index &- hole) & mask {
                 slots[hole] = slots[index]
                 hole = index

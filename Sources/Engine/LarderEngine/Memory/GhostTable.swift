@@ -1,9 +1,9 @@
 /// Remembers for a while which entries were evicted from the small queue: a part of their hashes, in a table that grows
 /// with the main queue. A lookup reads one group of adjacent slots.
 ///
-/// It takes 8 bytes for each. An entry may be forgotten early, when its slot is reused, and may be confused with
-/// another one with a chance of about one in a billion; either costs a little of the hit ratio, and never leads to a
-/// wrong result.
+/// Uses 8 bytes per entry. An entry may be forgotten early when its slot is reused, and may be confused with another
+/// one with a probability of about one in a billion. Either slightly lowers the hit ratio, but never leads to a wrong
+/// result.
 struct GhostTable {
     private struct Mark {
         /// 0: free.
@@ -11,7 +11,7 @@ struct GhostTable {
         var addedAt: UInt32 = 0
     }
 
-    /// The number of slots for a hash.
+    /// The number of slots in which a hash may be stored.
     private static let ways = 4
 
     private var marks: ContiguousArray<Mark> = []
@@ -37,7 +37,7 @@ struct GhostTable {
         marks[oldest] = Mark(fingerprint: Self.fingerprint(hash), addedAt: clock)
     }
 
-    /// - Returns: whether the hash was remembered, among the last `most` that were added.
+    /// - Returns: whether the hash was among the last `most` hashes that were added.
     mutating func remove(_ hash: Int, most: Int) -> Bool {
         guard !marks.isEmpty else { return false }
         let wanted = Self.fingerprint(hash)
@@ -50,7 +50,7 @@ struct GhostTable {
         return false
     }
 
-    /// A table that is too small is replaced, and its content forgotten: the size doubles each time, so this is rare.
+    /// Replaces a table that is too small, and forgets its content. The size doubles each time, so this is rare.
     private mutating func grow(to most: Int) {
         guard most > marks.count else { return }
         var size = 64

@@ -1,9 +1,9 @@
-/// The placeholders in a shard of reads of LevelDB that do not hold its lock, and of watches: they record whether a key
-/// was changed in the meantime. A value; the shard's lock guards it.
+/// Placeholders in a shard that record whether a key was changed in the meantime: for reads of LevelDB without the
+/// shard's lock, and for watches. A value; the shard's lock guards it.
 ///
-/// There are two kinds. A read of one key leaves the key's hash: there are as many of these as reading threads, a short
-/// list, and nothing to allocate. A command with many keys, or a watch, leaves the key itself, because otherwise each
-/// write would search a list of a million.
+/// There are two kinds. A read of one key stores the key's hash in a list. The list is as short as the number of
+/// reading threads, and needs no allocation. A command with many keys, or a watch, stores the key itself in a
+/// dictionary, because otherwise each write would search a list of perhaps a million keys.
 struct InFlightReads {
     private struct Place {
         var hash = 0
@@ -15,11 +15,11 @@ struct InFlightReads {
         var readers = 0
         /// Increases when the key is written.
         var changes: UInt64 = 0
-        /// The number of these changes that are not visible to readers.
+        /// The number of counted changes that are not visible to readers.
         var unseenChanges: UInt64 = 0
     }
 
-    /// Records the state of a key, to detect later changes.
+    /// The recorded state of a key, with which later changes are detected.
     struct Mark: Equatable {
         let changes: UInt64
         let wholeChanges: UInt64
@@ -33,8 +33,8 @@ struct InFlightReads {
 
     // MARK: One key
 
-    /// Leaves a placeholder for the key of a hash.
-    /// - Returns: its number, for ``end(_:)``.
+    /// Adds a placeholder for a key with this hash.
+    /// - Returns: the placeholder's number, for ``end(_:)``.
     mutating func begin(_ hash: Int) -> Int {
         count += 1
         let place = Place(hash: hash, isTaken: true)
@@ -56,13 +56,13 @@ struct InFlightReads {
 
     // MARK: Many keys, and watches
 
-    /// Leaves a placeholder for a key. Needs an ``end(_:)``.
+    /// Adds a placeholder for a key. An ``end(_:)`` must follow.
     mutating func begin(_ key: Key) -> Mark {
         keys[key, default: KeyPlace()].readers += 1
         return mark(key)
     }
 
-    /// The state of a key with a placeholder.
+    /// The present state of a key with a placeholder.
     func mark(_ key: Key) -> Mark { Mark(changes: keys[key]?.changes ?? 0, wholeChanges: wholeChanges) }
 
     /// Like ``mark(_:)``, but ignores changes that are not visible to readers.
@@ -79,7 +79,7 @@ struct InFlightReads {
 
     // MARK: Changes of keys
 
-    /// Records that a key was written or removed. A read of another key with the same hash sees a change too, which
+    /// Records that a key was written or removed. A read of another key with the same hash also detects a change, which
     /// does no harm.
     mutating func changed(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         changed(hash)
@@ -89,8 +89,8 @@ struct InFlightReads {
     /// Records that the last write of the key was not visible to readers.
     mutating func noteUnseen(_ key: Key) { keys[key]?.unseenChanges += 1 }
 
-    /// Records that a key will be deleted from LevelDB because its entry has expired: a read under way must not keep
-    /// it. Watches do not notice.
+    /// Records that a key will be deleted from LevelDB because its entry has expired: a read in progress must not keep
+    /// the entry in memory. Watches do not count this as a change.
     mutating func swept(_ hash: Int) { changed(hash) }
 
     private mutating func changed(_ hash: Int) {

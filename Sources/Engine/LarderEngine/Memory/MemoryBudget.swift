@@ -1,22 +1,22 @@
 import LarderPlatform
 import Synchronization
 
-/// The limit for the bytes of a larder's entries in memory, and the shards that hold them. Dirty entries count too,
-/// except for those of 1 MiB and more, and cannot be evicted.
+/// The limit for the bytes of a larder's entries in memory, and the shards that contain them. Dirty entries count too,
+/// except for entries of 1 MiB or more, and cannot be evicted.
 ///
 /// Thread-safe. `@unchecked Sendable`: the list of shards is guarded by `lock`. The caller of ``makeRoom(_:)`` holds a
-/// shard's lock; other shards' locks are only tried, never waited for.
+/// shard's lock; other shards' locks are only tried, and never waited for.
 final class MemoryBudget: @unchecked Sendable {
     private let limit: Atomic<Int>
     private let used = Atomic<Int>(0)
     private let dirty = Atomic<Int>(0)
     private let attached = Atomic<Int>(0)
-    /// Attachments that entries have dropped and that are not released yet.
+    /// Attachments that entries have dropped and that have not been released yet.
     let released = ReleaseQueue()
     private let shardCount = Atomic<Int>(1)
     private let lock = Lock()
-    /// Unowned and unsafe, because a strong reference would keep a database's entries alive, and a weak one would slow
-    /// down all counting of references to a shard. Registered shards are kept alive until they are unregistered.
+    /// Unmanaged, because a strong reference would keep a database's entries alive, and a weak one would slow down all
+    /// reference counting of shards. Registered shards are kept alive until they are unregistered.
     private var shards: [Unmanaged<Shard>] = []
     private var next = 0
 
@@ -32,7 +32,7 @@ final class MemoryBudget: @unchecked Sendable {
     /// A shard reports its growth in steps of at least this many bytes, so that the shards do not contend for one
     /// counter.
     var stepBytes: Int { min(16_384, limitBytes / 4096) }
-    /// The bytes of dirty entries at which a checkpoint is due: half of all, at least 32 MiB.
+    /// The number of dirty bytes at which a checkpoint is due: half of the limit, at least 32 MiB.
     private var dirtyBytesMax: Int { max(32 << 20, limitBytes / 2) }
 
     var isOn: Bool { limitBytes > 0 }
@@ -40,7 +40,7 @@ final class MemoryBudget: @unchecked Sendable {
     /// The sum of the sizes reported by the shards.
     private var usedBytes: Int { used.load(ordering: .relaxed) }
 
-    /// The longest record, and the largest attachment, that is kept.
+    /// The size of the longest record, and of the largest attachment, that is kept.
     var largestBytes: Int { limitBytes / largestPart }
     func admits(_ bytes: Int) -> Bool { bytes <= largestBytes }
 
@@ -63,7 +63,7 @@ final class MemoryBudget: @unchecked Sendable {
     /// All shards. Takes no shard's lock.
     var all: [Shard] { lock.withLock { shards.map { $0.takeUnretainedValue() } } }
 
-    /// Records that a shard's table grew or shrank: in total, and of that the dirty and the attached bytes.
+    /// Records by how many bytes a shard's table grew or shrank: in total, and the dirty and the attached bytes.
     func changed(by bytes: Int, dirty dirtyBytes: Int, attached attachedBytes: Int) {
         used.add(bytes)
         dirty.add(dirtyBytes)
@@ -72,18 +72,18 @@ final class MemoryBudget: @unchecked Sendable {
 
     // MARK: Attachments
 
-    /// The share of all attachments, including those that cannot be dropped: half of all.
+    /// The limit for all attachments in bytes, including attachments that cannot be dropped: half of the budget.
     var attachedBytesMax: Int { limitBytes / 2 }
 
-    /// Attachments, including those that were dropped and not released yet.
+    /// The bytes of attachments, including those that were dropped and not released yet.
     private var attachedBytes: Int { attached.load(ordering: .relaxed) + released.byteCount }
 
-    /// Drops attachments until all together are within their share again: those of `shard`, or of others while `shard`
-    /// has less than its part. Called with the shard's lock held.
+    /// Drops attachments until all together are within their limit. Drops those of other shards while `shard` has no
+    /// more than its part, and otherwise those of `shard`. Called with the shard's lock held.
     func makeRoomForAttachments(_ shard: Shard) {
         guard attachedBytes > attachedBytesMax else { return }
         let part = attachedBytesMax / shardCount.load(ordering: .relaxed)
-        // Dropped attachments count until they are released; dropping more does not help.
+        // Dropped attachments count until they are released. Dropping more does not help.
         let most = max(0, attachedBytesMax - released.byteCount)
         var tries = 0
         while attached.load(ordering: .relaxed) > most {
@@ -105,12 +105,13 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// Whether so much is dirty that a checkpoint is due.
+    /// Whether there are so many dirty bytes that a checkpoint is due.
     var isCheckpointDue: Bool { dirty.load(ordering: .relaxed) > dirtyBytesMax }
-    /// Whether the dirty entries, without `bytes` of them, are so large that writers should wait for the checkpoint.
+    /// Whether there are so many dirty bytes, not counting `bytes` of them, that writers should wait for the
+    /// checkpoint.
     func isFullOfDirty(besides bytes: Int) -> Bool { dirty.load(ordering: .relaxed) - bytes > 2 * dirtyBytesMax }
 
-    /// Measures the exact size of all entries. Takes every shard's lock in turn.
+    /// Measures the exact size of all entries. Takes the locks of all shards one after another.
     func measure() -> Int {
         all.reduce(0) { sum, shard in
             sum
@@ -121,8 +122,8 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// Evicts until the total is within the limit again: from `shard`, or from others while `shard` has less than its
-    /// part. Called with the shard's lock held.
+    /// Evicts entries until the total is within the limit. Evicts those of other shards while `shard` has no more than
+    /// its part, and otherwise those of `shard`. Called with the shard's lock held.
     func makeRoom(_ shard: Shard) {
         let shardCount = shardCount.load(ordering: .relaxed)
         // Leave space for growth that the shards have not reported yet.
@@ -139,11 +140,11 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// The number of entries evicted per acquisition of a shard's lock.
+    /// The number of entries evicted while a shard's lock is held once.
     private static let evictedAtOnce = 64
 
-    /// Changes the limit. If it is smaller, evicts the excess over its part from each shard. Takes every shard's lock
-    /// in turn; dirty entries stay until a checkpoint.
+    /// Changes the limit. If the limit decreases, evicts the excess over its part from each shard. Takes the locks of
+    /// all shards one after another. Dirty entries stay until a checkpoint.
     func changeLimit(to bytes: Int) {
         limit.store(max(0, bytes), ordering: .relaxed)
         let all = all
@@ -163,11 +164,11 @@ final class MemoryBudget: @unchecked Sendable {
         return true
     }
 
-    /// Tries a few shards in turn, to find one that has more than its part and whose lock is free.
+    /// Tries a few other shards, to evict from one that has more than its part and whose lock is free.
     private func evictFromAnother(than own: Shard, _ part: Int) -> Bool {
         withAnother(than: own) { candidate in
             let before = candidate.table.byteCount
-            // Several at a time, since finding one took a while.
+            // Evicts several entries at a time, because finding the shard took a while.
             while candidate.table.cleanByteCount > part, before - candidate.table.byteCount < 16_384,
                 candidate.table.evict()
             {}
@@ -176,9 +177,9 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// Calls `body` with a few other shards in turn, those whose locks are free, with the lock held, until it has done
-    /// something.
-    /// - Returns: whether it has.
+    /// Calls `body` with a few other shards whose locks are free, one after another and with the lock held, until
+    /// `body` returns true.
+    /// - Returns: whether `body` returned true.
     private func withAnother(than own: Shard, _ body: (Shard) -> Bool) -> Bool {
         for _ in 0..<8 {
             let candidate = lock.withLock { () -> Shard? in

@@ -1,10 +1,10 @@
 /// The approximate number of recent disk reads of keys: a count-min sketch with four-bit counters that age (Einziger,
 /// Friedman and Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", ACM Transactions on Storage, 2017).
 ///
-/// It may overestimate a key that shares its counters with others, and never underestimates one since the counters were
-/// last halved. The counters are halved after a number of reads, so that past popularity fades.
+/// It may overestimate a key that shares its counters with others, but never underestimates the reads since the
+/// counters were last halved. The counters are halved after a number of reads, so that past popularity fades.
 ///
-/// A value; the lock of its shard guards it. Nothing is allocated before the first read.
+/// A value; the lock of its shard guards it. No memory is allocated before the first read.
 struct ReadSketch {
     /// Each word has sixteen counters.
     private var words: ContiguousArray<UInt64> = []
@@ -12,7 +12,8 @@ struct ReadSketch {
 
     /// The maximum size of one sketch: 128 KiB, 256 Ki counters; 2 MiB for a database.
     static let wordsMax = 16_384
-    /// With more, so many keys share a counter that its value is meaningless (measured).
+    /// The number of reads per word after which the counters are halved. With more, so many keys share a counter that
+    /// its value is meaningless (measured).
     private static let additionsPerWord = 4
     private static let wordsMin = 1024
     static let countMax = 15
@@ -30,7 +31,7 @@ struct ReadSketch {
         let least = count(hash)
         for _ in 0..<Self.depth {
             let (word, shift) = place(spread)
-            // Only the smallest are raised: that overestimates less.
+            // Only the smallest counters are incremented, which overestimates less.
             if words[word] >> shift & 15 == UInt64(least), least < Self.countMax {
                 words[word] += 1 << shift
                 hasRaised = true
@@ -43,7 +44,7 @@ struct ReadSketch {
 
     }
 
-    /// The number of reads of the key with this hash, 0 to ``countMax``.
+    /// The estimated number of reads of the key with this hash, 0 to ``countMax``.
     func count(_ hash: Int) -> Int {
         guard !words.isEmpty else { return 0 }
         var least = UInt64(Self.countMax)
@@ -56,8 +57,8 @@ struct ReadSketch {
         return Int(least)
     }
 
-    /// Halves all counters. A sketch that fills also grows, up to its limit: its counts are still usable at twice the
-    /// size, because a counter's place is the lower part of a longer number.
+    /// Halves all counters. Also doubles a sketch that is not at its limit, by appending a copy: a counter's index is
+    /// the low bits of a longer number, so the counts are still valid.
     private mutating func age() {
         for index in words.indices { words[index] = words[index] >> 1 & 0x7777_7777_7777_7777 }
         additions /= 2
@@ -68,7 +69,7 @@ struct ReadSketch {
         (Int(truncatingIfNeeded: spread >> 8) & (words.count - 1), (spread & 15) * 4)
     }
 
-    /// The lowest bits of a hash are the same for all keys of a shard.
+    /// Mixes the bits, because the lowest bits of a hash are the same for all keys of a shard.
     private static func spread(_ hash: Int) -> UInt64 {
         next(UInt64(bitPattern: Int64(hash)) &* 0x9E37_79B9_7F4A_7C15)
     }

@@ -5,49 +5,50 @@ import LarderPlatform
 /// `@unchecked Sendable`: everything except `lock` is guarded by `lock`.
 package final class Shard: @unchecked Sendable {
     let lock = Lock()
-    /// The known state of the keys. If a key is not known here, LevelDB must be read.
+    /// The known state of keys. For a key that is not in the table, LevelDB must be read.
     let table: EntryTable
     private let budget: MemoryBudget
     private let disk: DiskBudget?
-    /// The keys that were written since an enumeration of all keys started to record them; nil if there is none.
+    /// The keys that were written since an enumeration of all keys started to record them; nil if none is running.
     var notedKeys: Set<Key>?
     @exclusivity(unchecked) var reads = InFlightReads()
     @exclusivity(unchecked) var evictedKeys = EvictedKeys()
     /// Nil until a lease is granted.
     @exclusivity(unchecked) var leases: LeaseTable?
-    /// The size of the table as known to the budget, see ``EntryTable/budgetedByteCount``.
+    /// The size of the table as last reported to the budget, see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
     @exclusivity(unchecked) private var publishedAttachedBytes = 0
-    /// Counts since they were last taken; under this lock they cost nothing. See ``Statistics``. Only ever changed in
-    /// passing, so a check for overlapping accesses at run time would find none.
+    /// The counts since they were last taken. Counting costs nothing, because the shard's lock is held anyway. See
+    /// ``Statistics``. Accesses are too short to overlap, so the run-time check is turned off.
     @exclusivity(unchecked) var counters = Counters()
-    /// Counts from before that.
+    /// The counts that were taken before.
     private(set) var formerCounters = Counters()
 
     /// Counts of operations on keys.
     package struct Counters: Sendable {
         package var hits = 0
         package var misses = 0
-        /// Misses of entries that are not fresh, because of their time or of a purge.
+        /// Misses because the entry is not fresh: `missesExpired` because of its time, `missesPurged` because of a
+        /// purge.
         package var missesExpired = 0
         package var missesPurged = 0
-        /// The least number of misses of entries that were evicted for a disk limit.
+        /// Misses because the entry was evicted for a disk limit. A lower bound.
         package var missesEvicted = 0
         package var writes = 0
         package var removals = 0
         package var expired = 0
-        /// Writes that only gave an entry another lifetime.
+        /// Writes that only changed the lifetime of an entry.
         package var renewals = 0
         /// Removals that found no fresh entry.
         package var vainRemovals = 0
-        /// Entries evicted to keep a disk limit.
+        /// Entries that were evicted to keep a disk limit.
         package var evicted = 0
-        /// How often the whole database was purged.
+        /// The number of purges of the whole database.
         package var purges = 0
 
         /// Counts a read without a fresh entry.
-        /// - Parameter header: of the entry that it found, which is not fresh.
+        /// - Parameter header: the header of the entry if the read found one, which is not fresh.
         mutating func noteMiss(_ header: RecordHeader?) {
             misses += 1
             guard let header else { return }
@@ -90,7 +91,7 @@ package final class Shard: @unchecked Sendable {
     }
 
     /// Counts a read without a fresh entry.
-    /// - Parameter header: of the entry that it found, which is not fresh.
+    /// - Parameter header: the header of the entry if the read found one, which is not fresh.
     func noteMiss(_ header: RecordHeader?, _ hash: Int, now: Int64) {
         counters.noteMiss(header)
         if header == nil, evictedKeys.has(hash, now: now) { counters.missesEvicted += 1 }
@@ -134,7 +135,7 @@ package final class Shard: @unchecked Sendable {
         changed(key, hash, lease)
     }
 
-    /// Stores an entry with its record, dirty. The table takes ownership.
+    /// Stores an entry with its record as a dirty entry. The table takes ownership.
     func put(_ entry: EntryPointer, sequence: UInt64, lease: LeaseEffect = .outdated) {
         entry.head.pointee.version = sequence
         table.put(entry)
@@ -150,8 +151,8 @@ package final class Shard: @unchecked Sendable {
         makeRoom()
     }
 
-    /// Like ``remove(_:_:sequence:)``, but evicts nothing, so that entries of other keys that were found before stay.
-    /// The caller calls ``makeRoom()`` afterwards.
+    /// Like ``remove(_:_:sequence:)``, but evicts nothing, so that entries of other keys that were already found stay
+    /// valid. The caller must call ``makeRoom()`` afterwards.
     func removeInPlace(
         _ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated
     ) {
@@ -174,7 +175,7 @@ package final class Shard: @unchecked Sendable {
         if notedKeys != nil { notedKeys?.insert(Key(key)) }
     }
 
-    /// Forgets everything, and informs running reads that everything has changed.
+    /// Forgets all keys, and informs reads in progress that all keys have changed.
     func clear() {
         table.removeAll()
         reads.changedAll()
@@ -183,21 +184,21 @@ package final class Shard: @unchecked Sendable {
         publish()
     }
 
-    /// Forgets the known content of LevelDB, and informs running reads that it may have changed.
+    /// Forgets the known content of LevelDB, and informs reads in progress that it may have changed.
     func forgetStored() {
         table.forgetClean()
         reads.changedAll()
         publish()
     }
 
-    /// Forgets a clean entry, because LevelDB will delete it. A dirty one is left to the checkpoint.
+    /// Forgets a clean entry, because LevelDB will delete it. A dirty entry is left to the checkpoint.
     func dropIfClean(_ entry: EntryPointer) {
         table.forget(entry)
         publish()
     }
 
-    /// Handles an expired entry found by a read, and counts it once: the entry stays, marked, until it is removed from
-    /// LevelDB, or evicted, for which it comes first. Its attachment is dropped.
+    /// Handles an expired entry that a read has found, and counts it once. The entry is marked and stays until it is
+    /// removed from LevelDB, or evicted, which happens before other entries. Its attachment is dropped.
     @inline(never)
     func foundExpired(_ entry: EntryPointer) {
         guard !entry.head.pointee.isFoundExpired else { return }
@@ -210,7 +211,7 @@ package final class Shard: @unchecked Sendable {
 
     // MARK: Attachments
 
-    /// Attaches an object to an entry that still has this version.
+    /// Attaches an object to an entry if the entry still has this version.
     func attach(_ object: Attachment, to entry: EntryPointer, version: UInt64) {
         guard budget.isOn, entry.head.pointee.version == version, entry.head.pointee.recordCount > 0,
             budget.admits(object.byteCount)
@@ -226,18 +227,19 @@ package final class Shard: @unchecked Sendable {
     /// Whether clean entries are kept at all.
     var keepsRecords: Bool { budget.isOn }
 
-    /// Whether an entry that LevelDB has now stays in memory.
+    /// Whether a dirty entry stays in memory when LevelDB has it.
     func keeps(_ entry: EntryPointer) -> Bool { budget.isOn && budget.admits(entry.record?.count ?? 0) }
 
-    /// Keeps LevelDB's record of a key, or nil, if memory is on and nothing newer is known.
+    /// Keeps LevelDB's record of a key, or nil if it has none, if clean entries are kept and nothing newer is known.
     private func keep(_ key: UnsafeRawBufferPointer, _ hash: Int, _ record: UnsafeRawBufferPointer?) {
         guard budget.isOn, budget.admits(record?.count ?? 0) else { return }
         table.keep(key, hash: hash, record)
         makeRoom()
     }
 
-    /// Records that LevelDB has no record of an unknown key, if memory is on. Evicts nothing, so that entries of other
-    /// keys that were found before stay: the caller calls ``makeRoom()`` afterwards.
+    /// Records that LevelDB has no record of a key, if clean entries are kept and nothing is known about the key.
+    /// Evicts nothing, so that entries of other keys that were already found stay valid. The caller must call
+    /// ``makeRoom()`` afterwards.
     func keepAbsence(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         if budget.isOn { table.keep(key, hash: hash, nil) }
     }
@@ -251,8 +253,8 @@ package final class Shard: @unchecked Sendable {
         if change > 0 { budget.makeRoom(self) }
     }
 
-    /// Reports everything to the budget, and evicts any excess: after entries became clean, and for attachments, which
-    /// may be large.
+    /// Reports all growth to the budget, and evicts any excess. Called after entries became clean, and for attachments,
+    /// which may be large.
     func makeRoomNow() {
         publish()
         budget.makeRoom(self)
@@ -272,15 +274,15 @@ package final class Shard: @unchecked Sendable {
 
     // MARK: Cold reads
 
-    /// Counts a read of a key from LevelDB, for the choice of entries to evict from there.
+    /// Counts a read of a key from LevelDB. The disk eviction uses the counts to choose entries.
     func noteDiskRead(_ hash: Int) { if disk?.notesReads ?? false { table.diskReads.add(hash) } }
 
-    /// Leaves a placeholder for a key that will be read from LevelDB without the lock. One of the two calls that end it
-    /// must follow.
+    /// Adds a placeholder for a key that will be read from LevelDB without the lock. One of the two calls that end the
+    /// read must follow.
     func beginRead(_ hash: Int) -> Int { reads.begin(hash) }
 
     /// Keeps the result of a read of LevelDB without the lock, unless the key was changed since the placeholder was
-    /// created.
+    /// added.
     func endRead(_ number: Int, _ key: UnsafeRawBufferPointer, _ hash: Int, keeping record: UnsafeRawBufferPointer?) {
         if reads.end(number) { keep(key, hash, record) }
     }
@@ -288,7 +290,8 @@ package final class Shard: @unchecked Sendable {
     /// Ends a read that failed.
     func endRead(_ number: Int) { _ = reads.end(number) }
 
-    /// The number of shards of a database. A power of two, 32 at most: sets of them are the bits of a UInt32.
+    /// The number of shards of a database. A power of two, 32 at most, because the bits of a `UInt32` represent sets of
+    /// shards.
     static let count = 16
 
     /// The index of the shard for a key with this hash, from 0 to ``count`` - 1.

@@ -9,17 +9,17 @@ package enum ObservedChange: Sendable, Equatable {
     case expired(key: [UInt8])
     /// The database has lost all its entries.
     case purged
-    /// Entries with some of these tags are gone, or stale.
+    /// Entries with some of these tags were removed or are stale now.
     case purgedTags([[UInt8]])
-    /// Everything may have changed; the details are unknown.
+    /// Any entry may have changed. The details are unknown.
     case anything
-    /// The database was deleted. The last change.
+    /// The database was deleted. No change follows.
     case deleted
 }
 
-/// An observer of some of a larder's entries. It is notified of the changes of a key in the order of their commits; a
-/// reader then finds that state or a newer one. Called by any thread, possibly with locks held: calls must be short,
-/// must not block, and must not call the engine.
+/// An observer of some of a larder's entries. It is notified of the changes of a key in the order of their commits. A
+/// reader that is notified finds the state after the change, or a newer one. Called by any thread, possibly with locks
+/// held: calls must be short, must not block, and must not call the engine.
 package protocol EntryObserver: AnyObject, Sendable {
     func noticed(_ change: ObservedChange, in database: Database)
 }

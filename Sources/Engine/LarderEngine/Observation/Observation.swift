@@ -3,15 +3,15 @@ import Synchronization
 
 /// Notifies observers of commits and expiries.
 ///
-/// - Without observers, it is not notified of commits, and costs nothing.
-/// - Expiry is reported after the deadline: by a round of the maintenance if the entry was stored, or requested by its
-///   key, while it was observed. Otherwise, and if there are more than ``namesMax`` deadlines, it is reported when the
-///   sweep reclaims its space.
-/// - The entry is checked again before its expiry is reported: if it was stored again, or has another deadline now,
+/// - Without observers, it does not receive commits, and costs nothing.
+/// - An expiry is reported after the deadline. If the entry was stored, or its key was requested, while it was
+///   observed, a round of maintenance reports the expiry. Otherwise, and if there are more than ``namesMax`` deadlines,
+///   it is reported when the sweep frees the entry's space.
+/// - The entry is checked again before its expiry is reported. If it was stored again, or has another deadline now,
 ///   nothing is reported.
 ///
 /// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. Observers are called with
-/// it held, which keeps the order of the changes of a key.
+/// the lock held, so that they receive the changes of a key in order.
 package final class Observation: ChangeObserver, @unchecked Sendable {
     /// The most watched deadlines, and the most keys waiting to be checked.
     static let namesMax = 65_536
@@ -21,9 +21,9 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private enum Reason {
         /// A watched deadline has passed, or may have changed.
         case due
-        /// The sweep has found it expired.
+        /// The sweep has found the entry expired.
         case swept
-        /// Its deadline is unknown. Expiries before `since` were never observed.
+        /// The entry's deadline is unknown. An expiry before `since` was not observed, and is not reported.
         case asked(since: Int64)
     }
 
@@ -34,17 +34,17 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private var table = ObserverTable()
     private var deadlines = DeadlineWatch<EntryName>()
     private var waiting: [(name: EntryName, reason: Reason)] = []
-    /// The entries being checked, without those that changed in the meantime.
+    /// The entries being checked, without those that have changed since the check began.
     private var examined: Set<EntryName> = []
-    /// The entries whose expiry was reported and whose space is not reclaimed yet.
+    /// The entries whose expiry was reported and whose space has not been freed yet.
     private var told: Set<EntryName> = []
 
     init(_ context: EngineContext) { self.context = context }
 
     // MARK: Observing
 
-    /// Starts to notify an observer of everything stored after the call, and possibly of stores under way. Does not
-    /// block.
+    /// Begins to notify an observer of all changes that are stored after the call, and possibly of stores already in
+    /// progress. Does not block.
     /// - Parameter database: nil for all databases, with a prefix only.
     package func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
         lock.withLock {
@@ -65,7 +65,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         waiting.append((name, .asked(since: context.time.unnoticed())))
     }
 
-    /// Stops notifying an observer. It may be called until this returns. Idempotent.
+    /// Stops notifying an observer. The observer may be called until this returns. Idempotent.
     package func remove(_ observer: any EntryObserver) {
         lock.withLock {
             table.remove(observer)
@@ -93,7 +93,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     }
 
     /// Records a change. Called with `lock` held.
-    /// - Returns: the change to report at once.
+    /// - Returns: the change to report immediately.
     private func take(_ change: EntryChange, _ name: EntryName) -> ObservedChange? {
         switch change.kind {
         case .stored:
@@ -114,7 +114,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
             deadlines.set(name, nil)
             return .evicted(key: name.key)
         case .swept(let header, _):
-            // A purge of a tag was reported as such.
+            // Entries that ended by a purge of a tag are not reported: the purge itself was.
             if told.remove(name) == nil, header.tagsEnd == .max { wait(name, .swept) }
             return nil
         }
@@ -194,7 +194,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private func examine(_ name: EntryName, _ reason: Reason) {
         let life = name.database.life(of: name.key)
         lock.withLock {
-            // It has changed in the meantime, and that change was reported.
+            // The entry has changed during the check, and that change was reported.
             guard examined.contains(name) else { return }
             switch life {
             case .fresh(let deadline): watch(name, deadline)
@@ -211,7 +211,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private func tellExpired(_ name: EntryName, _ reason: Reason) {
         deadlines.set(name, nil)
         if case .swept = reason {
-            // Its expiry was reported before the sweep found it.
+            // The expiry was reported before the sweep found the entry.
             if told.remove(name) != nil { return }
         } else {
             if told.count >= Self.namesMax { told = [] }
@@ -226,7 +226,7 @@ extension Database {
     fileprivate enum Life {
         case fresh(deadline: Int64?)
         case expired(deadline: Int64)
-        /// Stale or gone by a purge of one of its tags.
+        /// The entry ended by a purge of one of its tags.
         case purged
         case absent
         /// It cannot be read.

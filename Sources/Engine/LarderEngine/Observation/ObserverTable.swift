@@ -1,4 +1,4 @@
-/// The observers and their entries. A value; its owner guards it.
+/// The observers and the entries that they observe. A value; its owner guards it.
 struct ObserverTable {
     private struct Wide {
         /// Nil for all databases.

@@ -7,9 +7,9 @@ import LarderPlatform
 ///
 /// For one caller, which ensures that the databases are not used until ``finish()`` has returned. `@unchecked
 /// Sendable`: a portion belongs to the caller until `filled` counts it, then to its thread until `done` counts it; the
-/// counts are guarded by `lock`. All else is the caller's, or constant.
+/// counts are guarded by `lock`. Everything else is constant or used only by the caller.
 final class JournalApplier: @unchecked Sendable {
-    /// The size of a portion at which the caller passes the portions on.
+    /// The size in bytes of a portion from which the caller hands the portions to the threads.
     private static let portionBytes = 512 << 10
     private static let portionCount = 4
 
@@ -21,25 +21,26 @@ final class JournalApplier: @unchecked Sendable {
     private var database: Database?
     private var databaseName: [UInt8] = []
     private var epoch: UInt64 = 0
-    /// When the latest record was stored, which is a lower bound of the engine's time.
+    /// The latest storage time of a record, which is a lower bound of the engine's time.
     private(set) var latestStored: Int64 = 0
-    /// The database that keeps the next operation until its validity is known; nil if it is known.
+    /// The database that collects the next operation until its validity is known; nil if it is known.
     private var unresolved: Database?
-    /// Databases that are named by operations but missing in the larder.
+    /// The names of databases that operations refer to but the larder does not have.
     private(set) var unknownNames: Set<String> = []
 
-    /// A ring for each half of the shards. `filled` and `done` determine which portion belongs to which thread.
+    /// A ring of portions for each half of the shards. `filled` and `done` determine which portion belongs to which
+    /// thread.
     private let portions = (0..<2).map { _ in (0..<JournalApplier.portionCount).map { _ in ReplayPortion() } }
     private let lock = Lock()
     private let progress = Condition()
-    // Guarded by `lock`; only the caller changes `filled`:
+    // Guarded by `lock`. Only the caller changes `filled`:
     private var filled = 0
     private var done = [0, 0]
     private var isEnding = false
 
     /// - Parameters:
     ///   - usesThreads: whether threads may be started.
-    ///   - noteEpoch: called with every epoch of the operations.
+    ///   - noteEpoch: called with every epoch that operations refer to.
     ///   - find: returns the database with a name; nil to skip its operations.
     init(
         usesThreads: Bool, noteEpoch: @escaping (UInt64) -> Void = { _ in }, find: @escaping (String) -> Database?
@@ -49,7 +50,7 @@ final class JournalApplier: @unchecked Sendable {
         self.find = find
     }
 
-    /// Adds the operations of a group, checked by ``JournalPayload/operationCount(_:)``. Copies them.
+    /// Copies the operations of a group that ``JournalPayload/operationCount(_:)`` has checked.
     func add(_ bytes: UnsafeRawBufferPointer, _ sequence: UInt64) {
         var payload = JournalPayload(bytes)
         while true {
@@ -104,7 +105,7 @@ final class JournalApplier: @unchecked Sendable {
         for thread in threads { thread.join() }
     }
 
-    /// Passes the portions to the threads, and waits until those to be filled next are free.
+    /// Hands the portions to the threads, and waits until the portions to be filled next are free.
     private func handOn() {
         if threads.isEmpty {
             threads = [0, 1].map { half in WorkThread(name: "larder-replay") { [self] in run(half) } }
@@ -129,7 +130,7 @@ final class JournalApplier: @unchecked Sendable {
     }
 
     /// Waits for a portion.
-    /// - Returns: false if there are no more than `count`.
+    /// - Returns: false if there are no more than `count` portions.
     private func isThere(_ count: Int) -> Bool {
         lock.withLock {
             while filled == count, !isEnding { progress.wait(lock) }
@@ -153,7 +154,7 @@ private final class ReplayPortion {
     private var items: ContiguousArray<Item> = []
     private var bytes: [UInt8] = []
 
-    /// The number of operations that the CPU fetches ahead.
+    /// The number of operations in advance that the memory of slots, and then of entries, is prefetched.
     private static let slotDistance = 12
     private static let entryDistance = 6
 

@@ -1,6 +1,6 @@
 extension JournalRecovery {
-    /// Reverts databases to the durable state: their states, and the entries in the journal. Called with all their
-    /// shard locks held. If the journal cannot be read for now, the rollback is done later: ``owesRollback``.
+    /// Reverts databases and their entries to the durable state, which the journal contains. Called with all their
+    /// shard locks held. If the journal cannot be read now, the rollback is done later: ``owesRollback``.
     /// - Parameter last: the last sequence that failed.
     func rollBack(_ databases: [Database], failed last: UInt64) {
         journal.rollBack { rollBackLocked(databases, last) }
@@ -10,7 +10,7 @@ extension JournalRecovery {
         let byName = Dictionary(databases.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         var isCleared = false
         do throws(LarderError) {
-            // A dry run first: an unreadable journal must not cost the entries in memory.
+            // A dry run first: if the journal is unreadable, the entries in memory must not be lost.
             try replay { _, _ in }
             isCleared = true
             for database in databases { database.revertToDurable() }
@@ -19,7 +19,7 @@ extension JournalRecovery {
             try replay(applier.add)
             journal.noteRolledBack()
         } catch {
-            // A change of a whole database has already dropped entries from memory.
+            // Not whole if a change of a whole database has already dropped entries from memory.
             let isWhole = !isCleared && databases.allSatisfy(\.isMemoryWhole)
             if isWhole, error.code == .damaged { return keepRefused(databases, last, error) }
             for database in databases { database.revertIncompletely(isCleared: isCleared, error) }
@@ -37,8 +37,8 @@ extension JournalRecovery {
         if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
     }
 
-    /// Keeps the refused entries, because a damaged journal does not have the previous ones. Memory has every
-    /// acknowledged entry, and the next checkpoint writes it to LevelDB, together with the refused ones.
+    /// Keeps the entries of the refused commits, because the journal, which is damaged, does not have the previous
+    /// entries. Memory has every acknowledged entry. The next checkpoint writes all of them to LevelDB.
     private func keepRefused(_ databases: [Database], _ last: UInt64, _ error: LarderError) {
         for database in databases { database.revertStateOnly() }
         journal.noteKept(last)

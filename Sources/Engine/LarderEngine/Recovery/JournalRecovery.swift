@@ -1,9 +1,9 @@
 import LarderPlatform
 
 /// Applies the journal to memory: at the start, where it also handles damage, and after a failed commit. It connects
-/// the commits with their databases, and has no state.
+/// commits with their databases, and has no mutable state.
 ///
-/// Thread-safe: only constants.
+/// Thread-safe: immutable.
 final class JournalRecovery: CommitOwner {
     let journal: CommitJournal
     private let table: DatabaseTable
@@ -27,7 +27,7 @@ final class JournalRecovery: CommitOwner {
 
     func rollBack(_ failing: () -> UInt64) {
         context.changeLog.abandon()
-        // The table stays locked, because the writes of a database added now would fail without being rolled back.
+        // The table stays locked, because a database that was added now could be written to without being rolled back.
         table.withAll { all in
             for database in all { database.shards.lockAll() }
             defer { for database in all.reversed() { database.shards.unlockAll() } }
@@ -39,7 +39,7 @@ final class JournalRecovery: CommitOwner {
     /// - Returns: the sequence of the last commit unit.
     func recover() throws(LarderError) -> UInt64 {
         try journal.loadMarks()
-        // The databases are not in use yet; the locks keep one thread's eviction off the other's shards.
+        // No one uses the databases yet. The locks keep a thread from evicting entries of the other thread's shards.
         let databases = table.all
         for database in databases { database.shards.lockAll() }
         let applier = JournalApplier(usesThreads: true, noteEpoch: context.noteEpoch, find: table.find)
@@ -59,18 +59,18 @@ final class JournalRecovery: CommitOwner {
                     + (isForeign ? ", but another file or directory has its name; they are skipped" : ""))
         }
         context.timeKeeper.goOn(fromStoredAt: applier.latestStored)
-        // Before anything is changed: the next start must find the same.
+        // Refused before anything is changed, so that the next start finds the same damage.
         if let damage = report.damage, context.options.onDamage == .fail { throw Self.refusal(of: damage) }
         context.sequences.wasCut = report.damage != nil || report.cut != nil
         loadChanges(report)
         // An empty journal does not contain the last sequence of an earlier process.
         context.sequences.begin(behind: report.lastSequence, now: context.time.now())
         journal.beginMarks(report)
-        // Without a segment the journal's end is unknown, but nothing of it was needed any more.
+        // Without a segment the end of the journal is unknown, but then no part of it was needed any more.
         if report.segments > 0 || report.damage != nil {
             context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
             if report.damage != nil || report.cut != nil {
-                // Their purges of tags must be known before databases are opened. Facts are synced before they are
+                // The purges of tags must be known before databases are opened. Facts are synced before they are
                 // acknowledged, so a power failure does not lose any.
                 try table.ledger?.load(table.all, afterLoss: report.damage?.concernsSynced == true)
                 try findWhoNeedsMore(report)
@@ -92,7 +92,7 @@ final class JournalRecovery: CommitOwner {
         return context.sequences.base
     }
 
-    /// Lets followers continue where they are, as far as the change log's files are valid.
+    /// Lets followers continue at their positions, as far as the files of the change log are valid.
     private func loadChanges(_ report: JournalReport) {
         var circumstances: ChangeLogLoader.Circumstances?
         if report.damage == nil, case .known(let file) = context.sequences.origin {
@@ -103,8 +103,8 @@ final class JournalRecovery: CommitOwner {
         context.changeLog.load(circumstances) { [table] in table.find($0) }
     }
 
-    /// Syncs the segments found at the start before their entries are visible. They may not be on the disk yet: the
-    /// process that wrote them terminated before its sync, or deferred it.
+    /// Syncs the segments found at the start before their entries become visible. The process that wrote them may have
+    /// terminated before its sync, or deferred it, so that they are not on the disk yet.
     private func syncFound() {
         guard context.options.durability == .always else { return journal.wantSync() }
         do throws(LarderError) {
@@ -114,7 +114,7 @@ final class JournalRecovery: CommitOwner {
         }
     }
 
-    /// Opens all databases, and sets those aside whose LevelDB needs a lost part of the journal. It does so now,
+    /// Opens all databases, and sets those aside whose LevelDB needs a lost part of the journal. This must be done now,
     /// because the next start would not know of the loss.
     private func findWhoNeedsMore(_ report: JournalReport) throws(LarderError) {
         for database in table.all where database.exists {

@@ -1,17 +1,18 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Salvage: everything readable of a damaged database, together with its entries in the journal and in memory,
-/// continues in a new epoch.
+/// Salvages a damaged database: copies everything readable, together with its entries in the journal and in memory,
+/// into a new epoch.
 ///
-/// 1. *Freeze*: nothing more is written to the damaged LevelDB; dirty entries stay in memory, and checkpoints append
-///   them to the journal again. Reads continue, and fail where they meet the damage.
-/// 2. *Keep*: its files are linked below `DAMAGED`. The salvage reads these links, and they remain as evidence.
+/// 1. *Freeze*: nothing more is written to the damaged LevelDB. Dirty entries stay in memory, and checkpoints append
+///   them to the journal again. Reads continue, and fail where they encounter the damage.
+/// 2. *Keep*: the files of the LevelDB are hard-linked below `DAMAGED`. The salvage reads these links, which remain as
+///   evidence.
 /// 3. *Copy* into `.salvage-<epoch>` in the database's directory, which is renamed to `<epoch>` when it is complete and
 ///   synced.
-/// 4. *Switch*: POINTER names the new epoch, and the old one as one whose operations in the journal are still valid.
+/// 4. *Switch*: POINTER names the new epoch, and also the old one, whose operations in the journal are still valid.
 ///
-/// A crash leaves either the damaged or the new epoch current. A failure is rolled back, and can be retried.
+/// After a crash, either the damaged or the new epoch is current. A failed salvage is rolled back, and can be retried.
 extension Database {
     /// The files to salvage.
     private struct Patient {
@@ -32,7 +33,7 @@ extension Database {
     }
 
     /// Salvages a database whose open LevelDB has reported damage. May take as long as reading and writing all of it.
-    /// - Returns: nil if the database's files were replaced in the meantime, or is being salvaged.
+    /// - Returns: nil if the database's files were replaced in the meantime, or the database is already being salvaged.
     @discardableResult
     func salvage(
         _ store: EpochStore, _ damage: LarderError, shouldStop: @escaping () -> Bool = { false }
@@ -50,24 +51,24 @@ extension Database {
             let salvaged = try build(patient, shouldStop)
             return try life.openLock.withLock { () throws(LarderError) in try replace(patient, by: salvaged) }
         } catch {
-            // A store that was closed is reopened, as after a failed write.
+            // A store that was closed for the salvage is reopened, as after a failed write.
             if store.isClosed { store.suspend(error) }
             store.setFrozen(false)
             throw error
         }
     }
 
-    /// Salvages a database that cannot be opened because it is damaged. Called with `openLock` held, unless it is a
-    /// large one: see ``salvageUnopened(_:shouldStop:)``.
+    /// Salvages a database that cannot be opened because it is damaged. Called with `openLock` held, unless the
+    /// database is large: see ``salvageUnopened(_:shouldStop:)``.
     @discardableResult
     func salvageUnopenedLocked(_ damage: LarderError) throws(LarderError) -> SalvageSummary {
         let patient = try unopenedPatient(damage)
         return try replace(patient, by: try build(patient) { false })
     }
 
-    /// Like ``salvageUnopenedLocked(_:)``, for a caller without the lock. For a large database it is held only at the
-    /// beginning and the end: until then every use fails with the damage.
-    /// - Returns: nil if the database is open by now, or is being salvaged.
+    /// Like ``salvageUnopenedLocked(_:)``, for a caller without the lock. For a large database the lock is held only at
+    /// the beginning and at the end; in between, every use of the database fails with the damage.
+    /// - Returns: nil if the database was opened in the meantime, or is already being salvaged.
     @discardableResult
     func salvageUnopened(
         _ damage: LarderError, shouldStop: @escaping () -> Bool
@@ -90,7 +91,7 @@ extension Database {
         return try life.openLock.withLock { () throws(LarderError) in try replace(patient, by: salvaged) }
     }
 
-    /// The largest size in bytes that is salvaged at once, while all users of the database wait: 64 MiB.
+    /// The maximum size in bytes of a database that is salvaged while all its users wait: 64 MiB.
     private static let salvagedAtOnceMax = 64 << 20
     var isSalvagedAtOnce: Bool { files.byteCount <= Self.salvagedAtOnceMax }
 
@@ -101,7 +102,7 @@ extension Database {
             return Patient(epoch: pointer.epoch, store: nil, pointer: pointer, damage: damage)
         } catch {
             guard error.code == .damaged else { throw error }
-            // If the journal has operations of a newer epoch, the newest files belong to a purged one.
+            // If the journal has operations of a newer epoch, the newest files belong to an epoch that was purged.
             let known = shards.withAllLocked { unresolved.epochs.keys.max() ?? 0 }
             return Patient(epoch: max(files.newestEpoch, known), store: nil, pointer: nil, damage: damage)
         }
@@ -116,7 +117,7 @@ extension Database {
         let path = files.epochPath(patient.epoch)
         var evidence = try DamagedFiles.keep(path, pointer: files.pointerPath, name, context)
         do throws(LarderError) {
-            // Without links LevelDB must not change the files that are read.
+            // Without links the files are read in place, and LevelDB must not change them.
             if evidence.linked == nil { patient.store?.closeFrozen() }
             try files.wrapErrors("salvage") { () throws(FileError) in try FileSystem.makeDirectory(parent) }
             let (copied, frozen) = try copy(patient, from: evidence.linked ?? path, into: parent, epoch, shouldStop)
@@ -149,7 +150,7 @@ extension Database {
         _ shouldStop: @escaping () -> Bool
     ) throws(LarderError) -> (EpochSalvage, UInt64) {
         let store = try files.makeEpoch(epoch, in: parent)
-        // The format record stays when tables are removed: it gets a table without entries.
+        // Writes the format record to a table without entries, so that the record stays when tables are removed.
         store.settleMemory()
         defer { store.close() }
         let state = appliedState
@@ -157,8 +158,8 @@ extension Database {
             source: source,
             indexing: ExpiryIndex.Rules(state.rules.policy, durable: durableState.rules.policy), shouldStop: shouldStop)
         if patient.epoch == life.epochAheadOfJournal {
-            // Readable, but never a consistent state, and it is unknown for which keys: its content may be newer than
-            // the journal's end, and also older, if the journal had an entry written again.
+            // The content is readable, but inconsistent for unknown keys: it may be newer than the journal's end. It
+            // may also be older, if the journal contained an entry for a second time.
             salvage.leaveOut("its LevelDB is ahead of the rest of the journal: only the journal's entries are kept")
         } else if FileSystem.exists(source) {
             try salvage.copy(into: store, of: self)
@@ -209,12 +210,12 @@ extension Database {
         }
         var pointer =
             patient.pointer
-            // Without POINTER it is unknown which governed entries had expired: none of them may come back.
+            // Without POINTER it is unknown which governed entries had expired, so none of them may return.
             ?? PointerFile(
                 epoch: patient.epoch,
                 rules: FreshnessRules(policy: context.options.defaultPolicy, deadBefore: max(0, now() - 1)))
         if let written = patient.pointer, (try? files.readPointer()) != written { throw gone() }
-        // If nothing is known of an epoch, nothing is taken over either.
+        // Without a known epoch, no operations in the journal are valid.
         if pointer.journalFrom == 0 { pointer.journalFrom = fresh.epoch }
         pointer.epoch = fresh.epoch
         pointer.isUnmade = false
@@ -235,8 +236,8 @@ extension Database {
         }
     }
 
-    /// Forgets the known content of the damaged LevelDB, which is not that of the new one. Called with all shard locks
-    /// held.
+    /// Forgets what memory knows about the content of the damaged LevelDB, because the new one differs. Called with all
+    /// shard locks held.
     private func forgetStored() {
         for shard in shards.all {
             shard.forgetStored()
@@ -249,7 +250,7 @@ extension Database {
             .io, "the database's files were replaced during the operation", operation: "salvage", database: name)
     }
 
-    /// Called when the new epoch is current: releases the old one, and reports the result.
+    /// Called when the new epoch is current. Releases the old epoch, and reports the result.
     private func finish(_ patient: Patient, _ salvaged: Salvaged) -> SalvageSummary {
         var summary = salvaged.summary
         let old = files.epochPath(patient.epoch)

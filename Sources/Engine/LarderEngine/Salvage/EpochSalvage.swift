@@ -5,13 +5,13 @@ import LarderLevelDBSalvage
 ///
 /// Confined to the thread that salvages.
 struct EpochSalvage {
-    /// The directory to read. Nothing writes to it.
+    /// The directory to read. No one writes to it.
     let source: String
     let indexing: ExpiryIndex.Rules
     let shouldStop: () -> Bool
-    /// The findings; nil if there was nothing to read.
+    /// The findings; nil if there were no files to read.
     private var report: SalvageReport?
-    /// The end of the journal's part that the damaged epoch needed.
+    /// The last commit unit that the journal had to contain for the damaged epoch.
     private(set) var journalNeeded: UInt64 = 0
     private var entryCount = 0
     private var doubts: [String] = []
@@ -25,7 +25,7 @@ struct EpochSalvage {
     }
 
     /// Copies everything readable. Does not sync.
-    /// - Parameter database: its entries in memory replace lost ones on the disk.
+    /// - Parameter database: its entries in memory replace entries that were lost on the disk.
     mutating func copy(into store: EpochStore, of database: Database) throws(LarderError) {
         let name = store.databaseName
         do {
@@ -58,25 +58,25 @@ struct EpochSalvage {
         return report.lost.contains { Self.entryKeys($0) != nil }
     }
 
-    /// Copies nothing, because nothing of it can be trusted.
+    /// Copies nothing, because the content of the epoch cannot be trusted.
     mutating func leaveOut(_ why: String) { doubts.append(why) }
 
     private mutating func options() throws -> SalvageOptions { try Self.options(of: source, doubts: &doubts) }
 
     /// The options for reading the files of an epoch.
-    /// - Parameter doubts: receives losses that cannot be detected.
+    /// - Parameter doubts: receives descriptions of losses that could not be detected.
     static func options(of source: String, doubts: inout [String]) throws -> SalvageOptions {
         var options = SalvageOptions()
         switch try EpochInspection.note(in: source) {
         case .files(let files):
             options.syncedLogBytes = files.logs
             options.noted = files.manifestNote
-            // The version that wrote the note also wrote the logs.
+            // The version of Larder that wrote the note also wrote the logs.
             options.batchesAreSorted = true
         case .missing: doubts.append("\(SyncedFiles.name) is missing: the end of a log may be lost undetected")
         case .unreadable: doubts.append("\(SyncedFiles.name) is damaged: the end of a log may be lost undetected")
         }
-        // Removed entries must not come back from a table that LevelDB no longer used.
+        // A table that LevelDB no longer used must not bring removed entries back.
         options.unknownIsLost = true
         options.ignoredFirstBytes = [KeyKind.ownDeadline, KeyKind.governed]
         return options
@@ -106,7 +106,7 @@ struct EpochSalvage {
         }
     }
 
-    /// Copies entries that memory knows to be in LevelDB, which are as good as those read.
+    /// Copies entries in memory that are known to be in LevelDB, in place of lost ones.
     private func copyFromMemory(
         _ lost: [LarderLevelDBSalvage.KeyRange], into store: EpochStore, of database: Database
     ) throws(LarderError) {
@@ -133,11 +133,11 @@ struct EpochSalvage {
         LarderError(.closed, "the larder is being closed", operation: "salvage", database: name)
     }
 
-    /// The report, without the place where the files are kept.
+    /// The report, without the location of the damaged files.
     func summary(_ damage: String, at time: Int64) -> SalvageSummary {
         var summary = SalvageSummary(time: time)
         summary.damage = damage
-        // Without any files it is unknown what existed.
+        // Without any files, all keys may be lost.
         let everything = [LarderLevelDBSalvage.KeyRange(lower: [], upper: nil)]
         let ranges = (report?.lost ?? everything).compactMap(Self.entryKeys)
         summary.entries = entryCount
@@ -153,7 +153,7 @@ struct EpochSalvage {
         return summary
     }
 
-    /// The keys of entries in a range of LevelDB's keys; nil if there can be none.
+    /// The keys of entries in a range of LevelDB's keys; nil if the range cannot contain entries.
     static func entryKeys(_ range: LarderLevelDBSalvage.KeyRange) -> LarderLevelDBSalvage.KeyRange? {
         let end = [KeyKind.record + 1]
         guard range.lower.lexicographicallyPrecedes(end) else { return nil }

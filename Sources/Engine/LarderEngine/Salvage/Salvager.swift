@@ -1,8 +1,8 @@
 import LarderPlatform
 import Synchronization
 
-/// Salvages damaged databases, one at a time, on a separate thread, because it may take as long as reading and writing
-/// all of one. See ``Database/salvage(_:_:shouldStop:)``.
+/// Salvages damaged databases, one at a time. It has a separate thread, because reading and writing a whole database
+/// may take long. See ``Database/salvage(_:_:shouldStop:)``.
 ///
 /// Thread-safe. `@unchecked Sendable`: the queue is guarded by `lock`.
 final class Salvager: @unchecked Sendable {
@@ -11,13 +11,13 @@ final class Salvager: @unchecked Sendable {
     private let loop = BackgroundLoop()
     private let lock = Lock()
     private var queue: [DamageReport] = []
-    /// The last reported reason why a database could not be salvaged, by name. Guarded by `lock`.
+    /// The reason last reported why a database could not be salvaged, by the database's name. Guarded by `lock`.
     private var said: [String: String] = [:]
     private let isStopping = Atomic<Bool>(false)
 
-    /// The time after a failed salvage before the next attempt, in milliseconds.
+    /// The time in milliseconds between a failed salvage and the next attempt.
     private static let retryMilliseconds: Int64 = 2000
-    /// The pause without requests, in milliseconds; ``request(_:)`` ends it.
+    /// The pause without requests, in milliseconds. ``request(_:)`` ends it early.
     private static let idleMilliseconds: Int64 = 3_600_000
 
     init(context: EngineContext, table: DatabaseTable) {
@@ -45,8 +45,8 @@ final class Salvager: @unchecked Sendable {
         loop.wake()
     }
 
-    /// Tries everything that waits once.
-    /// - Returns: whether something must be retried.
+    /// Tries each waiting salvage once.
+    /// - Returns: whether any must be retried.
     func round() -> Bool {
         let reports = lock.withLock {
             defer { queue = [] }
@@ -67,7 +67,7 @@ final class Salvager: @unchecked Sendable {
     }
 
     private func salvage(_ report: DamageReport) throws(LarderError) {
-        // A database that has taken the name in the meantime has another store, and is not touched.
+        // A database that was created with the same name in the meantime has another store, and is not touched.
         guard let database = table.find(report.databaseName) else { return }
         let shouldStop = { [self] in isStopping.load(ordering: .relaxed) }
         if let store = report.store {

@@ -306,7 +306,7 @@ final class EpochStore: @unchecked Sendable {
             UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
             return Result { () throws(LarderError) in
                 try access("get", key: Key(key)) { (database) throws(LevelDBError) in
-                    // Safe without LevelDB's lock: `gate` is held, so that LevelDB cannot be closed.
+                    // Safe without the lock of `database`: closing it needs `gate` for writing.
                     try database.takeUnlocked(UnsafeRawBufferPointer(space), fillCache: fillCache)
                 }
             }
@@ -322,7 +322,7 @@ final class EpochStore: @unchecked Sendable {
         return withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
             space[0] = KeyKind.record
             UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
-            // Safe without LevelDB's lock: `gate` is held, so that LevelDB cannot be closed.
+            // Safe without the lock of `database`: closing it needs `gate` for writing.
             return gate.withReadLockUnlessBusy { handle?.lacksUnlocked(UnsafeRawBufferPointer(space)) ?? false }
                 ?? false
         }

@@ -2,15 +2,15 @@ import LarderPlatform
 
 /// An error of the engine or the library.
 ///
-/// Programs compare `code`, the kind of the error. `message` says what is wrong and how to fix it. Messages contain no
-/// values; keys are shown cut to a readable length.
+/// Programs compare `code`, the kind of the error. `message` describes the problem and how to fix it. Messages contain
+/// no values; keys are cut to a readable length.
 public struct LarderError: Error, Sendable {
-    /// A kind of error. New kinds may be added without breaking sources.
+    /// A kind of error. New kinds may be added without breaking source compatibility.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         public let description: String
         private init(_ name: String) { description = name }
 
-        /// An argument is outside the allowed range: a name, an option, a key or value that is too long.
+        /// An argument, such as a name or an option, is outside the allowed range, or a key or value is too long.
         public static let invalidArgument = Code("invalidArgument")
         /// Another process holds the larder; the message contains its pid and socket.
         public static let larderHeld = Code("larderHeld")
@@ -18,17 +18,17 @@ public struct LarderError: Error, Sendable {
         public static let damaged = Code("damaged")
         /// The database was written by a newer version of Larder.
         public static let newerFormat = Code("newerFormat")
-        /// The operating system refused: no space, too many open files, no permission, a device error.
+        /// The operating system reported an error: no space, too many open files, no permission, a device error.
         public static let io = Code("io")
         /// An earlier write failed, and no write is accepted until the database is reopened.
         public static let writesSuspended = Code("writesSuspended")
-        /// The write was not committed: it, or one that was committed together with it, failed.
+        /// The write was not committed, because it or another write of the same commit failed.
         public static let commitFailed = Code("commitFailed")
         /// The database was purged after this snapshot, cursor or sequence was made.
         public static let purged = Code("purged")
         /// The database was deleted, or its files were set aside, after this handle was made.
         public static let deleted = Code("deleted")
-        /// The database was reopened after a failed write; snapshots and cursors from before are gone.
+        /// The database was reopened after a failed write. Earlier snapshots and cursors are no longer valid.
         public static let invalidated = Code("invalidated")
         /// The handle was closed.
         public static let closed = Code("closed")
@@ -40,25 +40,25 @@ public struct LarderError: Error, Sendable {
         public static let forked = Code("forked")
         /// A model could not be encoded.
         public static let encoding = Code("encoding")
-        /// A stored value is not of the requested type.
+        /// A stored value does not have the requested type.
         public static let decoding = Code("decoding")
-        /// A filter of the caller threw an error: the underlying one.
+        /// A filter of the caller threw an error, which is the underlying error.
         public static let filterFailed = Code("filterFailed")
         /// Too many leases are in use, or too many callers wait for other callers' values.
         public static let tooManyLeases = Code("tooManyLeases")
-        /// An update has used all its attempts, because the entry was changed each time.
+        /// An update has used all its attempts, because the entry was changed during each of them.
         public static let conflict = Code("conflict")
     }
 
     /// The kind of the error, for programs.
     public let code: Code
-    /// What is wrong and how to fix it, for people.
+    /// What is wrong and how to fix it, in words for people.
     public let message: String
     /// The operation: "open", "get", "commit", …
     public let operation: String
-    /// The database, if the error is about one.
+    /// The database, if the error concerns one.
     public let database: String?
-    /// The key, printable and cut to 64 bytes, if the error is about one.
+    /// The key, printable and cut to 64 bytes, if the error concerns one.
     public let key: String?
     /// The underlying error, if there is one.
     public let underlying: (any Error)?

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// A clock that moves only when told to, for tests.
+/// A clock for tests that moves only when a test sets it.
 ///
 /// Thread-safe. `@unchecked Sendable`: both values are guarded by `lock`.
 public final class ManualTimeSource: TimeSource, @unchecked Sendable {
@@ -25,7 +25,7 @@ public final class ManualTimeSource: TimeSource, @unchecked Sendable {
         }
     }
 
-    /// Sets the wall clock forward or back; no time passes.
+    /// Sets the wall clock forward or back. The monotonic clock does not change.
     public func stepWall(milliseconds: Int64) {
         lock.withLock { wall += milliseconds }
     }

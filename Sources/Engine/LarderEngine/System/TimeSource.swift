@@ -4,7 +4,7 @@ import LarderPlatform
 public protocol TimeSource: Sendable {
     /// Milliseconds since 1970 by the wall clock, which may be set back or forward.
     func wallMilliseconds() -> Int64
-    /// Milliseconds from some fixed instant, never running back.
+    /// Milliseconds since some fixed instant. Never runs backwards.
     func monotonicMilliseconds() -> Int64
 }
 
@@ -17,7 +17,8 @@ public struct SystemTimeSource: TimeSource {
     public func monotonicMilliseconds() -> Int64 { Self.read(Self.monotonic) }
 
     #if os(Linux)
-        /// Continues while the machine is suspended, which would otherwise look like a step of the wall clock.
+        /// This clock continues while the machine is suspended. Otherwise a suspension would look like a step of the
+        /// wall clock.
         private static let monotonic = CLOCK_BOOTTIME
     #else
         private static let monotonic = CLOCK_MONOTONIC
@@ -26,7 +27,7 @@ public struct SystemTimeSource: TimeSource {
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()
         clock_gettime(clock, &time)
-        // A clock set to an absurd year must not trap; it is clamped to what the record header can hold.
+        // A clock set to an absurd year must not trap. The time is clamped to the range of the record header.
         let (milliseconds, overflow) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1000)
         guard !overflow else { return time.tv_sec < 0 ? 0 : EngineTime.latestMilliseconds }
         return milliseconds + Int64(time.tv_nsec) / 1_000_000

@@ -10,10 +10,10 @@ extension Database {
 
     /// The numbers of entries by state.
     ///
-    /// The headers of LevelDB's records are read, unless that was done since LevelDB was last written to and the rules
-    /// were last changed; then the call is cheap. An entry that cannot be read counts as fresh.
+    /// Reads the headers of LevelDB's records. If neither LevelDB nor the rules have changed since the last count, its
+    /// result is used, and the call is cheap. An entry that cannot be read counts as fresh.
     package func entryNumbers() throws(LarderError) -> EntryNumbers {
-        // An eviction ends all snapshots, including that of this count.
+        // An eviction invalidates all snapshots, including the one used to count.
         var attempts = 0
         while true {
             do throws(LarderError) {
@@ -89,7 +89,7 @@ extension EpochStore {
 }
 
 extension Snapshot {
-    /// The header of LevelDB's record of a key, regardless of memory; nil if there was none.
+    /// The header of the record that LevelDB has of a key, ignoring memory; nil if there was no record.
     func headerBelow(
         _ key: Key, _ purges: TagPurges?
     ) throws(LarderError) -> Result<RecordHeader, RecordHeader.Defect>? {

@@ -1,17 +1,19 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// The entries that an enumeration reads, and how.
+/// Which entries an enumeration reads, and how.
 package struct EnumerationOptions: Sendable {
-    /// Only keys that begin with these bytes.
+    /// The enumeration includes only keys that begin with these bytes.
     package var prefix: [UInt8]
-    /// The first key: this one if it exists, else the next one in the direction of the enumeration.
+    /// The key at which the enumeration starts: this key if it exists, else the next one in the direction of the
+    /// enumeration.
     package var start: [UInt8]?
-    /// From the last key to the first, in the order of their bytes.
+    /// Whether to enumerate from the last key to the first, in the order of their bytes.
     package var backward: Bool
-    /// Whether to include expired entries that were not swept yet.
+    /// Whether to include expired entries that have not been swept yet.
     package var includeExpired: Bool
-    /// Whether blocks that are read stay in the block cache. Off, so that a scan does not evict frequently used blocks.
+    /// Whether blocks that are read stay in the block cache. Off by default, so that a scan does not evict frequently
+    /// used blocks.
     package var fillCache: Bool
 
     package init(
@@ -26,12 +28,12 @@ package struct EnumerationOptions: Sendable {
     }
 }
 
-/// Reads the entries of a database as they were when the cursor was created, except those that expire in the meantime.
-/// If files take more than half of the disk limit, a cursor that does not belong to a snapshot switches to the current
-/// entries whenever LevelDB has merged tables.
+/// Reads the entries of a database as they were when the cursor was created, except entries that expire in the
+/// meantime. If files take more than half of the disk limit, a cursor that does not belong to a snapshot switches to
+/// the current entries whenever LevelDB has merged tables.
 ///
-/// It merges two sorted sequences: a cursor of LevelDB, and the entries that were only in memory. If both have a key,
-/// memory is used.
+/// Merges two sorted sequences: a cursor of LevelDB, and the entries that were only in memory. If both have a key, the
+/// entry in memory is used.
 ///
 /// Pins the files that it reads: close or release it soon. `@unchecked Sendable`: single owner, used by one thread at a
 /// time.
@@ -39,7 +41,7 @@ package final class EntryCursor: @unchecked Sendable {
     /// Where the current entry is.
     private enum Source {
         case below, memory
-        /// Both have the key; memory is used.
+        /// Both have the key. The entry in memory is used.
         case both
         /// There is no current entry.
         case end
@@ -64,7 +66,7 @@ package final class EntryCursor: @unchecked Sendable {
         run = view.run
     }
 
-    /// A cursor of LevelDB for these options, as a child of the store.
+    /// Creates a cursor of LevelDB with these options, as a child of the store.
     static func hold(
         _ store: EpochStore, _ options: EnumerationOptions, _ snapshot: LarderLevelDB.Snapshot? = nil
     ) throws(LarderError) -> HeldCursor {
@@ -80,7 +82,7 @@ package final class EntryCursor: @unchecked Sendable {
 
     deinit { close() }
 
-    /// Releases the files. Idempotent; ``next()`` then throws.
+    /// Releases the files. Idempotent. ``next()`` throws afterwards.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -214,7 +216,7 @@ package final class EntryCursor: @unchecked Sendable {
         }
     }
 
-    /// The current entry's header, nil if it cannot be read, and the length of its payload in bytes.
+    /// The current entry's header and the length of its payload in bytes. The header is nil if it cannot be read.
     func shape() throws(LarderError) -> (RecordHeader?, Int) {
         let purges = database.rules.purges
         return try withStored { bytes in
@@ -231,7 +233,7 @@ package final class EntryCursor: @unchecked Sendable {
 }
 
 extension Database {
-    /// A cursor over everything applied before the call. Waits until that is committed, so it may block.
+    /// Creates a cursor over everything applied before the call. Waits until that is committed, so it may block.
     /// - Returns: nil if the database has no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
         let view = try view("enumerate", prefix: options.prefix) { (store) throws(LarderError) in
@@ -240,8 +242,8 @@ extension Database {
         return view.map { EntryCursor(self, $0, options) }
     }
 
-    /// Writes everything that is only in memory and in the journal to LevelDB. May block; readers through the engine do
-    /// not need it.
+    /// Writes all entries that LevelDB does not have yet to LevelDB. May block. Reads through the engine do not need
+    /// this.
     package func flush() throws(LarderError) {
         guard try readableStore(appliedState, "flush") != nil else { return }
         try checkpointer.flush(self)
@@ -253,11 +255,11 @@ extension Database {
 
 /// A cursor of LevelDB as a child of a store.
 ///
-/// `@unchecked Sendable`: used by the one owner of its holder, with the store's gate held for reading, and invalidated
-/// by that owner or with the gate held for writing.
+/// `@unchecked Sendable`: used by one thread at a time, with the store's gate held for reading. Invalidated by that
+/// thread, or with the gate held for writing.
 final class HeldCursor: StoreChild, @unchecked Sendable {
     private(set) var cursor: LarderLevelDB.Cursor?
-    /// Whether there is nothing to read, because the epoch had no files. Then the store need not track it.
+    /// Whether there is nothing to read, because the epoch had no files. The store then need not track the cursor.
     let isEmpty: Bool
 
     /// - Parameter cursor: nil if there is no LevelDB yet.

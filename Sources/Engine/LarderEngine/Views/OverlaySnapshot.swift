@@ -1,5 +1,5 @@
-/// Copies of the entries that LevelDB did not have at one instant, in the order of their keys: a cursor or a snapshot
-/// overlays LevelDB's content of that instant with them.
+/// Copies of the entries that LevelDB did not have at one instant, in the order of their keys. A cursor or a snapshot
+/// combines them with LevelDB's content of the same instant.
 ///
 /// A value without references to the tables: readers need no lock.
 struct OverlaySnapshot: Sendable {
@@ -28,7 +28,7 @@ struct OverlaySnapshot: Sendable {
         }
     }
 
-    /// Sorts the copies. Separate, because it needs no lock.
+    /// Sorts the copies. A separate step, because it needs no lock.
     mutating func sort() {
         bytes.withUnsafeBytes { bytes in
             items.sort { KeyOrder.compare(Self.key($0, bytes), Self.key($1, bytes)) < 0 }
@@ -37,7 +37,7 @@ struct OverlaySnapshot: Sendable {
 
     var count: Int { items.count }
 
-    /// The entries that begin with `prefix`. Shares the bytes.
+    /// The entries whose keys begin with `prefix`. Shares the bytes.
     func narrowed(to prefix: [UInt8]) -> OverlaySnapshot {
         guard !prefix.isEmpty else { return self }
         var narrow = self
@@ -55,7 +55,7 @@ struct OverlaySnapshot: Sendable {
 
     func key(_ index: Int) -> Key { bytes.withUnsafeBytes { Key(Self.key(items[index], $0)) } }
 
-    /// Runs `body` on the record at `index`, or on nil if the key was removed.
+    /// Passes the record at `index` to `body`, or nil if the key was removed.
     func withRecord<Result>(_ index: Int, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
         let item = items[index]
         guard item.recordCount > 0 else { return body(nil) }
@@ -78,7 +78,7 @@ struct OverlaySnapshot: Sendable {
         }
     }
 
-    /// The index of the key; nil if it is not here.
+    /// The index of the key; nil if the key is not included.
     func find(_ key: Key) -> Int? {
         key.withBytes { wanted in
             let index = lowerBound(wanted)
@@ -92,28 +92,28 @@ struct OverlaySnapshot: Sendable {
     }
 }
 
-/// The content of a database at one instant: that of LevelDB, and that of memory alone.
+/// The content of a database at one instant: LevelDB's part, and the entries that were only in memory.
 struct DatabaseView<Below: Sendable>: Sendable {
     let store: EpochStore
-    /// The part from LevelDB at that instant.
+    /// LevelDB's part at that instant.
     let below: Below
     let run: OverlaySnapshot
 }
 
 extension Database {
-    /// The most entries that are copied with all shards locked, unless writes to the disk fail.
+    /// The maximum number of entries that are copied with all shards locked, unless a flush to LevelDB failed.
     static let copiedMax = 4096
-    /// The most bytes that are copied with all shards locked: 16 MiB.
+    /// The maximum number of bytes that are copied with all shards locked: 16 MiB.
     static let copiedBytesMax = 16 << 20
 
-    /// Whether so much is not in LevelDB yet that it should be flushed before a view is taken.
+    /// Whether LevelDB lacks so many entries that they should be flushed before a view is taken.
     var mustFlushToBeRead: Bool { dirtyCount > Self.copiedMax || dirtyByteCount > Self.copiedBytesMax }
 
     /// Takes a view of everything applied before the call, and waits until that is committed. May block.
     /// - Parameters:
-    ///   - prefix: of the keys to include.
-    ///   - undisturbed: whether no checkpoint and no sweep writes to LevelDB while `look` runs.
-    ///   - look: reads LevelDB's part of the view; must be short, because all shards are locked.
+    ///   - prefix: the prefix of the keys to include.
+    ///   - undisturbed: whether checkpoints and sweeps must not write to LevelDB while `look` runs.
+    ///   - look: reads LevelDB's part of the view. It must be short, because all shards are locked.
     /// - Returns: nil if the database has no files.
     func view<Below: Sendable>(
         _ operation: String, prefix: [UInt8] = [], undisturbed: Bool = false,
@@ -122,7 +122,7 @@ extension Database {
         try ForkGuard.check(operation)
         while true {
             guard let store = try readableStore(appliedState, operation) else { return nil }
-            // If that fails, more must be copied.
+            // If the flush fails, more entries must be copied.
             if mustFlushToBeRead { _ = try? checkpointer.flush(self) }
             let before = checkpointer.rollbackCount
             func take() throws(LarderError) -> DatabaseView<Below>? {
@@ -134,7 +134,7 @@ extension Database {
             }
             let view = undisturbed ? try store.indexLock.withLock(take) : try take()
             pipeline.drain()
-            // Opened, closed or rolled back in the meantime: try again.
+            // The database was opened, closed or rolled back in the meantime: try again.
             guard let view, checkpointer.rollbackCount == before else { continue }
             var run = view.run
             run.sort()

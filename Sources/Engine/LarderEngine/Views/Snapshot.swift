@@ -1,10 +1,9 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// A read-only view of a database at one instant. It freezes data, not time: entries that have expired since are not
-/// returned.
+/// A read-only view of a database at one instant. Entries that have expired since that instant are not returned.
 ///
-/// Pins the files that it reads: close or release it soon. After a purge or a reopening of the database it fails.
+/// Pins the files that it reads: close or release it soon. Reads throw after the database was purged or reopened.
 ///
 /// Thread-safe.
 package final class Snapshot: Sendable {
@@ -16,7 +15,7 @@ package final class Snapshot: Sendable {
         self.view = view
     }
 
-    /// A snapshot of LevelDB, as a child of the store.
+    /// Creates a snapshot of LevelDB, as a child of the store.
     static func hold(_ store: EpochStore) throws(LarderError) -> HeldSnapshot {
         guard store.isMade else {
             let empty = HeldSnapshot(nil)
@@ -28,12 +27,12 @@ package final class Snapshot: Sendable {
 
     deinit { close() }
 
-    /// Releases the files, after the running reads. Idempotent; every later read throws.
+    /// Releases the files after running reads have finished. Idempotent. Every later read throws.
     package func close() {
         if let view { view.store.release(view.below) }
     }
 
-    /// Runs `body` on LevelDB's snapshot, which is nil if LevelDB had no files; returns nil if the database had none.
+    /// Passes LevelDB's snapshot to `body`; nil if LevelDB had no files. Returns nil if the database had no files.
     func access<Result>(
         _ operation: String,
         _ body: (EpochStore, LarderLevelDB.Snapshot?, OverlaySnapshot) throws(LarderError) -> Result
@@ -47,7 +46,7 @@ package final class Snapshot: Sendable {
         do throws(LarderError) {
             return try body(store, snapshot, view.run)
         } catch {
-            // Closed or reopened after the check above.
+            // The store was closed or reopened after the check above.
             throw held.isGone ? store.endingError(operation) ?? gone(operation) : error
         }
     }
@@ -60,8 +59,9 @@ package final class Snapshot: Sendable {
             operation: operation, database: database.name)
     }
 
-    /// The entry of a key at that instant, if it is fresh.
-    /// - Parameter now: the time for freshness, for calls that read several keys; the default is the engine's.
+    /// Returns the entry that a key had at the snapshot's instant, if it is fresh.
+    /// - Parameter now: the time at which the entry must be fresh, for calls that read several keys; the default is the
+    ///   engine's time.
     package func get(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
         let rules = database.rules
         let record = try access("get") { (store, snapshot, run) throws(LarderError) -> Record? in
@@ -83,7 +83,7 @@ package final class Snapshot: Sendable {
         }
     }
 
-    /// A cursor over the entries of that instant; nil if the database had no files.
+    /// Creates a cursor over the entries at the snapshot's instant; nil if the database had no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
         try access("enumerate") { (store, snapshot, run) throws(LarderError) in
             let below = snapshot == nil ? HeldCursor(nil) : try EntryCursor.hold(store, options, snapshot)
@@ -92,7 +92,7 @@ package final class Snapshot: Sendable {
         }
     }
 
-    /// The number of entries at that instant.
+    /// The number of entries at the snapshot's instant.
     package func count(includingExpired: Bool) throws(LarderError) -> Int {
         guard let cursor = try cursor(EnumerationOptions(includeExpired: includingExpired)) else { return 0 }
         var count = 0
@@ -107,7 +107,7 @@ package final class Snapshot: Sendable {
 final class HeldSnapshot: StoreChild, @unchecked Sendable {
     private let lock = Lock()
     private var value: LarderLevelDB.Snapshot?
-    /// Whether there was nothing to hold, because the epoch had no files. Until it is closed.
+    /// Whether there is no LevelDB snapshot, because the epoch had no files. False after closing.
     private var holdsNothing: Bool
 
     /// - Parameter snapshot: nil if there is no LevelDB yet.
@@ -122,8 +122,8 @@ final class HeldSnapshot: StoreChild, @unchecked Sendable {
     var isGone: Bool { lock.withLock { value == nil && !holdsNothing } }
     var state: (isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?) { lock.withLock { (holdsNothing, value) } }
 
-    /// Waits for the running reads. Holds the lock until then, so that a thread that then closes the store finds the
-    /// snapshot released.
+    /// Closes the snapshot after running reads have finished. The lock is held until then, so that a thread that closes
+    /// the store afterwards finds the snapshot released.
     func invalidate() {
         lock.withLock {
             value?.close()
@@ -134,7 +134,7 @@ final class HeldSnapshot: StoreChild, @unchecked Sendable {
 }
 
 extension Database {
-    /// A view of everything applied before the call. Waits until that is committed, so it may block.
+    /// Creates a view of everything applied before the call. Waits until that is committed, so it may block.
     package func snapshot() throws(LarderError) -> Snapshot {
         Snapshot(self, try view("snapshot") { (store) throws(LarderError) in try Snapshot.hold(store) })
     }
