@@ -1,21 +1,21 @@
 import LarderEngine
 
-/// The pending deliveries of a database: writes that are acknowledged here and still have to be delivered, such as to
-/// its origin. A companion database stores them durably; an index of it is in memory.
+/// The pending deliveries of a database: writes that were acknowledged here and still have to be delivered, for example
+/// to its origin. A companion database stores them durably; an index of them is in memory.
 ///
-/// A write and its delivery are in one commit unit. A key has at most one pending write, its last.
+/// A write and its delivery are in one commit unit. A key has at most one pending write: its last write.
 ///
 /// Thread-safe.
 package final class Outbox: Sendable {
-    /// `NAME.outbox`. Its entries never expire, and are not evicted.
+    /// The companion database `NAME.outbox`. Its entries never expire, and are not evicted.
     package let database: Database
     package let index: OutboxIndex
     package let counts = OutboxCounts()
-    /// Whether its writes have tokens. Writes of the other kind were accepted by another program, and cannot be
-    /// delivered.
+    /// Whether writes of this outbox have tokens. Writes of the other kind were accepted by another program, and cannot
+    /// be delivered.
     private let hasTokens: Bool
 
-    /// Longer values are not queued: the origin must acknowledge them first. 1 MiB.
+    /// The maximum size of a queued value: 1 MiB. For a longer value, the origin must acknowledge the write first.
     package static let valueBytesMax = 1 << 20
 
     /// Loads the pending writes. May block.
@@ -27,7 +27,7 @@ package final class Outbox: Sendable {
         try load()
     }
 
-    /// The name of a database's companion; nil if that name would be invalid.
+    /// The name of the companion database; nil if that name would be invalid.
     package static func name(for database: String) -> String? {
         let name = database + DatabaseName.outboxEnding
         return DatabaseName.isValid(name) && !DatabaseName.isKept(database) ? name : nil
@@ -43,7 +43,7 @@ package final class Outbox: Sendable {
                     while try cursor.next() {
                         let (entry, bytes) = try cursor.record().withPayload { (OutboxEntry(parsing: $0), $0.count) }
                         let key = Array(try cursor.key().bytes)
-                        // Entries that are not writes are reported when their turn comes.
+                        // Entries that are not writes are reported when they are due for delivery.
                         entries.append((key, entry?.number ?? 0, entry?.acceptedAt ?? 0, key.count + bytes))
                     }
                 }
@@ -58,14 +58,14 @@ package final class Outbox: Sendable {
     }
 
     /// The pending write of a key. May block.
-    /// - Returns: nil if there is none; an entry that is nil if it cannot be read.
+    /// - Returns: nil if there is no pending write; `.some(nil)` if the entry cannot be read.
     package func entry(_ key: [UInt8]) throws(LarderError) -> OutboxEntry?? {
         guard let record = try database.get(Key(key)) else { return nil }
         let entry = record.withPayload { OutboxEntry(parsing: $0) }
         return .some(entry.flatMap { ($0.token != nil) == hasTokens ? $0 : nil })
     }
 
-    /// A write that was delivered, or was dropped.
+    /// A write that was delivered or dropped.
     package struct Settled {
         let turn: OutboxIndex.Turn
         /// The number of the entry in the companion database; nil if it could not be read.
@@ -77,15 +77,16 @@ package final class Outbox: Sendable {
         }
     }
 
-    /// A turn and the write to deliver.
+    /// A turn, and the write to deliver for it.
     package struct Parcel: Sendable {
         package let turn: OutboxIndex.Turn
         package let entry: OutboxEntry
     }
 
-    /// Reads the writes to deliver for some turns; all of them are durable here. May block.
+    /// Reads the writes to deliver for some turns. All of these writes are durable in the companion database. May
+    /// block.
     /// - Parameters:
-    ///   - bytesMax: the limit of one batch; further turns are put back.
+    ///   - bytesMax: the limit of one batch. Turns beyond the limit are put back.
     ///   - unreadable: called for a turn whose entry is not a write of this outbox.
     package func collect(
         _ turns: [OutboxIndex.Turn], bytesMax: Int, unreadable: (OutboxIndex.Turn) -> Void
@@ -99,7 +100,7 @@ package final class Outbox: Sendable {
                 break
             }
             guard let found = try entry(turn.key) else {
-                // The write failed here after it had got a number, or was purged.
+                // The write was purged, or failed after it had got a number.
                 settled.append(Settled(turn: turn, number: nil))
                 continue
             }
@@ -107,7 +108,7 @@ package final class Outbox: Sendable {
                 unreadable(turn)
                 continue
             }
-            // An entry with a higher number has a turn of its own.
+            // A later write of the key replaced this one, and has a turn of its own.
             guard entry.number <= turn.number else { continue }
             bytes += entry.value?.count ?? 0
             parcels.append(Parcel(turn: turn, entry: entry))
@@ -116,7 +117,7 @@ package final class Outbox: Sendable {
         return parcels
     }
 
-    /// Removes writes, durably, unless their keys were written again. May block.
+    /// Removes delivered or dropped writes, durably, unless their keys were written again. May block.
     package func settle(_ settled: [Settled]) throws(LarderError) {
         guard !settled.isEmpty else { return }
         let removed = try database.commit(settled.map { Key($0.turn.key) }, loading: true) { update in
@@ -128,7 +129,7 @@ package final class Outbox: Sendable {
                 return true
             }
         }
-        // Remove them after the commit: entries that survive a crash are still pending.
+        // Removed from the index after the commit: entries that survive a crash are still pending.
         for position in removed { index.remove(settled[position].turn.key, settled[position].turn.number) }
         index.tellWaiters(now: nil)
     }

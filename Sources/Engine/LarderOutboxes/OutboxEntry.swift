@@ -3,17 +3,18 @@ import LarderEngine
 /// A pending write, as stored in the companion database under its key.
 ///
 /// The format: one byte for the kind (1: a value is stored, 2: the entry is removed; 3 and 4: the same with a token).
-/// Then, in eight big-endian bytes each: its number, when it was accepted, and when the value expires (0: never), both
-/// in milliseconds since 1970. With a token: its 16 bytes, and one for the value's codec. Then the value.
+/// Then, in eight big-endian bytes each: the write's number, the time when it was accepted, and the time when the value
+/// expires (0: never), both in milliseconds since 1970. With a token: its 16 bytes, and one byte for the value's codec.
+/// Then the value.
 package struct OutboxEntry: Sendable {
-    /// Increases with each write of the database; a key's last write counts.
+    /// The number of the write, which increases with each write of the database. Only a key's last write is delivered.
     package let number: UInt64
     package let acceptedAt: Int64
-    /// When the value expires; nil for never.
+    /// When the value expires, in milliseconds since 1970; nil for never.
     package let until: Int64?
     /// The value; nil for a removal.
     package let value: [UInt8]?
-    /// The same for all delivery attempts of this write, and unique to it; nil for writes without a token.
+    /// A token that is unique to this write and the same in all its delivery attempts; nil for writes without a token.
     package let token: [UInt8]?
     /// The codec of the value; `raw` for writes without a token.
     package let codec: Codec
@@ -65,6 +66,6 @@ package struct OutboxEntry: Sendable {
         return bytes
     }
 
-    /// Whether the value has expired, so that its removal is delivered instead.
+    /// Whether the value has expired. If so, its removal is delivered instead.
     package func isOver(now: Int64) -> Bool { until.map { $0 <= now } ?? false }
 }

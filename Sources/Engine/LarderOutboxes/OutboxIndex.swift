@@ -2,19 +2,20 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// The keys with pending writes, in the order of delivery. In memory; the companion database has the same.
+/// The keys with pending writes, in the order of delivery. An in-memory index of the companion database.
 ///
-/// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. The lock is taken last:
-/// nothing else is called with it held.
+/// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. The lock is taken last: no
+/// other lock is taken while it is held.
 package final class OutboxIndex: @unchecked Sendable {
-    /// The origin's possible state after an attempt whose outcome is unknown.
+    /// The possible state of the origin after an attempt whose outcome is unknown.
     package enum Doubt: Equatable, Sendable {
         case none
-        /// The write may have reached the origin, and replaced `over`. Nil: the earlier state is unknown.
+        /// The origin may have received the write, which then replaced the state `over`; nil if that earlier state is
+        /// unknown.
         case mayBeThere(over: String?)
     }
 
-    /// A key's turn.
+    /// A key whose pending write is due for delivery.
     package struct Turn: Sendable {
         package let key: [UInt8]
         package let number: UInt64
@@ -40,22 +41,25 @@ package final class OutboxIndex: @unchecked Sendable {
 
     package let most: Int
     private let held: HeldBytes
-    /// For readers, which need no lock while nothing is pending.
+    /// The number of pending keys. Readers need no lock while it is 0.
     private let count = Atomic<Int>(0)
     private let lock = Lock()
     private let isWoken = Condition()
     // Guarded:
     private var items: [[UInt8]: Item] = [:]
-    /// In the order of their numbers, starting at `head`. The place of a key that was written again is ignored.
+    /// The keys in the order of their writes' numbers, starting at `head`. If a key was written again, its earlier
+    /// place is ignored.
     private var places: [Place] = []
     private var head = 0
-    /// Places that were put back, or whose back-off is over, before the others; the next one is last.
+    /// Places that come before ``places``: they were put back, or their back-off is over. The next one is the last
+    /// element.
     private var front: [Place] = []
-    /// The places taken last, until ``endTurns()``.
+    /// The places that ``take(_:now:)`` returned last, until ``endTurns()``.
     private var taken: [Place] = []
     /// The end of each key's back-off, in milliseconds of the monotonic clock. These keys have no place.
     private var rests: [[UInt8]: Int64] = [:]
-    /// The same by time, of which there are few. May still contain keys whose back-off is over.
+    /// The keys by the end of their back-off, rounded so that there are few instants. May still contain keys whose
+    /// back-off is over.
     private var resting: [Int64: [[UInt8]]] = [:]
     private static let restStep: Int64 = 128
     private var next: UInt64 = 1
@@ -63,7 +67,7 @@ package final class OutboxIndex: @unchecked Sendable {
     private var isSealed = false
     private var hasNews = false
     private var isUrgent = false
-    /// Whether new writes do not wake the thread.
+    /// Whether new writes do not wake the delivering thread.
     private var isResting = false
     private var hasRecovered = false
 
@@ -98,9 +102,9 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Returns why some writes cannot be queued; nil if they can.
+    /// Returns the reason why writes cannot be queued; nil if they can.
     /// - Parameters:
-    ///   - bytes: of their keys and values.
+    ///   - bytes: the total length of their keys and values.
     ///   - limit: the name of the setting for ``most``.
     package func refusal(of keys: [[UInt8]], bytes: Int, limit: String) -> String? {
         guard held.hasRoom(for: bytes) else {
@@ -117,8 +121,9 @@ package final class OutboxIndex: @unchecked Sendable {
 
     /// Records writes that are being applied. Called with the locks of their keys held, so that the numbers of a key
     /// are in the order of its writes.
-    /// - Parameter bytes: of each, key and value.
-    /// - Returns: the first write's number, which the others follow; nil if no more writes are accepted.
+    /// - Parameter bytes: the length of each write's key and value.
+    /// - Returns: the number of the first write, which the numbers of the others follow; nil if no more writes are
+    ///   accepted.
     package func note(_ keys: [[UInt8]], bytes: [Int], now: Int64) -> UInt64? {
         lock.withLock {
             guard !isSealed else { return nil }
@@ -144,9 +149,9 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Adds the contents of the companion database. Keys that are already pending are unchanged.
+    /// Adds the contents of the companion database. Keys that are already pending do not change.
     /// - Parameter entries: in any order.
-    /// - Returns: the pending writes that were not among them.
+    /// - Returns: the pending writes that are not in `entries`.
     package func add(_ entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64, bytes: Int)]) -> [Turn] {
         lock.withLock {
             let others = Set(items.keys).subtracting(entries.map(\.key)).compactMap(turn)
@@ -181,7 +186,7 @@ package final class OutboxIndex: @unchecked Sendable {
 
     // MARK: Bringing
 
-    /// Takes the next turns, in the order of their numbers; those whose back-off is over come first.
+    /// Takes the next turns in the order of their numbers. Keys whose back-off is over come first.
     package func take(_ most: Int, now: Int64) -> [Turn] {
         lock.withLock {
             endRests(now)
@@ -213,7 +218,7 @@ package final class OutboxIndex: @unchecked Sendable {
     /// Ends the turns taken last.
     package func endTurns() { lock.withLock { taken = [] } }
 
-    /// Puts the keys whose back-off is over in front.
+    /// Moves the keys whose back-off is over to the front.
     private func endRests(_ now: Int64) {
         let over = resting.keys.filter { $0 <= now }
         guard !over.isEmpty else { return }
@@ -228,7 +233,7 @@ package final class OutboxIndex: @unchecked Sendable {
     }
 
     /// Puts turns back to the front.
-    /// - Parameter failed: whether their delivery was tried.
+    /// - Parameter failed: whether their delivery was attempted and failed.
     package func putBack(_ turns: [Turn], failed: Bool = false) {
         lock.withLock {
             front += turns.reversed().map { ($0.key, $0.number) }
@@ -268,10 +273,10 @@ package final class OutboxIndex: @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Calls back when none of some keys is pending.
+    /// Calls `then` when none of the keys is pending.
     /// - Parameters:
-    ///   - until: in milliseconds of the monotonic clock.
-    ///   - then: called once, on any thread: at once if none is pending; with false at the timeout.
+    ///   - until: the timeout, in milliseconds of the monotonic clock.
+    ///   - then: called once, on any thread: with true, immediately if no key is pending; with false at the timeout.
     package func whenClear(_ keys: [[UInt8]], until: Int64, then: @escaping @Sendable (Bool) -> Void) {
         let isClear = lock.withLock { () -> Bool in
             if keys.allSatisfy({ items[$0] == nil }) { return true }
@@ -282,8 +287,8 @@ package final class OutboxIndex: @unchecked Sendable {
         if isClear { then(true) }
     }
 
-    /// Calls back the waiters whose keys are no longer pending, and those that have timed out.
-    /// - Parameter now: in milliseconds of the monotonic clock; nil: no waiter times out.
+    /// Notifies waiters whose keys are no longer pending, and waiters that have timed out.
+    /// - Parameter now: in milliseconds of the monotonic clock; with nil, no waiter times out.
     package func tellWaiters(now: Int64?) {
         let (told, late) = lock.withLock { () -> ([Waiter], [Waiter]) in
             guard !waiters.isEmpty else { return ([], []) }
@@ -304,7 +309,7 @@ package final class OutboxIndex: @unchecked Sendable {
         for waiter in late { waiter.then(false) }
     }
 
-    /// When to check again if there are no new writes, in milliseconds of the monotonic clock.
+    /// The time at which to check again if there are no new writes, in milliseconds of the monotonic clock.
     package var nextEvent: Int64 {
         lock.withLock {
             if !front.isEmpty || head < places.count { return .min }
@@ -334,7 +339,7 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Whether ``originRecovered()`` was called since the last call of this.
+    /// Whether ``originRecovered()`` was called since this function was last called.
     package func takeRecovery() -> Bool {
         lock.withLock {
             defer { hasRecovered = false }
@@ -343,7 +348,7 @@ package final class OutboxIndex: @unchecked Sendable {
     }
 
     /// Waits for `milliseconds`, or until there are new writes.
-    /// - Parameter isResting: whether new writes do not end the wait.
+    /// - Parameter isResting: whether to keep waiting when there are new writes.
     package func wait(milliseconds: Int64, isResting: Bool) {
         lock.withLock {
             self.isResting = isResting

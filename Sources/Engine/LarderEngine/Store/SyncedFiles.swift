@@ -14,8 +14,15 @@ import LarderPlatform
 /// If the manifest is lost, only this file shows which tables were current. A table that was merged may still exist
 /// because of a snapshot, and would bring back removed entries.
 ///
-/// It is text with one `name value` per line; the last line is the checksum of all previous lines: ``` larder-synced 1
-/// manifest 4 1289 files 9 6 0 log 6 20480 table 5 0 1258 016b00… 017a00… crc32c 0a1b2c3d ```
+/// It is text with one `name value` per line; the last line is the checksum of all previous lines:
+/// ```
+/// larder-synced 1
+/// manifest 4 1289
+/// files 9 6 0
+/// log 6 20480
+/// table 5 0 1258 016b00… 017a00…
+/// crc32c 0a1b2c3d
+/// ```
 struct SyncedFiles: Equatable {
     static let name = "SYNCED"
     static let formatVersion = 1

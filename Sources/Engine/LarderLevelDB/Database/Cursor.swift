@@ -4,14 +4,15 @@ import LarderPlatform
 /// Moves over entries in the order of their keys, forward and backward, over one unchanging state of the database.
 /// Keeps its database alive, and keeps it from being closed.
 ///
-/// - Before the first seek, after moving off either end, and after an error it is at no entry: ``isValid`` is false,
-///   and only a seek leads to one.
-/// - The end is not an error, and an error is never taken for the end: the call that encounters it throws.
-/// - After an error, such as a damaged block, create a new cursor: LevelDB keeps the error as long as this one exists.
+/// - Before the first seek, after moving beyond either end, and after an error, the cursor is at no entry: ``isValid``
+///   is false, and only a seek can move to an entry.
+/// - Reaching the end is not an error. An error is never reported as the end: the call that encounters it throws.
+/// - After an error, such as a damaged block, create a new cursor: LevelDB's iterator keeps the error as long as it
+///   exists.
 /// - An open cursor pins files and memory: limit its lifetime, and call ``close()`` early.
-/// - If the database was opened so that cursors yield, it releases its files at the end of a merge. It then continues
-///   over the same snapshot, which must still be open, or without one over the current entries. The current entry stays
-///   readable.
+/// - If the database was opened so that cursors yield, the cursor releases its files at the end of a merge. It then
+///   continues over the same snapshot, which must still be open, or without one over the current entries. The current
+///   entry stays readable.
 ///
 /// Single owner: it may move between threads, but only one uses it at a time.
 package final class Cursor {
@@ -23,10 +24,10 @@ package final class Cursor {
     @usableFromInline var slot: IteratorSlot?
     private let options: ReadOptions
     private let prefix: [UInt8]
-    /// The first key after all that begin with `prefix`; nil if there is none.
+    /// The first key after all keys that begin with `prefix`; nil if there is none.
     private let prefixEnd: [UInt8]?
 
-    /// - Parameter handle: an iterator of `database`, which counts this cursor already.
+    /// - Parameter handle: an iterator of `database`, which already counts this cursor.
     init(_ database: Database, handle: OpaquePointer?, _ options: ReadOptions, prefix: [UInt8]) {
         self.database = database
         let slot = IteratorSlot(handle)
@@ -54,7 +55,7 @@ package final class Cursor {
 
     // MARK: Moving
 
-    /// Goes to the first key; with a prefix to the first key that has it.
+    /// Moves to the first key, or with a prefix to the first key that has it.
     package func seekToFirst() throws(LevelDBError) {
         try move("seek") { handle, _ in
             if prefix.isEmpty {
@@ -65,10 +66,10 @@ package final class Cursor {
         }
     }
 
-    /// Goes to the last key; with a prefix to the last key that has it.
+    /// Moves to the last key, or with a prefix to the last key that has it.
     package func seekToLast() throws(LevelDBError) { try move("seek") { handle, _ in moveToLast(handle) } }
 
-    /// Goes to the first key that is `key` or greater.
+    /// Moves to the first key that is `key` or greater.
     package func seek(to key: UnsafeRawBufferPointer) throws(LevelDBError) {
         try move("seek", key) { handle, _ in
             if Self.compare(key, prefix) < 0 {
@@ -79,12 +80,12 @@ package final class Cursor {
         }
     }
 
-    /// Goes to the first key that is `key` or greater.
+    /// Moves to the first key that is `key` or greater.
     package func seek(to key: [UInt8]) throws(LevelDBError) {
         try key.withRawBytes { (key) throws(LevelDBError) in try seek(to: key) }
     }
 
-    /// Goes to the last key that is `key` or less.
+    /// Moves to the last key that is `key` or less.
     package func seekBackward(to key: UnsafeRawBufferPointer) throws(LevelDBError) {
         try move("seek", key) { handle, _ in
             if let prefixEnd, Self.compare(key, prefixEnd) >= 0 {
@@ -100,25 +101,25 @@ package final class Cursor {
         }
     }
 
-    /// Goes to the last key that is `key` or less.
+    /// Moves to the last key that is `key` or less.
     package func seekBackward(to key: [UInt8]) throws(LevelDBError) {
         try key.withRawBytes { (key) throws(LevelDBError) in try seekBackward(to: key) }
     }
 
-    /// Goes to the next greater key. Throws `.invalidArgument` if the cursor is not at an entry.
+    /// Moves to the next greater key. Throws `.invalidArgument` if the cursor is not at an entry.
     package func next() throws(LevelDBError) {
         try checkValid("next")
         try move("next") { handle, left in
             guard let left else { return leveldb_iter_next(handle) }
             left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
-            // The entry may have been removed in the meantime.
+            // If the iterator was recreated, the entry may have been removed in the meantime.
             if leveldb_iter_valid(handle) != 0, Self.compare(IteratorSlot.key(handle), left) == 0 {
                 leveldb_iter_next(handle)
             }
         }
     }
 
-    /// Goes to the next smaller key. Throws `.invalidArgument` if the cursor is not at an entry.
+    /// Moves to the next smaller key. Throws `.invalidArgument` if the cursor is not at an entry.
     package func previous() throws(LevelDBError) {
         try checkValid("previous")
         try move("previous") { handle, left in
@@ -130,8 +131,8 @@ package final class Cursor {
 
     // MARK: Reading
 
-    /// Gives `body` the key without copying; the bytes are valid until the cursor moves. Throws `.invalidArgument` if
-    /// the cursor is not at an entry. `body` must not use the database, nor wait.
+    /// Passes the key to `body` without copying. The bytes are valid until the cursor moves. Throws `.invalidArgument`
+    /// if the cursor is not at an entry. `body` must not use the database, and must not block.
     @inlinable
     package func withKey<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LevelDBError) -> Result {
         let slot = try entrySlot("key")
@@ -141,7 +142,7 @@ package final class Cursor {
         }
     }
 
-    /// Gives `body` the value without copying, under the same rules as ``withKey(_:)``.
+    /// Passes the value to `body` without copying, under the same rules as ``withKey(_:)``.
     @inlinable
     package func withValue<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LevelDBError) -> Result {
         let slot = try entrySlot("value")
@@ -189,8 +190,8 @@ package final class Cursor {
         LevelDBError(code: code, message: message, operation: operation.description, path: database.path)
     }
 
-    /// Moves the iterator, which may have to be recreated.
-    /// - Parameter body: also gets the key of the iterator's entry if the iterator was recreated since.
+    /// Moves the iterator, and recreates it first if it was closed.
+    /// - Parameter body: also receives the key of the entry at which the iterator was closed, if it was recreated.
     private func move(
         _ operation: StaticString, _ key: UnsafeRawBufferPointer? = nil, _ body: (OpaquePointer, [UInt8]?) -> Void
     ) throws(LevelDBError) {
@@ -236,7 +237,7 @@ package final class Cursor {
         return memcmp(start, prefix, prefix.count) == 0
     }
 
-    /// Negative, 0 or positive, in LevelDB's order.
+    /// Compares keys in LevelDB's order. Returns a negative number, 0, or a positive number.
     private static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
         let order = Int(memcmp(left.characters, right.characters, min(left.count, right.count)))
         return order != 0 ? order : left.count - right.count
@@ -246,8 +247,8 @@ package final class Cursor {
         right.withUnsafeBytes { compare(left, $0) }
     }
 
-    /// The smallest key that is greater than all that begin with `prefix`: trailing 0xFF bytes cannot be counted up, so
-    /// they go, and the byte before them is. Nothing is greater than all that begin with 0xFF bytes only.
+    /// The smallest key that is greater than all keys that begin with `prefix`. Trailing 0xFF bytes cannot be
+    /// incremented, so they are dropped, and the byte before them is incremented. nil if all bytes are 0xFF.
     static func successor(ofPrefix prefix: [UInt8]) -> [UInt8]? {
         guard let last = prefix.lastIndex(where: { $0 != 0xff }) else { return nil }
         var end = Array(prefix[...last])

@@ -3,8 +3,8 @@ import CLarderLevelDB
 // Functions on the files of a database that is not open.
 
 extension Database {
-    /// Deletes LevelDB's files in the directory, and the directory if nothing else is in it. A missing one is no error.
-    /// Throws `.ioError` if the database is open, in this process or another.
+    /// Deletes LevelDB's files in the directory, and the directory if nothing else is in it. A missing directory is not
+    /// an error. Throws `.ioError` if this process or another has the database open.
     package static func destroy(path: String) throws(LevelDBError) {
         let options = Options()
         try check(path: path, options: options, operation: "destroy")
@@ -21,11 +21,12 @@ extension Database {
         }
     }
 
-    /// Makes an openable database from the readable files. Entries may be lost, and deleted ones may come back;
-    /// unreadable files are moved to `lost/` in the directory. All tables end in level 0, so the first writes are slow.
+    /// Creates a database that can be opened from the readable files. Entries may be lost, and deleted entries may
+    /// return. Unreadable files are moved to `lost/` in the directory. All tables are put into level 0, so the first
+    /// writes are slow.
     ///
-    /// Throws `.notFound` if there is nothing to repair, `.ioError` if the database is open, in this process or
-    /// another.
+    /// Throws `.notFound` if there is nothing to repair, and `.ioError` if this process or another has the database
+    /// open.
     package static func repair(path: String, options: Options = Options()) throws(LevelDBError) {
         try check(path: path, options: options, operation: "repair")
         let claim = try DirectoryClaim(path: path, operation: "repair")
@@ -42,15 +43,15 @@ extension Database {
         }
     }
 
-    /// Inspects the directory by its names and `CURRENT`, and changes nothing.
+    /// Inspects the names of the files in the directory and `CURRENT`. Changes nothing.
     ///
-    /// A directory that exists but cannot be read counts as `.database`: opening it then reports the system's error,
-    /// and it is never taken for free. ``fileState(path:)`` throws instead.
+    /// A directory that exists but cannot be read is reported as `.database`. It is then not overwritten, and opening
+    /// it reports the system's error. ``fileState(path:)`` throws instead.
     package static func containsDatabaseFiles(path: String) -> FileState {
         (try? fileState(path: path)) ?? .database
     }
 
-    /// Inspects the directory. Throws `.ioError` if it exists and cannot be read.
+    /// Inspects the directory. Throws `.ioError` if the directory exists but cannot be read.
     package static func fileState(path: String) throws(LevelDBError) -> FileState {
         try FileState(inspecting: path, operation: "fileState")
     }
@@ -58,7 +59,7 @@ extension Database {
     /// Refuses arguments that LevelDB would misunderstand.
     static func check(path: String, options: Options, operation: String) throws(LevelDBError) {
         var complaint = options.complaint()
-        // LevelDB would work in the root directory, or in the one named before the NUL.
+        // LevelDB would use the root directory for an empty path, and the path before a NUL.
         if path.isEmpty { complaint = "the path is empty" }
         if path.utf8.contains(0) { complaint = "the path contains a NUL" }
         if let complaint {

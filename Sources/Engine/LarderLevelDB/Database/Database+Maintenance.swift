@@ -11,11 +11,11 @@ extension Database {
         }
     }
 
-    /// Merges the tables of a range. That frees the space of deleted and overwritten entries, unless a snapshot or
+    /// Merges the tables of a range. This frees the space of deleted and overwritten entries, unless a snapshot or
     /// cursor needs them.
     ///
-    /// Takes as long as reading and writing the range, and blocks only the caller; ``close()`` waits for it. LevelDB
-    /// reports failures only at a later write.
+    /// Takes as long as reading and writing the range. Blocks only the caller, and ``close()``, which waits for it.
+    /// LevelDB reports failures only at a later write.
     /// - Parameters:
     ///   - from: the first key. The default is nil: from the beginning.
     ///   - to: the last key. The default is nil: to the end.
@@ -30,7 +30,7 @@ extension Database {
     }
 
     /// The approximate bytes of table files for the keys from `from` up to but not including `to`. Entries in memory
-    /// and in the log are not included: just after a write this is 0. Do not use it to limit usage.
+    /// and in the log are not included, so the size is 0 just after a write. Do not use it to limit usage.
     package func approximateSize(from: [UInt8], to: [UInt8]) throws(LevelDBError) -> UInt64 {
         try withHandle("approximateSize") { handle in
             from.withUnsafeBytes { from in

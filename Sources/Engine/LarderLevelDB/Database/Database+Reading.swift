@@ -4,12 +4,12 @@ import CLarderLevelDBFiles
 extension Database {
     /// Reads one value.
     ///
-    /// An empty value is an empty array, an absent one is nil. LevelDB's C function distinguishes them by whether
-    /// malloc(0) returns a pointer, as it does with glibc, musl and macOS. Elsewhere an empty value could read as
-    /// absent, so do not store empty values that must last.
+    /// An empty value is returned as an empty array, and a missing value as nil. LevelDB's C function distinguishes
+    /// them by whether malloc(0) returns a pointer, as it does with glibc, musl and macOS. On other systems an empty
+    /// value might be read as missing, so do not store empty values there.
     ///
-    /// Damage throws `.corruption`, with one exception: if a table is deleted while the database is open, LevelDB acts
-    /// as if that table lacked the key. Opening finds the loss.
+    /// Damage throws `.corruption`, with one exception: if a table is deleted while the database is open, LevelDB
+    /// behaves as if that table did not have the key. Opening the database detects the loss.
     package func get(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
     ) throws(LevelDBError) -> [UInt8]? {
@@ -44,7 +44,8 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try withValue(key, options: options, body) }
     }
 
-    /// Whether the key exists. Costs as much as reading it. See ``lacksUnlocked(_:)`` for a check without the disk.
+    /// Whether the key exists. Costs as much as reading the value. See ``lacksUnlocked(_:)`` for a check without the
+    /// disk.
     package func has(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
     ) throws(LevelDBError) -> Bool {
@@ -58,9 +59,9 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try has(key, options: options) }
     }
 
-    /// Whether LevelDB knows from its memory and from the Bloom filters of its open tables that it does not have a key.
-    /// It reads no file: false if it has the key, or would have to read. Takes a microsecond or two, more if LevelDB
-    /// has the value in memory, which it copies.
+    /// Whether LevelDB can tell from its memory and from the Bloom filters of its open tables that it does not have a
+    /// key. Reads no file: returns false if LevelDB has the key, or would have to read a file. Takes a microsecond or
+    /// two. Takes longer if LevelDB has the value in memory, because it copies the value.
     ///
     /// Takes no lock: the caller must ensure that the database is not closed during the call.
     package func lacksUnlocked(_ key: UnsafeRawBufferPointer) -> Bool {
@@ -72,8 +73,8 @@ extension Database {
         } ?? false
     }
 
-    /// Returns LevelDB's own copy of the newest value, checksums verified, or nil if the key is absent. It stays valid
-    /// until ``release(_:)``, whatever happens to the database.
+    /// Returns LevelDB's own copy of the newest value after verifying checksums; nil if the key is missing. The copy
+    /// stays valid until ``release(_:)``, even after the database is closed.
     ///
     /// Takes no lock: the caller must ensure that the database is not closed during the call.
     package func takeUnlocked(

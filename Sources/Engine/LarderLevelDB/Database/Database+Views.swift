@@ -1,7 +1,7 @@
 import CLarderLevelDB
 
 extension Database {
-    /// Freezes the present state. Cheap: LevelDB notes a number.
+    /// Creates a snapshot of the present state. Cheap: LevelDB only records a number.
     package func snapshot() throws(LevelDBError) -> Snapshot {
         try withHandle("snapshot") { handle in
             snapshotDidOpen()
@@ -9,7 +9,7 @@ extension Database {
         }
     }
 
-    /// A cursor over the present state, or over the snapshot in `options`. It is at no entry before the first seek.
+    /// Creates a cursor over the present state, or over the snapshot in `options`. It is at no entry before the first seek.
     /// - Parameter prefix: limits the cursor to keys with this prefix. The default is empty: all keys.
     package func cursor(_ options: ReadOptions = ReadOptions(), prefix: [UInt8] = []) throws(LevelDBError) -> Cursor {
         try withHandles(options, "cursor") { handle, readOptions in
@@ -20,7 +20,7 @@ extension Database {
         }
     }
 
-    /// Makes the iterator of a cursor again. A cursor keeps the database from being closed.
+    /// Recreates the iterator of a cursor. Takes no lock, because a cursor keeps the database from being closed.
     func renew(_ slot: IteratorSlot, _ options: ReadOptions) throws(LevelDBError) {
         guard let snapshot = options.snapshot else {
             let readOptions = ReadOptionsHandle.shared(
@@ -28,7 +28,7 @@ extension Database {
             let handle = try openHandle("cursor")
             return gate.reads.withReadLock { slot.handle = leveldb_create_iterator(handle, readOptions) }
         }
-        // The snapshot's lock before the gate, as for reads.
+        // The lock of the snapshot is taken before the gate, as for reads.
         try snapshot.withHandles(options, "cursor") { handle, readOptions in
             gate.reads.withReadLock { slot.handle = leveldb_create_iterator(handle, readOptions) }
         }

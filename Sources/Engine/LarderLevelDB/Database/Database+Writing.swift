@@ -1,11 +1,11 @@
 import CLarderLevelDB
 
-// After a failed write no later write of this handle can be trusted: it can return normally and still be lost, because
-// LevelDB continues after a torn log record. Close and open again first.
+// After a failed write, no later write of the same handle can be trusted: it may return normally and still be lost,
+// because LevelDB continues after a torn log record. Close and open the database first.
 
 extension Database {
-    /// Stores a value. Throws `.invalidArgument` for a pair larger than ``WriteBatch/recordBytesMax``; after any other
-    /// error the database must be closed and opened again before a write can be trusted.
+    /// Stores a value. Throws `.invalidArgument` for a pair larger than ``WriteBatch/recordBytesMax``. After any other
+    /// error, the database must be closed and opened again before a write can be trusted.
     package func put(
         _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, options: WriteOptions = WriteOptions()
     ) throws(LevelDBError) {
@@ -49,7 +49,7 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try delete(key, options: options) }
     }
 
-    /// Applies all of `batch` or nothing; no reader sees a part of it. An empty batch is allowed. Throws
+    /// Applies either all of `batch` or nothing. No reader sees a part of it. An empty batch is allowed. Throws
     /// `.invalidArgument` if a record was too large; for other errors see ``put(_:_:options:)``.
     package func write(_ batch: WriteBatch, options: WriteOptions = WriteOptions()) throws(LevelDBError) {
         if let complaint = batch.complaint {

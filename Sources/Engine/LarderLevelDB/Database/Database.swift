@@ -2,10 +2,10 @@ import CLarderLevelDB
 import LarderPlatform
 import Synchronization
 
-/// An open LevelDB database: keys and values of bytes, keys in bytewise order.
+/// An open LevelDB database. Keys and values are bytes; keys are in bytewise order.
 ///
-/// Any call may block on the disk; a write also waits while LevelDB has too many tables to merge. Do not call them on
-/// Swift's cooperative pool or on an event loop.
+/// Any call may block on the disk. A write also waits while LevelDB has too many tables to merge. Do not make such
+/// calls on Swift's cooperative pool or on an event loop.
 ///
 /// Thread-safe. `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with `lock` held for
 /// writing; LevelDB allows calls by any number of threads between open and close; everything else is constant or
@@ -20,23 +20,24 @@ package final class Database: @unchecked Sendable {
     private let claim: DirectoryClaim
     private let lock = ReadWriteLock()
     private var handle: OpaquePointer?
-    /// Open for reading while LevelDB's tables are read.
+    /// Locked for reading while LevelDB's tables are read.
     @usableFromInline let gate: VersionGate
 
-    // Counted up with `lock` held for reading, and down after LevelDB has released the object. A zero that close() sees
-    // with `lock` held for writing therefore stays zero.
+    // Incremented with `lock` held for reading, and decremented after LevelDB has released the object. If close() reads
+    // zero with `lock` held for writing, the count therefore stays zero.
     private let snapshotCount = Atomic<Int>(0)
     private let cursorCount = Atomic<Int>(0)
 
-    /// Opens the database in the directory `path`; with ``Options/createIfMissing`` creates it, but not the directories
-    /// above.
+    /// Opens the database in the directory `path`. With ``Options/createIfMissing``, creates it if it is missing, but
+    /// not its parent directories.
     ///
-    /// Throws `.notFound` if there is none and none may be created, `.corruption` if files are damaged or missing (see
-    /// ``fileState(path:)``), `.ioError` if the system refuses or a process (this one included) has it open,
-    /// `.invalidArgument` for options out of range. Replays the log, so the time depends on the last writes.
+    /// Throws `.notFound` if there is no database and none may be created, `.corruption` if files are damaged or
+    /// missing (see ``fileState(path:)``), `.ioError` if the system reports an error or a process (this one included)
+    /// has it open, and `.invalidArgument` for options out of range. Replays the log, so the time depends on the amount
+    /// of recent writes.
     /// - Parameter yields: called at the end of each merge; returns whether cursors release the tables that they read,
-    ///   so that the disk space is freed at once. A cursor without a snapshot continues over the current entries. The
-    ///   default is no. Must not block.
+    ///   so that the disk space is freed immediately. A cursor without a snapshot then continues over the current
+    ///   entries. The default closure returns false. Must not block.
     package init(
         path: String, options: Options = Options(), yields: @escaping @Sendable () -> Bool = { false }
     ) throws(LevelDBError) {
@@ -51,12 +52,12 @@ package final class Database: @unchecked Sendable {
         gate.register(path)
     }
 
-    /// Whether the directory still has its name. If it was removed, moved or replaced by another program, LevelDB
-    /// continues with unreachable files, and reports no error.
+    /// Whether the path still refers to the directory that was opened. If another program has removed, moved or
+    /// replaced the directory, LevelDB continues with unreachable files, and reports no error.
     package var isInPlace: Bool { claim.isInPlace }
 
     deinit {
-        // Snapshots and cursors hold a reference to the database, so none is left.
+        // Snapshots and cursors retain the database, so none exists any more.
         if let handle {
             leveldb_close(handle)
             gate.unregister(path)
@@ -64,13 +65,13 @@ package final class Database: @unchecked Sendable {
         claim.release()
     }
 
-    /// Closes the database after the calls in progress, including a compaction; later calls of any thread throw
-    /// `.closed`. Idempotent. Does not sync: writes without sync are in the operating system.
+    /// Closes the database after the calls in progress, including a compaction, have finished. Later calls by any
+    /// thread throw `.closed`. Idempotent. Does not sync: writes without sync are in the operating system.
     ///
-    /// Throws `.busy`, and changes nothing, while snapshots or cursors are open. Without a call the last reference
-    /// closes the database, on the thread that releases it.
+    /// Throws `.busy`, and changes nothing, while snapshots or cursors are open. If this is never called, the database
+    /// is closed on the thread that releases the last reference.
     package func close() throws(LevelDBError) {
-        // Before the lock: waiting for it would delay every reader until the longest call is done.
+        // Checked before taking the lock: waiting for it would delay all readers until the longest call has finished.
         try refuseIfChildrenLive()
         try lock.withWriteLock { () throws(LevelDBError) in
             try refuseIfChildrenLive()
@@ -85,7 +86,7 @@ package final class Database: @unchecked Sendable {
     /// True after ``close()``.
     package var isClosed: Bool { lock.withReadLock { handle == nil } }
 
-    // A new snapshot or cursor is counted while the handle is in use.
+    // The caller holds `lock` for reading while it counts a new snapshot or cursor.
     func snapshotDidOpen() { snapshotCount.wrappingAdd(1, ordering: .relaxed) }
     func cursorDidOpen() { cursorCount.wrappingAdd(1, ordering: .relaxed) }
     func snapshotDidClose() { snapshotCount.wrappingSubtract(1, ordering: .releasing) }
@@ -100,7 +101,7 @@ package final class Database: @unchecked Sendable {
             path: path)
     }
 
-    /// Claims the directory for this handle, and checks that its files fit the options.
+    /// Claims the directory for this handle, and checks that its files match the options.
     private static func claimDirectory(_ path: String, _ options: Options) throws(LevelDBError) -> DirectoryClaim {
         let missing = LevelDBError(
             code: .notFound, message: "there is no database, and createIfMissing is false", operation: "open",
@@ -114,7 +115,7 @@ package final class Database: @unchecked Sendable {
         } catch  where error.code == .notFound {
             throw missing
         }
-        // Under the claim: without it, a destroy in another thread might be halfway.
+        // Inspected under the claim: otherwise a destroy in another thread might be in progress.
         switch try FileState(inspecting: path, operation: "open") {
         case .damaged:
             throw LevelDBError(
@@ -127,8 +128,8 @@ package final class Database: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` with the handle, which stays open until it returns. The lock is not recursive: `body` only makes C
-    /// calls.
+    /// Runs `body` with the handle, which stays open until `body` returns. The lock is not recursive, so `body` may
+    /// only make C calls.
     @inline(__always)
     func withHandle<Result>(
         _ operation: StaticString, _ body: (OpaquePointer) throws(LevelDBError) -> Result
@@ -136,7 +137,7 @@ package final class Database: @unchecked Sendable {
         try lock.withReadLock { () throws(LevelDBError) -> Result in try body(try openHandle(operation)) }
     }
 
-    /// The handle if it is open. Called with the lock held, or while the database cannot be closed.
+    /// The handle; throws if it is closed. Called with the lock held, or while the database cannot be closed.
     @inline(__always)
     func openHandle(_ operation: StaticString) throws(LevelDBError) -> OpaquePointer {
         guard let handle else {

@@ -2,11 +2,11 @@ import CLarderLevelDB
 
 /// LevelDB's iterator of a cursor. It may be closed while the cursor is at an entry.
 ///
-/// Used by the owner of the cursor with the gate open for reading, and by ``VersionGate`` while it is shut.
+/// Used by the owner of the cursor with the gate open for reading, and by ``VersionGate`` while the gate is shut.
 @usableFromInline
 final class IteratorSlot {
     @usableFromInline var handle: OpaquePointer?
-    /// The iterator's entry when it was closed; nil if there was none, or it has moved since.
+    /// The entry at which the iterator was closed; nil if it was at none, or the cursor has moved since.
     @usableFromInline var place: (key: [UInt8], value: [UInt8])?
 
     init(_ handle: OpaquePointer?) { self.handle = handle }

@@ -4,8 +4,8 @@ import LarderPlatform
 /// The state of the database at one instant, for ``ReadOptions/snapshot``. Keeps its database alive, and keeps it from
 /// being closed.
 ///
-/// An open snapshot keeps the space of deleted and overwritten data in use. Limit its lifetime, and call ``close()``
-/// rather than wait for the last reference to be released.
+/// While a snapshot is open, the space of data that was deleted or overwritten after it cannot be freed. Limit its
+/// lifetime, and call ``close()`` rather than wait for the last reference to be released.
 ///
 /// Thread-safe. `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with `lock` held for
 /// writing; the database cannot be closed while it is not nil.
@@ -15,7 +15,7 @@ package final class Snapshot: @unchecked Sendable {
     private let lock = ReadWriteLock()
     private var handle: OpaquePointer?
 
-    /// - Parameter databaseHandle: the open handle of `database`, which counts this snapshot already.
+    /// - Parameter databaseHandle: the open handle of `database`, which already counts this snapshot.
     init(_ database: Database, databaseHandle: OpaquePointer) {
         self.database = database
         self.databaseHandle = databaseHandle
@@ -27,7 +27,7 @@ package final class Snapshot: @unchecked Sendable {
     /// True after ``close()``.
     package var isClosed: Bool { lock.withReadLock { handle == nil } }
 
-    /// Releases the snapshot after its reads in progress. Idempotent. Cursors made with it continue.
+    /// Releases the snapshot after its reads in progress. Idempotent. Cursors that were created with it stay usable.
     package func close() {
         lock.withWriteLock { release() }
     }
@@ -39,8 +39,8 @@ package final class Snapshot: @unchecked Sendable {
         database.snapshotDidClose()
     }
 
-    /// Runs `body` with the database's handle and read options for this snapshot. Both stay open until it returns: the
-    /// database cannot be closed before the snapshot, and closing the snapshot waits.
+    /// Runs `body` with the database's handle and read options for this snapshot. Both stay open until `body` returns:
+    /// the database cannot be closed before the snapshot, and closing the snapshot waits.
     func withHandles<Result>(
         _ options: ReadOptions, _ operation: StaticString,
         _ body: (OpaquePointer, OpaquePointer) throws(LevelDBError)

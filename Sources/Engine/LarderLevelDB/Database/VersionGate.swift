@@ -1,17 +1,17 @@
 import CLarderLevelDBFiles
 import LarderPlatform
 
-/// Blocks reads of one LevelDB for the moment in which the output of a merge replaces its input.
+/// Blocks reads of one LevelDB briefly while the output of a merge replaces its input.
 ///
-/// LevelDB removes merged tables at once only if they are not being read, and otherwise not before its next merge is
-/// done; cursors pin them for as long as they exist. So, if the owner of the database wants that, at the end of a
-/// merge:
-/// - no new read begins, and those under way are waited for;
-/// - the iterators of all cursors are closed; each cursor creates a new one when it moves;
-/// - when LevelDB knows which files it does not need any more, reads continue.
+/// LevelDB removes merged tables immediately only if no one reads them, and otherwise not before its next merge is
+/// finished. Cursors pin tables for as long as they exist. If the owner of the database requests it, the following
+/// happens at the end of a merge:
+/// - no new read begins, and reads in progress are waited for;
+/// - the iterators of all cursors are closed; each cursor creates a new iterator when it moves;
+/// - when LevelDB has determined which files it no longer needs, reads continue.
 ///
-/// That takes as long as the longest read under way, and some microseconds. Code that runs with the gate open must not
-/// wait for LevelDB's merges, and must not take it twice.
+/// This takes as long as the longest read in progress, and some microseconds. Code that runs with the gate open must
+/// not wait for LevelDB's merges, and must not take the gate twice.
 ///
 /// Thread-safe. `@unchecked Sendable`: `iterators` is guarded by `lock`; `isShut` is used by LevelDB's thread alone;
 /// the rest is constant.
@@ -29,7 +29,7 @@ final class VersionGate: @unchecked Sendable {
     ///   must not block.
     init(yields: @escaping @Sendable () -> Bool) { self.yields = yields }
 
-    /// Takes part in the merges of the database in a directory.
+    /// Makes the merges of the database in a directory use this gate.
     func register(_ directory: String) { Self.registry.set(self, for: directory) }
     func unregister(_ directory: String) { Self.registry.set(nil, for: directory) }
 
@@ -44,7 +44,7 @@ final class VersionGate: @unchecked Sendable {
         for slot in lock.withLock({ Array(iterators.values) }) { slot.park() }
     }
 
-    /// Called on the thread that has called ``shut()``.
+    /// Called on the thread that called ``shut()``.
     fileprivate func open() {
         guard isShut else { return }
         isShut = false

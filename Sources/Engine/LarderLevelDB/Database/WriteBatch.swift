@@ -1,27 +1,28 @@
 import CLarderLevelDB
 
-/// Puts and deletes that ``Database/write(_:options:)`` applies all or not at all, in the order of adding. It is not
-/// bound to a database, may be written to several, and is unchanged by being written.
+/// Puts and deletes that ``Database/write(_:options:)`` applies together or not at all, in the order in which they were
+/// added. A batch does not belong to a database: it may be written to several, and writing does not change it.
 ///
 /// The whole batch becomes one log record and one insertion into memory: some megabytes are fine, gigabytes are not.
 ///
-/// Single owner: two threads must not use it at a time, not even to write it.
+/// Single owner: two threads must not use it at the same time, not even to write it.
 package final class WriteBatch {
     /// The number of puts and deletes.
     package private(set) var count = 0
 
-    /// The size of LevelDB's representation, and of the log record: 12 bytes, and for each record a kind byte, each
-    /// length as a varint of 1 to 5 bytes, the key and, for a put, the value.
+    /// The size of LevelDB's representation and of the log record in bytes: 12, and for each record one byte for its
+    /// kind, each length as a varint of 1 to 5 bytes, the key and, for a put, the value.
     package private(set) var byteCount = WriteBatch.headerBytes
 
-    /// The most bytes of a key and its value together: 1 GiB. LevelDB counts in 32 bits without checks, so a larger
+    /// The maximum total length of a key and its value: 1 GiB. LevelDB uses 32-bit lengths without checks, so a larger
     /// record would be stored damaged.
     package static let recordBytesMax = 1 << 30
 
-    /// Set by the first record that LevelDB could not hold. A write of the batch then fails.
+    /// The reason for which LevelDB could not store a record, set by the first such record. Writing the batch then
+    /// fails.
     private(set) var complaint: String?
 
-    /// The keys of the puts with values of ``longValueBytes`` and more.
+    /// The keys of the puts with values of at least ``longValueBytes``.
     package private(set) var longKeys: [[UInt8]] = []
 
     /// The smallest long value: 1 MiB.
@@ -37,8 +38,8 @@ package final class WriteBatch {
 
     package var isEmpty: Bool { count == 0 }
 
-    /// Adds a put. Both are copied. A pair larger than ``recordBytesMax`` is not added, and makes the write of this
-    /// batch throw `.invalidArgument`.
+    /// Adds a put. The key and the value are copied. A pair larger than ``recordBytesMax`` is not added, and writing
+    /// this batch then throws `.invalidArgument`.
     package func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
         guard admit(key.count, value.count, records: 1) else { return }
         leveldb_writebatch_put(handle, key.characters, key.count, value.characters, value.count)
@@ -68,7 +69,7 @@ package final class WriteBatch {
     /// Appends all of `other`. `other` is unchanged; it may be this batch itself.
     package func append(_ other: WriteBatch) {
         if other === self {
-            // LevelDB would append a string to itself while changing its header.
+            // Without a copy, LevelDB would append a string to itself while it changes the string's header.
             let copy = WriteBatch()
             copy.append(other)
             append(copy)
@@ -82,7 +83,7 @@ package final class WriteBatch {
         longKeys += other.longKeys
     }
 
-    /// Removes all records. The memory is kept for reuse as far as LevelDB does.
+    /// Removes all records. LevelDB keeps some of the memory for reuse.
     package func clear() {
         leveldb_writebatch_clear(handle)
         count = 0
@@ -104,9 +105,9 @@ package final class WriteBatch {
         return true
     }
 
-    /// The reason why LevelDB cannot hold such a record; nil if it can.
+    /// The reason for which LevelDB cannot store such a record; nil if it can.
     static func complaint(keyBytes: Int, valueBytes: Int) -> String? {
-        // Compared individually first, so the sum cannot overflow.
+        // Compared separately first, so that the sum cannot overflow.
         if keyBytes <= recordBytesMax, valueBytes <= recordBytesMax, keyBytes + valueBytes <= recordBytesMax {
             return nil
         }

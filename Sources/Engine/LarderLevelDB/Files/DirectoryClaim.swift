@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// The right of one handle of this process to work in a directory. It is taken before LevelDB is called, and released
-/// after LevelDB has closed.
+/// The exclusive right of one handle of this process to use a directory. It is taken before LevelDB is called, and
+/// released after LevelDB has closed.
 ///
 /// LevelDB's own lock is not enough within a process (all measured with 1.23):
 /// - It is an fcntl lock, which is released when *any* descriptor of LOCK is closed. A second open or destroy opens and
-///   closes LOCK before it finds the first: it is refused, and other processes can now take the lock.
-/// - It identifies files by their names: through a symbolic link the same database opens twice.
+///   closes LOCK before LevelDB detects the first handle. It is refused, but other processes can now take the lock.
+/// - It identifies files by their names: through a symbolic link the same database can be opened twice.
 /// - `leveldb_repair_db` takes no lock at all.
 ///
 /// The directory's descriptor stays open, so that its inode cannot be reused for another directory.
@@ -28,8 +28,8 @@ final class DirectoryClaim: @unchecked Sendable {
     private var lockFile: Int32 = -1
     private var isHeld = true
 
-    /// Throws `.notFound` if there is no such directory, `.ioError` if this process already claims it or the system
-    /// refuses.
+    /// Throws `.notFound` if there is no such directory, and `.ioError` if this process already claims it or the system
+    /// reports an error.
     init(path: String, operation: String) throws(LevelDBError) {
         let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw LevelDBError(systemCall: "open", operation: operation, path: path) }
@@ -54,7 +54,7 @@ final class DirectoryClaim: @unchecked Sendable {
 
     deinit { release() }
 
-    /// Whether the directory still has its name. If not, it was removed, moved or replaced.
+    /// Whether the path still refers to this directory. If not, the directory was removed, moved or replaced.
     var isInPlace: Bool { !FileSystem.isReplaced(path, since: identity) }
 
     /// Releases the directory. Idempotent. LevelDB must have closed its files.
@@ -69,8 +69,8 @@ final class DirectoryClaim: @unchecked Sendable {
         }
     }
 
-    /// Takes LevelDB's lock against other processes, for a call of LevelDB that does not. Throws `.ioError` if another
-    /// process has it. May open LOCK because the claim excludes other users in this process.
+    /// Takes LevelDB's lock against other processes, for a LevelDB function that does not take it. Throws `.ioError` if
+    /// another process has the lock. It is safe to open LOCK, because the claim excludes other users in this process.
     func lockAgainstOtherProcesses(operation: String) throws(LevelDBError) {
         lockFile = openat(directory, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
         guard lockFile >= 0 else { throw LevelDBError(systemCall: "open LOCK", operation: operation, path: path) }

@@ -1,4 +1,4 @@
-/// LevelDB's file names, as far as needed here.
+/// The LevelDB file names that this module needs.
 package enum FileNames {
     package static let current = "CURRENT"
 

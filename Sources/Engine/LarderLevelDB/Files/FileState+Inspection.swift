@@ -1,10 +1,10 @@
 import LarderPlatform
 
-// Never open LOCK here: LevelDB's lock is an fcntl lock, and closing any descriptor of that file would release the lock
+// Never open LOCK here. LevelDB's lock is an fcntl lock, so closing any descriptor of that file would release the lock
 // of a database that this process has open.
 
 extension FileState {
-    /// Inspects the directory's names and `CURRENT`. Throws `.ioError` if they exist and cannot be read.
+    /// Inspects the names in the directory and `CURRENT`. Throws `.ioError` if they exist but cannot be read.
     init(inspecting path: String, operation: String) throws(LevelDBError) {
         guard let names = try Self.fileNames(path, operation) else {
             self = .absentOrEmpty
@@ -21,8 +21,9 @@ extension FileState {
         self = .database
     }
 
-    /// A table, a log, or a manifest. The first manifest alone has no data: a creation writes it before `CURRENT`, and
-    /// a database that was ever open also has a log or a later manifest.
+    /// Whether a file may contain data: a table, a log, or a manifest other than the first. The first manifest alone
+    /// has no data, because it is written before `CURRENT` when a database is created. A database that was ever open
+    /// also has a log or a later manifest.
     private static func mayHoldData(_ name: String) -> Bool {
         if name.hasPrefix("MANIFEST-") { return name != "MANIFEST-000001" && isNumber(name.dropFirst(9)) }
         guard let dot = name.lastIndex(of: ".") else { return false }
@@ -48,13 +49,13 @@ extension FileState {
                 return names
             }
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
-            // Not through the field: that would copy all of its 256 bytes, and the entry may be shorter.
+            // Not read through the field `d_name`: that would copy all of its 256 bytes, but the entry may be shorter.
             let name = UnsafeRawPointer(entry) + offset
             names.insert(String(cString: name.assumingMemoryBound(to: CChar.self)))
         }
     }
 
-    /// The name in `CURRENT`; nil unless it is a manifest's name and a newline.
+    /// The manifest's name in `CURRENT`; nil unless `CURRENT` contains exactly a manifest's name and a newline.
     static func currentManifest(_ path: String, _ operation: String) throws(LevelDBError) -> String? {
         let file = open("\(path)/CURRENT", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {

@@ -3,16 +3,16 @@ import LarderPlatform
 
 /// The readable length of a LevelDB log file (`NNNNNN.log`, or `MANIFEST-NNNNNN`, which has the same layout).
 ///
-/// The layout in LevelDB's documentation: blocks of 32 KiB with records, each a header of seven bytes (masked CRC-32C
-/// of kind and data, length, kind) and the data. The end of a block that is shorter than a header is not used. A long
-/// record is split: *first*, *middle*…, *last*.
+/// The layout according to LevelDB's documentation: blocks of 32 KiB contain records. Each record has a header of seven
+/// bytes (masked CRC-32C of kind and data, length, kind) and the data. If the rest of a block is shorter than a header,
+/// it is not used. A long record is split into parts: *first*, *middle*…, *last*.
 package struct LogScan: Hashable, Sendable {
-    /// The length up to which all records are whole and good.
+    /// The length in bytes up to which all records are complete and valid.
     package var goodBytes = 0
     package var fileBytes = 0
-    /// The problem there; nil at the end of the file.
+    /// The problem at ``goodBytes``; nil at the end of the file.
     package var problem: String?
-    /// Whether the only problem is that the file ends too early.
+    /// Whether the only problem is that the file ends within a record.
     package var isCutShort: Bool { problem == Self.endsWithin }
 
     private static let endsWithin = "the file ends within a record"
@@ -20,10 +20,10 @@ package struct LogScan: Hashable, Sendable {
     private static let blockBytes = 32 << 10
     private static let headerBytes = 7
 
-    /// Reads a log to its first bad record, without changing it.
-    /// - Parameter start: where a record begins, or the file ends. The default is 0, its beginning.
-    /// - Parameter body: receives each whole record, and returns its problem; nil if there is none.
-    /// - Throws: `.notFound` if there is no such file, `.ioError` if the system refuses.
+    /// Reads a log up to its first invalid record, without changing it.
+    /// - Parameter start: the offset of a record or of the file's end. The default is 0, the beginning of the file.
+    /// - Parameter body: receives each complete record, and returns its problem; nil if there is none.
+    /// - Throws: `.notFound` if there is no such file, `.ioError` if the system reports an error.
     package static func scan(
         _ path: String, from start: Int = 0, _ body: (ArraySlice<UInt8>) -> String? = { _ in nil }
     ) throws(LevelDBError) -> LogScan {
@@ -63,7 +63,7 @@ package struct LogScan: Hashable, Sendable {
         return scan
     }
 
-    /// Reads a block; less at the end of the file.
+    /// Reads a block, which is shorter at the end of the file.
     private static func fill(_ block: inout [UInt8], _ file: Int32, _ path: String) throws(LevelDBError) -> Int {
         var count = 0
         while count < blockBytes {
@@ -78,8 +78,9 @@ package struct LogScan: Hashable, Sendable {
         return count
     }
 
-    /// Checks the batches of a log: each begins with the number of its first change, 8 bytes, and their count, 4 bytes,
-    /// little-endian, and the numbers increase. LevelDB terminates the process if a number is repeated.
+    /// Checks the batches of a log. Each begins with the number of its first change (8 bytes) and the count of its
+    /// changes (4 bytes), both little-endian. The numbers must increase: LevelDB terminates the process if a number is
+    /// repeated.
     package static func scanBatches(_ path: String) throws(LevelDBError) -> LogScan {
         var next: UInt64 = 0
         return try scan(path) { batch in
@@ -107,7 +108,7 @@ package struct LogScan: Hashable, Sendable {
         var problem: String? { if case .bad(let problem) = self { problem } else { nil } }
     }
 
-    /// A record as it is appended to a log of `offset` good bytes.
+    /// Encodes a record to be appended to a log with `offset` valid bytes.
     package static func encode(_ record: [UInt8], at offset: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         var rest = record[...]

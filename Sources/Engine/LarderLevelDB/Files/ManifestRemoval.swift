@@ -1,14 +1,15 @@
 import LarderPlatform
 
-/// Removes tables from a LevelDB that is not open, by one more edit at the end of its manifest: a few bytes for each
-/// table. LevelDB removes files that its manifest does not name when it opens.
+/// Removes tables from a LevelDB that is not open, by appending one edit to its manifest: a few bytes for each table.
+/// When LevelDB opens, it removes files that its manifest does not name.
 ///
-/// The contents of the tables are then gone, and the versions that they hid in lower tables come back. So only tables
-/// that hide nothing may be removed: ``ManifestScan/removable(from:before:behind:start:where:)``.
+/// The content of the tables is then lost, and older versions that they hid in lower tables become visible again. So
+/// only tables that hide nothing may be removed: ``ManifestScan/removable(from:before:behind:start:where:)``.
 package enum ManifestRemoval {
-    /// Appends the edit, and syncs it. After an error the manifest is unchanged, or ends within an invalid record.
-    /// - Parameter numbers: of tables in `manifest`, which must be the manifest that the directory's `CURRENT` names
-    ///   now.
+    /// Appends the edit, and syncs it. After an error the manifest is either unchanged, or ends within an invalid
+    /// record.
+    /// - Parameter numbers: the numbers of tables in `manifest`, which must be the manifest that the directory's
+    ///   `CURRENT` names now.
     package static func append(
         _ numbers: [UInt64], to manifest: ManifestScan, directory: String
     ) throws(FileError) {
@@ -21,7 +22,7 @@ package enum ManifestRemoval {
             append(table.level, to: &edit)
             append(number, to: &edit)
         }
-        // The record that was being written when LevelDB failed.
+        // Removes the incomplete record that was being written when LevelDB failed.
         try FileSystem.truncate(directory + "/" + name, to: manifest.log.goodBytes)
         try FileSystem.appendFile(directory + "/" + name, LogScan.encode(edit, at: manifest.log.goodBytes))
     }
@@ -37,16 +38,17 @@ package enum ManifestRemoval {
 }
 
 extension ManifestScan {
-    /// Tables that may be removed together: for each of their keys at or after `first` and before `end`, the tables
-    /// below are removed too, so that no previous version comes back. Keys outside of that are lost, or come back, with
-    /// their tables.
+    /// Returns tables that may be removed together. For each of their keys at or after `first` and before `end`, the
+    /// tables below that have the key are removed too, so that no previous version becomes visible. For keys outside of
+    /// this range, entries may be lost, or previous versions may become visible.
     ///
-    /// From the lowest level upwards, and of level 0, whose tables overlap, the oldest first. Tables without such keys
-    /// stay, and so do those above a table that stays.
+    /// Starts at the lowest level. In level 0, whose tables overlap, the oldest table comes first. Tables without keys
+    /// in the range stay, and so do tables above a table that stays.
     /// - Parameters:
-    ///   - needed: a key that must stay: tables that begin with it or before stay.
-    ///   - start: chooses one of the given number of tables in a level; adjacent ones follow.
-    ///   - takes: whether to take these tables, which are removed together or not at all. Called in the order of
+    ///   - needed: a key that must stay. Tables whose first key is not greater stay.
+    ///   - start: receives the number of table groups in a level, and returns the index of the first one to try. The
+    ///     next ones follow in order.
+    ///   - takes: whether to remove these tables, which are removed together or not at all. Called in the order of
     ///     removal.
     package func removable(
         from first: [UInt8], before end: [UInt8], behind needed: [UInt8], start: (Int) -> Int = { _ in 0 },
@@ -54,7 +56,7 @@ extension ManifestScan {
     ) -> [(number: UInt64, table: Table)] {
         guard !isStrange else { return [] }
         var taken: [(number: UInt64, table: Table)] = []
-        /// The tables that stay, of this level and of those below.
+        /// The tables of this level and of lower levels that stay.
         var kept: [Table] = []
         for level in Set(tables.values.map(\.level)).sorted(by: >) {
             let groups = groups(level, first, end)
@@ -71,8 +73,9 @@ extension ManifestScan {
         return taken
     }
 
-    /// The tables of a level that have keys at or after `first` and before `end`: versions of one key may be in two
-    /// adjacent ones, of which the newer hides the older. In level 0 each by itself, the oldest first.
+    /// The tables of a level that have keys at or after `first` and before `end`, in groups. Adjacent tables that may
+    /// have versions of the same key are one group, because the newer table hides the older versions. In level 0 each
+    /// table is a group, the oldest first.
     private func groups(_ level: UInt64, _ first: [UInt8], _ end: [UInt8]) -> [[(number: UInt64, table: Table)]] {
         let all = tables.filter { $0.value.level == level && !Self.precedes($0.value.last, first) }
             .filter { Self.precedes($0.value.first, end) }
@@ -103,7 +106,7 @@ extension ManifestScan.Table {
     package var first: ArraySlice<UInt8> { smallest.dropLast(8) }
     package var last: ArraySlice<UInt8> { largest.dropLast(8) }
 
-    /// Whether both may have versions of one key at or after `first`.
+    /// Whether both tables may have versions of the same key at or after `first`.
     fileprivate func overlaps(_ other: Self, _ first: [UInt8]) -> Bool {
         let start = [self.first, other.first, first[...]].max { $0.lexicographicallyPrecedes($1) } ?? first[...]
         return !last.lexicographicallyPrecedes(start) && !other.last.lexicographicallyPrecedes(start)

@@ -1,22 +1,22 @@
-/// The files in LevelDB's manifest, and how far the manifest can be read.
+/// The files that LevelDB's manifest names, and the readable length of the manifest.
 ///
-/// A manifest is a log of edits, each a sequence of fields with a tag; integers are varints. See LevelDB's
+/// A manifest is a log of edits. Each edit is a sequence of fields with a tag; integers are varints. See LevelDB's
 /// documentation of its implementation.
 package struct ManifestScan: Hashable, Sendable {
     /// The manifest's number.
     package let number: UInt64
     package private(set) var log = LogScan()
-    /// Logs with lower numbers are in tables, except ``formerLogNumber``.
+    /// The contents of logs with lower numbers are in tables, except for the log ``formerLogNumber``.
     package private(set) var logNumber: UInt64 = 0
     package private(set) var formerLogNumber: UInt64 = 0
-    /// Later files have this number or a higher one.
+    /// Files that are created later have this number or a higher one.
     package private(set) var nextFileNumber: UInt64 = 0
     /// The current tables, by number.
     package private(set) var tables: [UInt64: Table] = [:]
     /// Whether an edit could not be understood.
     package private(set) var isStrange = false
 
-    /// A table. The keys are LevelDB's internal ones: the user's key and eight bytes more.
+    /// A table. The keys are LevelDB's internal keys, which consist of the user's key and eight more bytes.
     package struct Table: Hashable, Sendable {
         package var level: UInt64
         package var byteCount: UInt64
@@ -48,8 +48,8 @@ package struct ManifestScan: Hashable, Sendable {
         return result
     }
 
-    /// Reads the new part of the manifest, or the manifest that `CURRENT` names now, if that is another. A last edit
-    /// that is being written is left to the next call.
+    /// Reads the new part of the manifest, or another manifest if `CURRENT` now names it. If the last edit is still
+    /// being written, it is left to the next call.
     /// - Returns: whether anything has changed.
     package mutating func update(directory: String) throws(LevelDBError) -> Bool {
         guard let name = try FileState.currentManifest(directory, "scan manifest") else { return false }
@@ -99,7 +99,7 @@ package struct ManifestScan: Hashable, Sendable {
         }
     }
 
-    /// A removed table, or one that moves to another level and is added again later.
+    /// Removes a table. If the table moves to another level, it is added again later.
     private mutating func remove(_ fields: inout Fields) -> Bool {
         guard let level = fields.varint(), let number = fields.varint() else { return false }
         if tables[number]?.level == level { tables[number] = nil }

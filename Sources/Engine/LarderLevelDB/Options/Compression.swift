@@ -1,8 +1,8 @@
-/// The compression of table blocks. Each block records its compression, so this may change for an existing database; it
-/// applies to later writes.
+/// The compression of table blocks. Each block records its compression, so the option may change for an existing
+/// database; it applies to later writes.
 package enum Compression: Hashable, Sendable {
-    /// None. For values that are compressed already.
+    /// No compression, for values that are already compressed.
     case none
-    /// Snappy: fast. Blocks that do not shrink by an eighth are stored as they are.
+    /// Snappy, a fast compression. Blocks that do not shrink by at least an eighth are stored uncompressed.
     case snappy
 }

@@ -1,54 +1,55 @@
 /// The options for opening a database. A value out of range makes ``Database/init(path:options:)`` throw
-/// `.invalidArgument`; no value is silently replaced by another.
+/// `.invalidArgument`; no value is silently replaced by another one.
 package struct Options: Sendable {
-    /// Creates a database if there are no LevelDB files. The default is false: opening a missing one throws
+    /// Creates a database if there are no LevelDB files. The default is false: opening a missing database throws
     /// `.notFound`, and nothing is written.
     ///
-    /// A directory with LevelDB files but without `CURRENT` is `.corruption` either way: LevelDB itself would treat it
-    /// as missing, and delete the tables.
+    /// A directory with LevelDB files but without `CURRENT` throws `.corruption` in both cases: LevelDB itself would
+    /// treat the database as missing, and delete the tables.
     package var createIfMissing = false
 
-    /// Refuses with `.invalidArgument` if the database exists. The default is false.
+    /// Throws `.invalidArgument` if the database exists. The default is false.
     package var errorIfExists = false
 
-    /// Stops at the first damage, at open and in compactions, instead of skipping it: a damaged tail of the log is then
-    /// an error and not a shorter log. One unreadable entry may make the whole database unopenable. The default is
-    /// false.
+    /// Fails at the first damage, when opening and in compactions, instead of skipping it. With it, a damaged end of
+    /// the log is an error; without it, the log is shortened. One unreadable entry may make the whole database
+    /// unopenable. The default is false.
     package var paranoidChecks = false
 
     /// The default is snappy.
     package var compression: Compression = .snappy
 
-    /// Bits per key of a Bloom filter kept with each table. The default is 0: no filter.
+    /// Bits per key of a Bloom filter that is stored with each table. The default is 0: no filter.
     ///
-    /// With 10, about one in a hundred lookups of a missing key reads a block unnecessarily; without a filter each one
-    /// does, in each level. Costs this many bits of memory and disk per key. Range 0 to ``bloomBitsPerKeyMax``. May
-    /// change between opens; tables keep the filter they were written with.
+    /// With 10, about one in a hundred lookups of a missing key reads a block unnecessarily. Without a filter every
+    /// lookup does, in each level. Costs this many bits of memory and disk per key. The range is 0 to
+    /// ``bloomBitsPerKeyMax``. May change between opens; each table keeps the filter it was written with.
     package var bloomBitsPerKey = 0
 
-    /// The cache for uncompressed blocks. The default is nil: LevelDB makes one of 8 MiB for this database alone.
+    /// The cache for uncompressed blocks. The default is nil: LevelDB creates a cache of 8 MiB for this database alone.
     package var blockCache: BlockCache?
 
     /// The bytes collected in memory before they become a table. The default is 4 MiB, the range ``writeBufferRange``.
     ///
-    /// More makes bulk writes faster, and opening after a crash slower. Up to two such buffers exist at a time.
+    /// A larger buffer makes bulk writes faster, and opening after a crash slower. Up to two such buffers exist at a
+    /// time.
     package var writeBufferBytes = 4 << 20
 
-    /// Uncompressed bytes per table block, the unit of reading and caching. The default is 4096, the range
-    /// ``blockRange``. More compresses better and makes single reads dearer.
+    /// The uncompressed bytes per table block, the unit of reading and caching. The default is 4096, the range
+    /// ``blockRange``. Larger blocks compress better, but make reads of single entries slower.
     package var blockBytes = 4096
 
-    /// The number of keys after which a block holds a whole key again instead of a shortened one. The default is 16,
-    /// the range ``blockRestartRange``. Rarely worth changing.
+    /// The number of keys in a block after which a key is stored whole again, instead of without the prefix that it
+    /// shares with the previous key. The default is 16, the range ``blockRestartRange``. Rarely worth changing.
     package var blockRestartInterval = 16
 
     /// The number of files that this database may keep open. The default is 1000, the range ``openFilesRange``; ten of
-    /// them are not for tables. Lower it if many databases share one process's descriptors; a table that is not open
-    /// costs an open and two reads when it is needed.
+    /// them are reserved for files other than tables. Lower it if many databases share the descriptors of one process.
+    /// Using a table that is not open costs an open and two reads.
     package var maxOpenFiles = 1000
 
-    /// The size at which a table ends and the next begins. The default is 2 MiB, the range ``fileRange``. More means
-    /// fewer files, and longer compactions.
+    /// The size at which a table ends and the next begins. The default is 2 MiB, the range ``fileRange``. Larger tables
+    /// mean fewer files, but longer compactions.
     package var maxFileBytes = 2 << 20
 
     package init() {}
@@ -73,7 +74,7 @@ package struct Options: Sendable {
         self.maxFileBytes = maxFileBytes
     }
 
-    // LevelDB would silently clip values to these ranges, where it has one.
+    // LevelDB would silently clip most values to these ranges.
     package static let bloomBitsPerKeyMax = 64
     package static let writeBufferRange = 64 << 10...1 << 30
     package static let blockRange = 1 << 10...4 << 20

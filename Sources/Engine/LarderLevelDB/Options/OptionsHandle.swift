@@ -1,7 +1,7 @@
 import CLarderLevelDB
 import CLarderLevelDBFiles
 
-/// ``Options`` in LevelDB's form, with the objects that must outlive the database: the filter policy and the block
+/// ``Options`` as a LevelDB object, with the objects that must outlive the database: the filter policy and the block
 /// cache.
 ///
 /// `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.

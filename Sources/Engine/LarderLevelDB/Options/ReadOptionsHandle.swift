@@ -1,6 +1,6 @@
 import CLarderLevelDB
 
-/// Read options in LevelDB's form. Those without a snapshot are created once and shared by all reads.
+/// Read options as a LevelDB object. Options without a snapshot are created once and shared by all reads.
 ///
 /// `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
 final class ReadOptionsHandle: @unchecked Sendable {
@@ -13,7 +13,7 @@ final class ReadOptionsHandle: @unchecked Sendable {
     }
 
     /// Creates options for one read of a snapshot.
-    /// - Parameter snapshot: must not be released while this is in use.
+    /// - Parameter snapshot: must not be released while the options are in use.
     convenience init(verifyChecksums: Bool, fillCache: Bool, snapshot: OpaquePointer) {
         self.init(verifyChecksums: verifyChecksums, fillCache: fillCache)
         leveldb_readoptions_set_snapshot(handle, snapshot)

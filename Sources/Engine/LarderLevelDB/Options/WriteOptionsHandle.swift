@@ -1,6 +1,6 @@
 import CLarderLevelDB
 
-/// ``WriteOptions`` in LevelDB's form; both kinds are created once and shared by all writes.
+/// ``WriteOptions`` as a LevelDB object. Both variants are created once and shared by all writes.
 ///
 /// `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
 final class WriteOptionsHandle: @unchecked Sendable {

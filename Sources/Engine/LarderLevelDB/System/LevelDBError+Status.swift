@@ -1,10 +1,10 @@
 import CLarderLevelDB
 
-// LevelDB's C functions take the address of a pointer that is nil on entry, and on failure store a malloc'ed string
-// there. Only the beginning of the string identifies the kind of error.
+// LevelDB's C functions take the address of a pointer, which is nil on entry. On failure they set it to an allocated
+// string. Only the beginning of the string identifies the kind of error.
 
 extension LevelDBError {
-    /// Parses LevelDB's "Kind: text". The only place that does.
+    /// Parses LevelDB's "Kind: text". No other code parses it.
     init(status: String, operation: String, path: String, key: [UInt8]?) {
         let prefixes: [(String, Code)] = [
             ("NotFound: ", .notFound),
@@ -19,9 +19,9 @@ extension LevelDBError {
         self.init(code: code, message: message, operation: operation, path: path, key: key)
     }
 
-    /// Whether the text reports that a table is shorter than when it was written, or missing. LevelDB reports these as
-    /// EINVAL and ENOENT, like transient errors of the system. For a table both are permanent: they mean damage. Reading
-    /// an intact table never returns EINVAL.
+    /// Whether the text reports that a table is missing, or shorter than when it was written. LevelDB reports these as
+    /// ENOENT and EINVAL, like transient errors of the system. For a table both are permanent: they mean damage.
+    /// Reading an intact table never returns EINVAL.
     private static func blamesTable(_ message: String) -> Bool {
         for ending in [".ldb: Invalid argument", ".ldb: No such file or directory"] where message.hasSuffix(ending) {
             return true
@@ -30,7 +30,7 @@ extension LevelDBError {
     }
 }
 
-/// Runs one C call and throws the string that it may leave as an error. The string is freed.
+/// Runs one C call. If the call returns an error string, throws it as an error and frees it.
 /// - Parameter key: copied only if there is an error.
 @inline(__always)
 func checked<Result>(

@@ -1,7 +1,7 @@
 import LarderPlatform
 
 extension LevelDBError {
-    /// A system call of this module that has just failed, according to `errno`: `.notFound` for ENOENT, else
+    /// The error of a system call of this module that has just failed: `.notFound` if `errno` is ENOENT, else
     /// `.ioError`.
     init(systemCall: String, operation: String, path: String) {
         let number = errno

@@ -1,8 +1,8 @@
-/// An error of LevelDB or of its use: the kind, LevelDB's text, the operation, and its object.
+/// An error of LevelDB or of its use: the kind, LevelDB's text, the operation, and the path or key.
 ///
-/// Values never appear in an error. A key does: escaped and cut in ``description``, whole in ``key``.
+/// An error never contains a value. It may contain a key: escaped and truncated in ``description``, whole in ``key``.
 package struct LevelDBError: Error, Hashable, Sendable {
-    /// The kind of an error. A struct, so that a new kind breaks no caller's switch.
+    /// The kind of an error. A struct, so that new kinds do not break switch statements of callers.
     package struct Code: Hashable, Sendable, CustomStringConvertible {
         private enum Kind: String {
             case notFound = "not found"
@@ -17,19 +17,19 @@ package struct LevelDBError: Error, Hashable, Sendable {
 
         private let kind: Kind
 
-        /// There is nothing to open. A missing *key* is not an error: reading it gives nil.
+        /// There is nothing to open. A missing *key* is not an error: reading it returns nil.
         package static let notFound = Code(kind: .notFound)
         /// The files are damaged: a checksum or length is wrong, or a file is missing.
         package static let corruption = Code(kind: .corruption)
         /// LevelDB does not support this.
         package static let notSupported = Code(kind: .notSupported)
-        /// The argument has no meaning, such as an option out of range.
+        /// An argument is invalid, such as an option out of range.
         package static let invalidArgument = Code(kind: .invalidArgument)
-        /// The operating system refused: no space, no permission, no descriptors, or another process holds the lock.
+        /// The system reported an error: no space, no permission, no descriptors, or another process holds the lock.
         package static let ioError = Code(kind: .ioError)
-        /// The database, snapshot or cursor was closed before.
+        /// The database, snapshot or cursor was already closed.
         package static let closed = Code(kind: .closed)
-        /// The database cannot be closed now, because snapshots or cursors of it are open.
+        /// The database cannot be closed now, because it has open snapshots or cursors.
         package static let busy = Code(kind: .busy)
         /// LevelDB reported an error of a kind that this module does not know.
         package static let unknown = Code(kind: .unknown)
@@ -39,13 +39,13 @@ package struct LevelDBError: Error, Hashable, Sendable {
 
     /// The kind.
     package let code: Code
-    /// LevelDB's text without its leading kind, or this module's for its own checks.
+    /// LevelDB's text without the kind at its beginning, or the text of a check of this module.
     package let message: String
     /// The call: "open", "get", "write", …
     package let operation: String
     /// The directory of the database.
     package let path: String
-    /// The key of the call, whole; nil if there was no single key.
+    /// The key of the call, not truncated; nil if there was no single key.
     package let key: [UInt8]?
 
     package init(code: Code, message: String, operation: String, path: String, key: [UInt8]? = nil) {
@@ -58,7 +58,7 @@ package struct LevelDBError: Error, Hashable, Sendable {
 }
 
 extension LevelDBError: CustomStringConvertible {
-    /// The most bytes of a key in ``description``.
+    /// The maximum number of bytes of a key in ``description``.
     static let describedKeyBytes = 64
 
     /// One line: `get of key "user:1" in /var/cache/x: corruption: block checksum mismatch`.
@@ -67,7 +67,8 @@ extension LevelDBError: CustomStringConvertible {
         return "\(operation)\(subject) in \(path): \(code): \(message)"
     }
 
-    /// ASCII stays as it is, other bytes become `\xNN`; beyond ``describedKeyBytes`` bytes are cut and counted.
+    /// Escapes a key: ASCII stays as it is, other bytes become `\xNN`. Bytes after the first ``describedKeyBytes`` are
+    /// dropped, and their number is appended.
     static func printable(_ key: [UInt8]) -> String {
         let digits = Array("0123456789abcdef".unicodeScalars)
         var text = String.UnicodeScalarView()

@@ -1,8 +1,8 @@
-// Swift's raw buffers in the form of LevelDB's C functions: a pointer to char that is never null, and a length.
+// Converts Swift's raw buffers to the arguments of LevelDB's C functions: a pointer to char, never null, and a length.
 
 extension UnsafeRawBufferPointer {
-    /// The first byte's address; for an empty buffer the address of an unused byte, because LevelDB's C functions do
-    /// not allow null.
+    /// The address of the first byte. For an empty buffer, the address of an unused byte, because LevelDB's C functions
+    /// do not allow null.
     @inline(__always)
     var characters: UnsafePointer<CChar> {
         guard let baseAddress else { return UnsafePointer(NoBytes.shared.byte) }
@@ -10,7 +10,7 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// The target of an empty buffer's pointer. Sendable because the byte is never written after `init`.
+/// The byte to which the pointer of an empty buffer points. Sendable because the byte is never written after `init`.
 private struct NoBytes: @unchecked Sendable {
     static let shared = NoBytes()
     let byte: UnsafeMutablePointer<CChar>
