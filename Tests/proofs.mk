@@ -15,14 +15,15 @@
 #                     tests find (PLANTED: the numbers of defects, to insert only these)
 #   make steady       runs the tests of make test STEADY times on an idle machine and STEADY times on a busy one
 
-PROOF_GROUPS = power kill fleet disk histories large clients browsers prometheus examples
+PROOF_GROUPS = power kill fleet origins disk histories large clients browsers prometheus examples
 PROOF_power = AccidentTests RecorderTests/aCompleteTraceRebuildsTheFilesOfTheDaemon
 PROOF_kill = KillTests ReplicateKillTests OutboxDaemonTests OutboxClusterTests
 PROOF_fleet = FleetTests CacheFleetTests NetworkLinkTests
-PROOF_disk = DiskHistoryTests DaemonDiskBudgetTests
+PROOF_origins = ClusterTests RedisClusterTests OriginBadInputTests OriginCircleTests
+PROOF_disk = DiskHistoryTests DaemonDiskBudgetTests FullFileSystemTests SalvageFaultTests ShortReadTests
 PROOF_histories = ConcurrentFollowerTests ModelTests SalvageDamageTests ChangeRaceTests
 PROOF_large = ModelMemoryTests HostileRequestTests/hugeValuesFromTinyRequests HostileRequestTests/aMillionArguments HostileRequestTests/aPipelineOfAMillion
-PROOF_clients = FrameworkTests OtherClientTests RedisPyTests FetchStormTests LockContentionTests
+PROOF_clients = FrameworkTests OtherClientTests RedisPyTests RedisCLITests FetchStormTests LockContentionTests
 PROOF_browsers = WebBrowserTests
 PROOF_prometheus = WebMetricsTests/promtoolFindsNoErrors WebMetricsTests/prometheusScrapesIt
 PROOF_examples = ExampleTests DocsArticleTests

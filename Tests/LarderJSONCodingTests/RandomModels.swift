@@ -126,8 +126,8 @@ extension SeededGenerator {
     mutating func uuidText() -> String {
         let hex = String(next(), radix: 16) + String(next(), radix: 16)
         let digits = Array((hex + String(repeating: "7", count: 32)).prefix(32))
-        return [digits[0..<8], digits[8..<12], digits[12..<16], digits[16..<20], digits[20..<32]].map { String($0) }
-            .joined(separator: "-")
+        let groups: [Range<Int>] = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32]
+        return groups.map { String(digits[$0]) }.joined(separator: "-")
     }
 
     mutating func form(_ depth: Int = 2) -> Everything.Form {

@@ -4,7 +4,7 @@ import LarderPlatform
 import LarderRESP
 
 extension Verb {
-    static let backup = Verb(
+    static let backup: Verb = Verb(
         name: "backup", synopsis: "DIRECTORY",
         summary: "back up the whole larder while it is in use",
         details: """
@@ -66,7 +66,7 @@ extension Verb {
         return lstat(path, &status) == 0 || errno != ENOENT
     }
 
-    static let verify = Verb(
+    static let verify: Verb = Verb(
         name: "verify", synopsis: "BACKUP",
         summary: "check a backup and report problems",
         details: """
@@ -98,7 +98,7 @@ extension Verb {
         return problems.isEmpty ? .done : .damaged
     }
 
-    static let restore = Verb(
+    static let restore: Verb = Verb(
         name: "restore", synopsis: "BACKUP DIRECTORY",
         summary: "restore a backup to a new larder",
         details: """

@@ -2,7 +2,7 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let check = Verb(
+    static let check: Verb = Verb(
         name: "check", synopsis: "[DIRECTORY]",
         summary: "check all files of a larder and report problems",
         details: """

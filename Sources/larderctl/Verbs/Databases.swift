@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let databases = Verb(
+    static let databases: Verb = Verb(
         name: "databases", synopsis: "",
         summary: "list the databases",
         details: """

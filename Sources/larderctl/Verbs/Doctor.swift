@@ -2,7 +2,7 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let doctor = Verb(
+    static let doctor: Verb = Verb(
         name: "doctor", synopsis: "",
         summary: "report problems of a running daemon, and how to fix them",
         details: """

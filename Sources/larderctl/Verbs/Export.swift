@@ -2,7 +2,7 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let export = Verb(
+    static let export: Verb = Verb(
         name: "export", synopsis: "[FILE] [--prefix PREFIX] [--to-redis URL [--map NAME=NUMBER]…]",
         summary: "export entries as lines of JSON, or to a Redis, while the larder is in use",
         details: """

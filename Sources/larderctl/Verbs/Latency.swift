@@ -2,7 +2,7 @@ import LarderClient
 import LarderCommandCatalog
 
 extension Verb {
-    static let latency = Verb(
+    static let latency: Verb = Verb(
         name: "latency", synopsis: "[COMMAND…]",
         summary: "show the latencies of commands, and slow commands",
         details: """

@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let limit = Verb(
+    static let limit: Verb = Verb(
         name: "limit", synopsis: "[NAME [BYTES]]",
         summary: "show or change the disk budget of a database",
         details: """

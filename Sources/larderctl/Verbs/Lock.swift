@@ -2,7 +2,7 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let lock = Verb(
+    static let lock: Verb = Verb(
         name: "lock", synopsis: "NAME [OPTION…] -- COMMAND [ARGUMENT…]",
         summary: "run COMMAND while holding the lock NAME, one process at a time",
         details: """

@@ -2,7 +2,7 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let monitor = Verb(
+    static let monitor: Verb = Verb(
         name: "monitor", synopsis: "",
         summary: "show every command that the daemon runs, live",
         details: """

@@ -2,7 +2,7 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let origin = Verb(
+    static let origin: Verb = Verb(
         name: "origin",
         synopsis: "[NAME [URL [WORD…] | none [DISCARD] | path]]",
         summary: "show or change the origin of a database",

@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let ping = Verb(
+    static let ping: Verb = Verb(
         name: "ping", synopsis: "",
         summary: "check whether the daemon is running",
         details: """

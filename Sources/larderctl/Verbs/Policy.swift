@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let policy = Verb(
+    static let policy: Verb = Verb(
         name: "policy", synopsis: "[POLICY [--grace SECONDS] [--jitter PERCENT]]",
         summary: "show or change the database's policy: how long entries stay fresh",
         details: """

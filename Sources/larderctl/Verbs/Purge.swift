@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let purge = Verb(
+    static let purge: Verb = Verb(
         name: "purge", synopsis: "[--expired | --prefix PREFIX | --tag TAG… [--soft]]",
         summary: "empty the database at once, or remove some entries",
         details: """

@@ -2,7 +2,7 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let replicate = Verb(
+    static let replicate: Verb = Verb(
         name: "replicate",
         synopsis: "FROM TO [--continuous] [--join] [--prefix PREFIX] [--tag TAG]… [--name NAME]",
         summary: "replicate the changes of one larder to another one, once or continuously",

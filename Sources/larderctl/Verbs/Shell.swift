@@ -1,7 +1,7 @@
 import LarderPlatform
 
 extension Verb {
-    static let shell = Verb(
+    static let shell: Verb = Verb(
         name: "shell", synopsis: "[--keep-going]",
         summary: "run commands interactively or from standard input, on one connection",
         details: """

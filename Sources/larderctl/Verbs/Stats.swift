@@ -2,7 +2,7 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let stats = Verb(
+    static let stats: Verb = Verb(
         name: "stats", synopsis: "[SECTION]",
         summary: "show the daemon's statistics",
         details: """

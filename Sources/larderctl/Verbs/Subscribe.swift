@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let subscribe = Verb(
+    static let subscribe: Verb = Verb(
         name: "subscribe", synopsis: "CHANNEL… [--pattern]",
         summary: "show the messages of channels as they arrive",
         details: """

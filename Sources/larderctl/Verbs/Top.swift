@@ -2,7 +2,7 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let top = Verb(
+    static let top: Verb = Verb(
         name: "top", synopsis: "",
         summary: "show the daemon's activity live, full-screen",
         details: """

@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let watch = Verb(
+    static let watch: Verb = Verb(
         name: "watch", synopsis: "[KEY] [--prefix PREFIX]",
         summary: "show changes of the database's entries as they happen",
         details: """

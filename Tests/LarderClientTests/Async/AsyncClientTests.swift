@@ -59,7 +59,8 @@ import Testing
         defer { server.stop() }
         let client = try await Self.connect(server)
         for step in 0..<100 { try await client.command("ECHO", "\(step)") }
-        #expect(server.requests.filter { $0[0] == "ECHO" }.map { $0[1] } == (0..<100).map(String.init))
+        let expected: [String] = (0..<100).map { "\($0)" }
+        #expect(server.requests.filter { $0[0] == "ECHO" }.map { $0[1] } == expected)
     }
 
     @Test func aPipelineIsNotInterleavedWithOtherRequests() async throws {

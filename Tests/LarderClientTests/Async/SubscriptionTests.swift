@@ -20,12 +20,14 @@ import Testing
     func messagesArriveInOrder(server: LiveServer) async throws {
         try await server.run { client in
             let news = try await client.subscribe(to: "news", "weather")
-            for number in 0..<100 {
-                #expect(try await client.publish("\(number)", to: number.isMultiple(of: 2) ? "news" : "weather") == 1)
+            let texts: [String] = (0..<100).map { "\($0)" }
+            let channels: [String] = (0..<100).map { $0.isMultiple(of: 2) ? "news" : "weather" }
+            for (text, channel) in zip(texts, channels) {
+                #expect(try await client.publish(text, to: channel) == 1)
             }
             let messages = try await take(100, news)
-            #expect(messages.map(\.text) == (0..<100).map(String.init))
-            #expect(messages.map(\.channel) == (0..<100).map { $0.isMultiple(of: 2) ? "news" : "weather" })
+            #expect(messages.map(\.text) == texts)
+            #expect(messages.map(\.channel) == channels)
             #expect(messages.allSatisfy { $0.pattern == nil && !$0.followsGap })
             #expect(try await client.publish([0xFF], to: "nobody") == 0)
         }

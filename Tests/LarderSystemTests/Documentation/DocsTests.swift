@@ -114,7 +114,8 @@ import Testing
         for line in try Self.read("Tests/proofs.mk").matches(of: /(?m)^PROOF_[a-z]+ = (.+)$/) {
             for name in line.output.1.split(separator: " ") {
                 let parts = name.split(separator: "/")
-                #expect(tests.contains("struct \(parts[0]) {"), "there is no suite \(parts[0])")
+                let isSuite = ["struct", "final class"].contains { tests.contains("\($0) \(parts[0]) {") }
+                #expect(isSuite, "there is no suite \(parts[0])")
                 if parts.count == 2 { #expect(tests.contains("func \(parts[1])("), "there is no test \(parts[1])") }
                 count += 1
             }

@@ -1,5 +1,5 @@
 extension Verb {
-    static let completion = Verb(
+    static let completion: Verb = Verb(
         name: "completion", synopsis: "SHELL",
         summary: "print the completion of larderctl for bash, zsh or fish",
         details: """

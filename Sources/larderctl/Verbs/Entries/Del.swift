@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let del = Verb(
+    static let del: Verb = Verb(
         name: "del", synopsis: "KEY…",
         summary: "remove entries, all at once",
         details: """

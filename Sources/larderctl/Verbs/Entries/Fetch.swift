@@ -2,7 +2,7 @@ import LarderClient
 import LarderPlatform
 
 extension Verb {
-    static let fetch = Verb(
+    static let fetch: Verb = Verb(
         name: "fetch", synopsis: "KEY [OPTION…] -- COMMAND [ARGUMENT…]",
         summary: "print an entry's value, and run COMMAND if there is none",
         details: """

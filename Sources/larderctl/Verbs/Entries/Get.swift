@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let get = Verb(
+    static let get: Verb = Verb(
         name: "get", synopsis: "KEY",
         summary: "print an entry's value",
         details: """

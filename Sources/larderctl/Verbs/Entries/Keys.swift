@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let keys = Verb(
+    static let keys: Verb = Verb(
         name: "keys", synopsis: "[PATTERN]",
         summary: "list the keys of the database's entries",
         details: """

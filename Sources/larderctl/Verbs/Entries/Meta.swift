@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let meta = Verb(
+    static let meta: Verb = Verb(
         name: "meta", synopsis: "KEY",
         summary: "show an entry's times, policy, size and codec",
         details: """

@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let set = Verb(
+    static let set: Verb = Verb(
         name: "set", synopsis: "KEY [VALUE | -] [--file PATH] [--policy POLICY | --ttl SECONDS] [--tag TAG]…",
         summary: "store an entry",
         details: """

@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let ttl = Verb(
+    static let ttl: Verb = Verb(
         name: "ttl", synopsis: "KEY",
         summary: "show how long an entry stays fresh",
         details: """

@@ -1,7 +1,7 @@
 import LarderClient
 
 extension Verb {
-    static let tags = Verb(
+    static let tags: Verb = Verb(
         name: "tags", synopsis: "KEY",
         summary: "print an entry's tags",
         details: """
