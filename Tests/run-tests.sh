@@ -11,7 +11,7 @@ groups=('Larder(System|ctl|web)Tests[.]' 'LarderEngineTests[.][A-I]')
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=5
 run() {
     # A shell sets these signals to be ignored in its background processes; reset them.
-    env --default-signal=INT,QUIT "$bundle" --testing-library swift-testing "$@"
+    env --default-signal=HUP,INT,QUIT "$bundle" --testing-library swift-testing "$@"
     local code=$?
     [ $code = 69 ] || return $code # no test of the group is wanted
 }

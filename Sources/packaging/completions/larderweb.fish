@@ -6,7 +6,7 @@ complete -c larderweb -l token-file -r -F -d 'a file with the token in its first
 complete -c larderweb -l host -x -d 'another host name for browsers, for example behind a proxy'
 complete -c larderweb -l allow-changes -d 'allow removing entries, changing policies, and purging databases'
 complete -c larderweb -l history -r -F -d 'the larder for the last day’s figures, at most 16 MiB'
-complete -c larderweb -l max-connections -x -d 'most open connections'
+complete -c larderweb -l max-connections -x -d 'maximum open connections'
 complete -c larderweb -l request-timeout -x -d 'timeout for receiving a request, and for idle connections'
 complete -c larderweb -l socket -r -F -d 'the daemon’s socket'
 complete -c larderweb -l password-file -r -F -d 'a file with the daemon’s password in its first line'
