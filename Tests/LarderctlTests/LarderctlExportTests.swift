@@ -177,7 +177,7 @@ import Testing
             #"{"database":"0","key":"k","stored-at":1,"tags":"x","json":1}"#,
             #"its "tags" are "x", and must be an array"#
         ),
-        (#"{"database":"0","key":"k","stored-at":1,"tags":[""],"json":1}"#, "a tag has 1 to 128 bytes"),
+        (#"{"database":"0","key":"k","stored-at":1,"tags":[""],"json":1}"#, "a tag must have 1 to 128 bytes"),
         (#"{"database":"0","key":"k","stored-at":1,"tagz":[],"json":1}"#, #"unknown member "tagz"; did you mean"#),
         (#"{"database":"0","policy":"often"}"#, #"its policy is "often", and must be one of highest"#),
         (header, "the first line of another export"),

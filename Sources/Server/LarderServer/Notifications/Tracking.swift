@@ -109,18 +109,24 @@ final class Tracking: @unchecked Sendable {
         func isClient(_ other: TrackingClient) -> Bool { client === other }
     }
 
+    /// A reader whose latest command may have changed the key since the client last read it.
+    private struct Writer {
+        let client: TrackingClient
+        /// The last commit unit of the client before that command, whose own unit is later.
+        let previousUnit: UInt64
+    }
+
     private final class Part {
         let lock = Lock()
         var readers: [[UInt8]: [Reader]] = [:]
-        /// Readers that have changed the key since they last read it.
-        var writers: [[UInt8]: [TrackingClient]] = [:]
+        var writers: [[UInt8]: [Writer]] = [:]
         /// When the tracked entries expire.
         var deadlines = DeadlineWatch<[UInt8]>()
 
         /// Removes a client from the writers of a key.
         /// - Returns: whether the client had changed the key.
         func endWriting(_ key: [UInt8], _ client: TrackingClient) -> Bool {
-            guard let index = writers[key]?.firstIndex(where: { $0 === client }) else { return false }
+            guard let index = writers[key]?.firstIndex(where: { $0.client === client }) else { return false }
             writers[key]?.remove(at: index)
             return true
         }
@@ -267,13 +273,14 @@ final class Tracking: @unchecked Sendable {
 
     /// Records that a client is about to change a key. When the change is committed, the client's earlier read of the
     /// key is dropped, unless it has read the key again in the same transaction or pipeline.
-    func willWrite(_ key: [UInt8], _ client: TrackingClient) {
+    /// - Parameter previousUnit: the last commit unit of the client so far.
+    func willWrite(_ key: [UInt8], _ client: TrackingClient, after previousUnit: UInt64) {
         let part = part(key)
         part.lock.withLock {
             guard let readers = part.readers[key], readers.contains(where: { $0.isClient(client) }),
-                part.writers[key]?.contains(where: { $0 === client }) != true
+                part.writers[key]?.contains(where: { $0.client === client }) != true
             else { return }
-            part.writers[key, default: []].append(client)
+            part.writers[key, default: []].append(Writer(client: client, previousUnit: previousUnit))
         }
     }
 
@@ -302,9 +309,12 @@ final class Tracking: @unchecked Sendable {
                 // Keep a client that has read its own change. It may be listed as a writer again, for a later command
                 // that did not change the key.
                 if unit != 0, unit <= reader.ownUnit { return true }
-                return client.isNoLoop && part.writers[key]?.contains(where: { $0 === client }) != true
+                return client.isNoLoop
+                    && part.writers[key]?.contains { $0.client === client && $0.previousUnit < unit } != true
             }
-            part.writers[key] = nil
+            // The changes of the other writers, if any, are committed later.
+            let writers = left.isEmpty ? nil : part.writers[key]?.filter { $0.previousUnit >= unit }
+            part.writers[key] = writers?.isEmpty == false ? writers : nil
             if !left.isEmpty {
                 part.readers[key] = left
                 itemCount.add(left.count - readers.count)

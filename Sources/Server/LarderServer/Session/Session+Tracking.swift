@@ -49,7 +49,10 @@ extension Session {
     ) -> [[UInt8]] {
         guard let tracking = modes.tracking else { return [] }
         if spec.flags.contains(.write) {
-            for index in spec.keyIndices(count: count, word) { server.tracking.willWrite(Array(word(index)), tracking) }
+            let previousUnit = replyQueue.lastTicket.sequence
+            for index in spec.keyIndices(count: count, word) {
+                server.tracking.willWrite(Array(word(index)), tracking, after: previousUnit)
+            }
         }
         guard spec.flags.contains(.readonly), tracksReads else { return [] }
         // The client's own changes until this unit need no notification when they are committed: it is notified
