@@ -5,7 +5,7 @@ import Synchronization
 /// The keys with pending writes, in the order of delivery. An in-memory index of the companion database.
 ///
 /// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. The lock is taken last: no
-/// other lock is taken while it is held.
+/// other object is called while it is held.
 package final class OutboxIndex: @unchecked Sendable {
     /// The possible state of the origin after an attempt whose outcome is unknown.
     package enum Doubt: Equatable, Sendable {

@@ -6,8 +6,8 @@ struct BatchEntry {
     let value: UnsafeRawBufferPointer
 }
 
-/// Reads a batch: a sequence (8 bytes), a count (4), and the puts and deletes, each a kind and one or two byte strings
-/// with their lengths.
+/// Reads a batch: a sequence (8 bytes), a count (4 bytes), and the puts and deletes. Each of these is a kind byte and
+/// one or two byte strings with their lengths.
 struct BatchScanner {
     static let headerBytes = 12
     /// Sequences have 56 bits.
@@ -36,7 +36,7 @@ struct BatchScanner {
     var isAtEnd: Bool { scanner.isAtEnd }
     var offset: Int { scanner.offset }
 
-    /// nil if no whole entry begins here; then nothing was consumed.
+    /// Reads the next entry. Returns nil, and consumes nothing, if no complete entry begins here.
     mutating func next() -> BatchEntry? {
         var trial = scanner
         guard let kind = trial.byte(), kind <= 1, let key = trial.prefixed() else { return nil }
@@ -49,7 +49,8 @@ struct BatchScanner {
         return BatchEntry(isPut: true, key: key, value: value)
     }
 
-    /// The known facts about an incomplete entry at the end: its key, and its end, if that can be computed.
+    /// Returns the key of an incomplete put at the end of the bytes, and the offset at which the put would end, if its
+    /// length can be read.
     func cutEntry() -> (key: [UInt8], end: Int)? {
         var trial = scanner
         guard let kind = trial.byte(), kind == InternalKey.value, let key = trial.prefixed(), let count = trial.length()

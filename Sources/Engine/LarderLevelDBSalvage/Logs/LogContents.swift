@@ -3,13 +3,13 @@ final class LogContents {
     /// A version of a key. Its bytes are in one of `memories`.
     struct Version {
         let key: UnsafeRawBufferPointer
-        /// nil: removed.
+        /// nil if the version is a removal.
         let value: UnsafeRawBufferPointer?
         let sequence: UInt64
         let log: UInt64
     }
 
-    /// By key ascending, then by sequence descending.
+    /// Sorted by key ascending, then by sequence descending.
     private(set) var versions: ContiguousArray<Version> = []
     private(set) var gaps: [Gap] = []
     private var memories: [Memory] = []

@@ -3,17 +3,17 @@ struct LogHole {
     var offset: Int
     var byteCount: Int
     var reason: String
-    /// The kind in the header of the one fragment that makes up the hole, if its length leads to something good. Its
-    /// checksum is wrong.
+    /// The kind in the header of the one fragment that makes up the hole, if a valid fragment follows at the end that
+    /// its length implies. The fragment's checksum is wrong.
     var claim: LogFragmentKind?
-    /// The missing bytes of a record if the hole is within one record.
+    /// The number of bytes of a record that the hole contains, if the hole is within one record.
     var payloadCount: Int?
-    /// Whether the file seems to end within a write: it ends within a fragment, or has only zeros.
+    /// Whether the file seems to end within a write: it ends within a fragment, or the rest contains only zeros.
     var isTorn: Bool
 
     var end: Int { offset + byteCount }
 
-    /// Joins the hole with the one that follows.
+    /// Extends the hole by the hole that follows it.
     mutating func extend(by other: LogHole) {
         if other.byteCount == 0 { return }
         if byteCount == 0 {
@@ -36,10 +36,11 @@ enum LogFragmentKind: UInt8 {
 }
 
 /// Splits a file in LevelDB's log format, a log or a manifest, into fragments. The file consists of blocks of 32 KiB. A
-/// block has fragments, each with a checksum, a length and a kind; a record that does not fit continues in the next block.
+/// block contains fragments, each with a checksum, a length and a kind. A record that does not fit into a block
+/// continues in the next block.
 ///
-/// A fragment is found in two ways only: by the length of the previous one, and at the beginning of a block. A search
-/// for good checksums anywhere would also find bytes of a value.
+/// A fragment is found in two ways only: by the length of the previous fragment, and at the beginning of a block. A
+/// search for valid checksums at all offsets would also find fragments inside values.
 struct LogPieces {
     let files: SalvageFiles
     let name: String
@@ -53,8 +54,8 @@ struct LogPieces {
         /// The payload is valid during the call.
         case fragment(LogFragmentKind, UnsafeRawBufferPointer, offset: Int)
         case bad(LogHole)
-        /// A fragment that is good except for one bit: its payload, and where in it that bit must be flipped back; nil
-        /// if the bit is not in the payload.
+        /// A fragment with one wrong bit: its payload, the hole that the fragment would be without the correction, and
+        /// in `flip` the bit of the payload that must be flipped back; nil if the bit is not in the payload.
         case mended(LogFragmentKind, UnsafeRawBufferPointer, flip: (offset: Int, mask: UInt8)?, LogHole)
     }
 
@@ -122,12 +123,12 @@ struct LogBlock {
         return Header(checksum: checksum, length: Int(low) | Int(high) << 8, kind: kind)
     }
 
-    /// The piece that begins here, and the position of the next one; nil at the block's end.
+    /// Returns the piece that begins here, and the position of the next piece; nil at the block's end.
     func piece(at position: Int) -> (LogPieces.Piece, next: Int)? {
         let rest = bytes.count - position
         guard rest > 0 else { return nil }
         guard let header = header(at: position) else {
-            // The end of a block is filled up if no header fits.
+            // The rest of a block is filled with zeros if no header fits.
             return isWhole ? nil : bad(position, bytes.count, "the file ends within a header", isTorn: true)
         }
         let end = position + LogPieces.headerBytes + header.length
@@ -147,7 +148,7 @@ struct LogBlock {
         return badFragment(header, position, end)
     }
 
-    /// The fragment if only one bit of it is wrong and it leads to something good.
+    /// Returns the fragment if only one bit of it is wrong and a valid fragment follows, or the block ends.
     private func mended(_ header: Header, _ position: Int) -> (LogPieces.Piece, next: Int)? {
         let start = position + LogPieces.headerBytes
         for bit in 0..<16 {
@@ -187,12 +188,12 @@ struct LogBlock {
 
     private func isGood(_ header: Header, at position: Int) -> Bool {
         let start = position + LogPieces.headerBytes
-        // The checksum begins with the kind, the header's last byte.
+        // The checksum covers the kind, which is the last byte of the header, and the data.
         return MaskedChecksum.matches(
             header.checksum, UnsafeRawBufferPointer(rebasing: bytes[(start - 1)..<(start + header.length)]))
     }
 
-    /// Whether something good begins here, or the block ends here.
+    /// Whether a valid fragment begins at this position, or the block ends here.
     private func leadsOn(_ position: Int) -> Bool {
         guard let header = header(at: position) else { return isWhole || position == bytes.count }
         return LogFragmentKind(rawValue: header.kind) != nil

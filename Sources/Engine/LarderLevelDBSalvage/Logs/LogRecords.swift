@@ -1,13 +1,13 @@
 /// The readable part of a log record.
 struct LogRecord {
-    /// Its readable bytes, without the missing ones in between.
+    /// The readable bytes of the record, without the missing bytes in between.
     let memory: Memory
-    /// The offset in the file of its beginning, or of its first readable part.
+    /// The offset of the record in the file, or that of its first readable part if the beginning is missing.
     let offset: Int
-    /// The positions of the missing parts in `memory`.
+    /// The missing parts, with their positions in `memory`.
     var holes: [(position: Int, hole: LogHole)] = []
-    /// Parts of `memory` in which one bit was flipped back: their places there and in the file. Their keys are used,
-    /// their values are not.
+    /// The parts of `memory` in which one bit was flipped back: their ranges there, and their holes in the file. Keys
+    /// in these parts are used, but values are not.
     var mended: [(range: Range<Int>, hole: LogHole)] = []
     /// False if the beginning is missing.
     let hasHead: Bool
@@ -16,8 +16,8 @@ struct LogRecord {
 
     var isWhole: Bool { hasHead && hasEnd && holes.isEmpty }
 
-    /// The part before the first missing one; empty if the beginning is missing. If parts are missing, the mended ones
-    /// count as missing too.
+    /// The part before the first missing part; empty if the beginning is missing. If any part is missing, parts with
+    /// flipped bits count as missing too.
     var front: UnsafeRawBufferPointer {
         guard hasHead else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
         if holes.isEmpty, hasEnd { return memory.bytes }
@@ -25,7 +25,7 @@ struct LogRecord {
         return UnsafeRawBufferPointer(rebasing: memory.bytes[..<count])
     }
 
-    /// The bytes after the last missing part.
+    /// The bytes after the last missing part, and after the last part with a flipped bit.
     var tail: UnsafeRawBufferPointer {
         guard let last = holes.last, hasEnd else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
         return UnsafeRawBufferPointer(rebasing: memory.bytes[max(last.position, mended.last?.range.upperBound ?? 0)...])
@@ -35,7 +35,7 @@ struct LogRecord {
 /// A part of a log.
 enum LogUnit {
     case record(LogRecord)
-    /// A hole outside of every readable record.
+    /// A hole that is outside of every readable record.
     case lost(LogHole)
 }
 
@@ -69,7 +69,7 @@ struct LogAssembler {
         case .mended(let kind, let payload, let flip, let hole):
             guard isExpected(kind) else { return add(hole) }
             try add(.fragment(kind, payload, offset: hole.offset))
-            // It ends the record that it belongs to, unless that had ended.
+            // This fragment has completed its record, unless it was not expected.
             if kind == .full || kind == .last {
                 guard case .record(var record)? = units.popLast() else { return }
                 Self.mend(&record, payload.count, flip, hole)
@@ -92,7 +92,7 @@ struct LogAssembler {
         }
     }
 
-    /// Whether such a fragment can follow. A mended fragment is no reason to doubt an undamaged one.
+    /// Whether such a fragment can follow. An undamaged fragment is never doubted because of a corrected one.
     private func isExpected(_ kind: LogFragmentKind) -> Bool {
         (current == nil) == (kind == .full || kind == .first)
     }
@@ -134,7 +134,8 @@ struct LogAssembler {
         current = nil
     }
 
-    /// A record begins before the previous one has ended: the missing part has no place of its own.
+    /// Ends the previous record, because a record begins before it has ended. The position of its missing part is
+    /// unknown.
     private mutating func endUnfinished(_ offset: Int) {
         guard var record = current else { return }
         if record.holes.last?.position != record.memory.count {
@@ -165,7 +166,7 @@ struct LogAssembler {
         current = record
     }
 
-    /// The file ends. An unfinished record stays without an end.
+    /// Called at the end of the file. An unfinished record has no end.
     private mutating func finish() {
         guard let record = current else { return }
         units.append(.record(record))

@@ -18,14 +18,14 @@ struct ManifestContents {
     var comparator: String?
     /// The number of valid edits.
     var edits = 0
-    /// Edits in which one bit was flipped back. They are used, because each was a valid edit afterwards.
+    /// Edits in which one bit was flipped back. They are used, because each of them is valid after the correction.
     var mended: [LogHole] = []
-    /// The place where reading ended too early.
+    /// The place where reading ended before the end of the file.
     var damage: LogHole?
-    /// Whether the file ends within its last edit, which no program has acted upon.
+    /// Whether the file ends within its last edit. That edit has not taken effect.
     var isTorn = false
 
-    /// Whether LevelDB would open it.
+    /// Whether LevelDB would open the manifest.
     var isUsable: Bool { logNumber != nil && nextFileNumber != nil && lastSequence != nil }
 }
 
@@ -49,7 +49,7 @@ extension NotedManifest {
 struct ManifestReader {
     static let comparator = "leveldb.BytewiseComparator"
     private static let levelMax: UInt64 = 6
-    /// A manifest has some kilobytes for each thousand tables.
+    /// More than any manifest needs: some kilobytes for each thousand tables.
     private static let byteCountMax = 1 << 30
 
     /// The tags of an edit's fields. On disk: do not change.
@@ -96,7 +96,7 @@ struct ManifestReader {
         return contents
     }
 
-    /// Returns false, and changes nothing, if it is not an edit.
+    /// Applies an edit. Returns false, and changes nothing, if the bytes are not an edit.
     static func apply(_ edit: UnsafeRawBufferPointer, to contents: inout ManifestContents) -> Bool {
         var scanner = Scanner(edit)
         var changed = contents

@@ -1,4 +1,4 @@
-/// A batch with a missing part in the middle or at the end: its readable entries, and the keys that may be missing.
+/// A batch with missing parts: its readable entries, and the range of the keys that may be missing.
 struct BatchPart {
     private let record: LogRecord
     private let header: BatchScanner.Header
@@ -7,9 +7,10 @@ struct BatchPart {
     /// The bytes of the complete entries between the batch's header and the missing part.
     private(set) var frontEntries: UnsafeRawBufferPointer
     private var frontCount: UInt64 = 0
-    /// The last key before the missing part that is not ignored, or the key of the entry in which it begins.
+    /// The last key before the missing part, apart from ignored keys; or the key of the entry in which the missing part
+    /// begins.
     private var lower: [UInt8]?
-    /// Whether that entry itself is incomplete.
+    /// Whether the entry with the key `lower` is itself incomplete.
     private var isLowerLost = false
     private var cut: (key: [UInt8], end: Int)?
     /// Whether the keys before the missing part ascend.
@@ -18,15 +19,15 @@ struct BatchPart {
     struct TailStart {
         let offset: Int
         let count: UInt64
-        /// The first key that is not ignored; nil: none.
+        /// The first key that is not ignored; nil if all keys are ignored.
         let key: [UInt8]?
     }
 
-    /// The beginning of the first whole entry after the missing part, if that is certain.
+    /// The first complete entry after the missing part, if its offset is certain.
     private(set) var tailStart: TailStart?
 
-    /// The longest tail to search for a beginning. A batch is about 1 MiB; a batch with a longer tail is one long
-    /// entry.
+    /// The maximum length of a tail that is searched for an entry. A batch is about 1 MiB; a batch with a longer tail
+    /// is one long entry.
     private static let searchBytesMax = 2 << 20
 
     init(_ record: LogRecord, _ header: BatchScanner.Header, ignored: Set<UInt8>) {
@@ -36,17 +37,18 @@ struct BatchPart {
         frontEntries = UnsafeRawBufferPointer(rebasing: record.front[..<0])
     }
 
-    /// Whether the missing parts by themselves prove that they belong to this record only. Each must be one fragment,
-    /// or several whole ones, from the middle of a record; a missing end must be one fragment from the end of a record.
+    /// Whether the missing parts prove by themselves that they belong only to this record. Each of them must consist of
+    /// one or several complete fragments from the middle of a record. If the end is missing, it must be one fragment
+    /// from the end of a record.
     var claimsToBeAlone: Bool {
         guard let last = record.holes.last else { return false }
-        // The missing part is within one entry, according to that entry's length.
+        // True if the length of the entry shows that the missing part is within that one entry.
         if record.hasEnd, let offset = exactTailOffset, offset >= 0 { return true }
         let inner = record.hasEnd ? record.holes[...] : record.holes.dropLast()
         return inner.allSatisfy { $0.hole.claim == .middle } && (record.hasEnd || last.hole.claim == .last)
     }
 
-    /// Returns false if it is not a batch.
+    /// Reads the entries before the missing part. Returns false if the bytes are not a batch.
     mutating func readFront() -> Bool {
         let front = record.front
         var scanner = BatchScanner(front, from: BatchScanner.headerBytes)
@@ -78,13 +80,14 @@ struct BatchPart {
         }
     }
 
-    /// The range of the missing keys, if the batch's keys ascend.
+    /// The range of the missing keys. Only valid if the batch's keys ascend.
     var lostRange: KeyRange {
         let lower = lower.map { isLowerLost ? $0 : KeyRange.successor($0) } ?? []
         return KeyRange(lower: lower, upper: tailStart?.key)
     }
 
-    /// The end of the incomplete entry in the tail, if its length and that of the missing part are known.
+    /// The offset in the tail at which the incomplete entry ends, if the lengths of the entry and of the missing part
+    /// are known.
     private var exactTailOffset: Int? {
         guard let cut, record.holes.count == 1, record.mended.isEmpty, let hole = record.holes.first?.hole,
             let missing = hole.payloadCount
@@ -95,7 +98,7 @@ struct BatchPart {
 
     private func isIgnored(_ key: UnsafeRawBufferPointer) -> Bool { key.first.map { ignored.contains($0) } ?? false }
 
-    /// The tail after an entry's known beginning, if it is valid.
+    /// The tail from the known offset of an entry, if all entries from there are valid.
     private func whole(from offset: Int) -> TailStart? {
         var scanner = BatchScanner(record.tail, from: offset)
         var count: UInt64 = 0
@@ -113,13 +116,14 @@ struct BatchPart {
         return TailStart(offset: offset, count: count, key: first)
     }
 
-    /// The first place from which entries follow each other exactly to the end, with ascending keys above `lower`, and
-    /// no more of them than are missing. The search runs from the end to the beginning, so each place is checked once.
+    /// The first offset from which entries follow each other exactly to the end, with ascending keys greater than
+    /// `lower`, and with no more entries than are missing. Searches from the end to the beginning, so that each offset
+    /// is checked once.
     private func search(behind lower: [UInt8]) -> TailStart? {
         let tail = record.tail
         let none: Int32 = -1
-        // For each place: the number of entries from there to the end, none if no entry begins there; and the place of
-        // the first of them whose key can be used.
+        // For each offset: the number of entries from there to the end, or `none` if no entry begins there; and the
+        // offset of the first of these entries whose key is not ignored.
         var counts = [Int32](repeating: none, count: tail.count + 1)
         var places = [Int32](repeating: none, count: tail.count + 1)
         counts[tail.count] = 0
@@ -144,7 +148,7 @@ struct BatchPart {
         return best.flatMap { whole(from: $0) }
     }
 
-    /// Whether the key of the entry at `place` is greater; false if there is no such entry.
+    /// Whether the key of the entry at `place` is greater than `lower`; false if there is no such entry.
     private func isBehind(_ lower: [UInt8], _ place: Int32, _ tail: UnsafeRawBufferPointer) -> Bool {
         var scanner = BatchScanner(tail, from: Int(place))
         guard place >= 0, let entry = scanner.next() else { return false }

@@ -5,14 +5,14 @@ struct LogInput {
     let units: [LogUnit]
 }
 
-/// Builds `LogContents` from the records of all logs, oldest first. LevelDB numbers all writes without gaps. So the
-/// sequences of the readable records show whether any is missing between them, and how new it was.
+/// Builds `LogContents` from the records of all logs, oldest first. LevelDB numbers all writes without gaps, so the
+/// sequences of the readable records show whether a write is missing between them, and which sequences it had.
 struct LogSalvage {
     private let options: SalvageOptions
     private var items: [(log: UInt64, name: String, unit: LogUnit)] = []
     /// For each item, the sequence at which the next readable record begins; nil if there is none.
     private var following: [UInt64?] = []
-    /// The next sequence if nothing is missing; nil before the first record.
+    /// The next sequence if no write is missing; nil before the first record.
     private var expected: UInt64?
     private let contents = LogContents()
 
@@ -81,7 +81,8 @@ struct LogSalvage {
         expected = header.next
     }
 
-    /// Adds a record with mended bits: entries without a mended part are kept, the keys of the others are lost.
+    /// Adds a record with corrected bits. Keeps entries without a corrected part. The keys of the other entries are
+    /// lost.
     private func addMended(
         entries scanner: BatchScanner, from sequence: UInt64, _ record: LogRecord, at index: Int,
         _ report: inout SalvageReport
@@ -159,7 +160,7 @@ struct LogSalvage {
         expected = max(header.next, isAlone ? 0 : next ?? 0)
     }
 
-    /// A record without a readable beginning: it may concern every key, unless no sequence is missing.
+    /// Reports a record without a readable beginning. Any key may be lost, unless no sequence is missing.
     private mutating func lose(
         _ hole: LogHole, at index: Int, part: SalvageDamage.Part = .logRecord, _ report: inout SalvageReport
     ) {
@@ -188,7 +189,8 @@ struct LogSalvage {
         if let range { contents.add(Gap(range: range, hidden: .sequences(upTo: last))) }
     }
 
-    /// The missing part of a record, from the first missing byte to the last; all of it if there is another reason.
+    /// The missing part of a record, from the first missing byte to the last; the whole record if no part is missing
+    /// and it is lost for another reason.
     private static func hole(of record: LogRecord, _ reason: String?) -> LogHole {
         guard let first = record.holes.first?.hole, let last = record.holes.last?.hole else {
             return LogHole(

@@ -1,9 +1,9 @@
-/// The end of a log: a half-written record when the machine stopped is not damage.
+/// Finds the end of a log. A record that was only partly written when the machine stopped is not damage.
 enum LogTail {
     /// - Parameters:
     ///   - synced: the number of bytes known to be synced; nil if unknown.
-    ///   - isNewest: whether no later log follows.
-    /// - Returns: the valid units, and where the log was cut off; nil if it was not.
+    ///   - isNewest: whether no later log exists.
+    /// - Returns: the valid units, and the offset at which the log was cut off; nil if it was not cut off.
     static func cut(_ units: [LogUnit], byteCount: Int, synced: Int?, isNewest: Bool) -> (units: [LogUnit], at: Int?) {
         guard let synced else { return isNewest ? cutTorn(units, byteCount: byteCount) : (units, nil) }
         for (index, unit) in units.enumerated() {
@@ -17,7 +17,7 @@ enum LogTail {
         return (units + [.lost(hole)], nil)
     }
 
-    /// Without a known length, cuts off only a part that looks torn, with nothing after it.
+    /// For an unknown synced length. Cuts off only a part that looks torn and is the last part of the file.
     private static func cutTorn(_ units: [LogUnit], byteCount: Int) -> (units: [LogUnit], at: Int?) {
         var kept = units
         var place: Int?
@@ -34,7 +34,7 @@ enum LogTail {
         return (kept, place)
     }
 
-    /// The offset of the first bad byte; nil if all are good.
+    /// The offset of the first invalid byte; nil if all bytes are valid.
     private static func firstBad(_ unit: LogUnit, byteCount: Int) -> Int? {
         switch unit {
         case .lost(let hole): return hole.offset

@@ -1,4 +1,4 @@
-/// The union of ranges, with as few as possible.
+/// A set of lost keys, as the smallest number of ranges.
 struct LostRanges {
     private var collected: [KeyRange] = []
     private static let countMax = 1 << 16
@@ -7,7 +7,7 @@ struct LostRanges {
         collected.append(range)
         guard collected.count > Self.countMax else { return }
         collected = ranges()
-        // A limit of memory: neighbours are merged, which may report too many lost keys, never too few.
+        // To limit memory, adjacent ranges are merged. This may report too many lost keys, but never too few.
         if collected.count > Self.countMax / 2 {
             collected = stride(from: 0, to: collected.count, by: 2).map { index in
                 KeyRange(lower: collected[index].lower, upper: collected[min(index + 1, collected.count - 1)].upper)

@@ -1,14 +1,15 @@
-/// Receives the reports of a source while it is read.
+/// Receives the damage that a source finds while it is read.
 protocol SalvageSink: AnyObject {
-    /// Called for a part of a table that cannot be read, before the source returns any key of the range.
+    /// Called for a part of a table that cannot be read. A source calls it before it returns any key of the affected
+    /// range.
     func lost(_ damage: SalvageDamage, _ gap: Gap?)
 }
 
-/// Versions of keys in the order of keys, and of sequences descending for one key.
+/// A source of versions, ordered by key, and for one key by sequence descending.
 protocol MergeSource: AnyObject {
-    /// Its place: the key of its version or, while it is not loaded, a lower bound of its next key.
+    /// The key of the source's version. While no version is loaded, a lower bound of its next key.
     var position: UnsafeRawBufferPointer { get }
-    /// Whether it is at a version. If not, call `step`.
+    /// Whether a version is loaded. If not, call `step`.
     var isLoaded: Bool { get }
     var isAtEnd: Bool { get }
     var sequence: UInt64 { get }

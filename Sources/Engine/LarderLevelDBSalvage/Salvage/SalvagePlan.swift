@@ -1,9 +1,9 @@
-/// The current files, as far as CURRENT and the manifest show.
+/// The current files, as far as CURRENT and the manifest show them.
 struct SalvagePlan {
     var tables: [TableReference] = []
     /// Oldest first.
     var logs: [UInt64] = []
-    /// The log that must exist; nil if unknown. 0 means any: there is none, although LevelDB always has one.
+    /// The log that must exist; nil if unknown. 0 means that there is no log, although LevelDB always has one.
     var requiredLog: UInt64?
     /// The unknown parts of the tables.
     var gaps: [Gap] = []
@@ -13,7 +13,7 @@ struct SalvagePlan {
     private let options: SalvageOptions
     private var noted: NotedManifest? { options.noted }
 
-    /// - Parameter report: gets the damage and the notes.
+    /// - Parameter report: receives the damage and the notes.
     init(
         _ files: SalvageFiles, _ names: FileNames, _ options: SalvageOptions, _ report: inout SalvageReport
     ) throws(SalvageError) {
@@ -35,7 +35,8 @@ struct SalvagePlan {
         if !report.isComplete { loseTables() }
     }
 
-    /// Handles the case that the current tables are unknown.
+    /// Called when the current tables are unknown. If the options request it, a gap keeps entries of tables from being
+    /// returned.
     private mutating func loseTables() {
         guard options.unknownIsLost, let newest = tables.map(\.number).max() else { return }
         gaps.append(Gap(range: .everything, hidden: .table(number: newest, level: nil)))
@@ -58,7 +59,8 @@ struct SalvagePlan {
             if let noted, noted.number > number { break }
             guard let contents = try Self.read(name, files), contents.isUsable else { continue }
             report.notes.append("\(name) is used, although CURRENT does not name it")
-            // LevelDB would have removed it if there had been a later one. A noted manifest is known to have counted.
+            // LevelDB would have removed this manifest if there had been a later one. A noted manifest was certainly
+            // current.
             if named != nil, noted == nil {
                 report.isComplete = false
                 report.notes.append("\(name) may be older than the other files: removed entries may have come back")
@@ -68,7 +70,7 @@ struct SalvagePlan {
         return nil
     }
 
-    /// The name in CURRENT; nil if it has none.
+    /// The name of the manifest in CURRENT; nil if CURRENT contains none.
     private static func current(_ files: SalvageFiles, _ names: FileNames, _ report: inout SalvageReport)
         throws(SalvageError) -> String?
     {
@@ -94,7 +96,7 @@ struct SalvagePlan {
         return nil
     }
 
-    /// nil if there is no such file.
+    /// Reads a manifest; nil if there is no such file.
     private static func read(_ name: String, _ files: SalvageFiles) throws(SalvageError) -> ManifestContents? {
         guard case .file(let byteCount) = try files.look(at: name) else { return nil }
         return try ManifestReader.read(LogPieces(files: files, name: name, byteCount: byteCount))
@@ -102,7 +104,7 @@ struct SalvagePlan {
 
     // MARK: Files that count
 
-    /// - Returns: whether the unknown parts are all reported.
+    /// - Returns: whether all unknown parts are reported.
     private mutating func take(
         _ manifest: ManifestContents, _ name: String, _ report: inout SalvageReport
     ) throws(SalvageError) -> Bool {
@@ -125,8 +127,8 @@ struct SalvagePlan {
         } else if manifest.damage != nil {
             report.notes.append("\(name) ends within an edit that has not taken effect")
         }
-        // LevelDB removes tables and logs as soon as an edit makes them obsolete. If all files named in a beginning of
-        // the manifest exist, that beginning is enough: later files were made from these.
+        // LevelDB removes tables and logs as soon as an edit makes them obsolete. If all files named in the readable
+        // beginning of the manifest exist, that beginning is enough: later files were made from these.
         guard manifest.damage != nil, !isThere else {
             tables = manifest.tables.values.map(reference)
             return report.isComplete
@@ -139,19 +141,19 @@ struct SalvagePlan {
         requiredLog = logs.isEmpty ? 0 : nil
         let unnamed = names.tables.keys.filter { manifest.tables[$0] == nil }
         let newest = unnamed.max() ?? 0
-        // A missing table was merged into a later one, if there is any.
+        // A missing table was merged into a later one, if a later one exists.
         tables = manifest.tables.values.filter { !missing.contains($0.number) || $0.number > newest }.map(reference)
         for number in unnamed { try take(table: number) }
         return false
     }
 
-    /// For a lost manifest: uses the noted one, or the manifest's beginning if that contains more.
+    /// Handles a lost manifest: uses the noted content, or the readable beginning of the manifest if that is newer.
     ///
-    /// Files below its next number that are not among its tables were obsolete. Files made since contain nothing that
-    /// is not known otherwise; at worst it exists twice. A missing table was merged with others since, or is lost: its
-    /// content is unknown, because a removal may have been lost with it. The same applies to a missing log and the
-    /// table made from it, unless no later file number is missing.
-    /// - Returns: false if nothing was noted.
+    /// Files with numbers below the next file number that are not among the tables were obsolete. Files created later
+    /// contain only data that is also known from other files; at worst, the data exists twice. A missing table was
+    /// either merged with others later, or is lost. Its content is unknown, because a removal may have been lost with
+    /// it. The same applies to a missing log and the table made from it, unless no later file number is missing.
+    /// - Returns: false if no content was noted.
     private mutating func takeNoted(
         behind damaged: (name: String, beginning: ManifestContents)?, _ report: inout SalvageReport
     ) throws(SalvageError) -> Bool {
@@ -169,7 +171,7 @@ struct SalvagePlan {
         for number in newer { try take(table: number) }
         let log = known.logNumber ?? 0
         logs = names.logs.keys.filter { $0 >= log || $0 == known.previousLogNumber && $0 != 0 }.sorted()
-        // A missing log was put into a table.
+        // If there are newer tables, the log may be missing because its content is in one of them.
         requiredLog = newer.isEmpty && log != 0 ? log : logs.isEmpty ? 0 : nil
         report.notes.append(
             "the current tables are known from a separate record: \(known.tables.count), and \(newer.count) were created since"
@@ -186,7 +188,7 @@ struct SalvagePlan {
         return true
     }
 
-    /// Tables in the manifest without a file of that name.
+    /// The tables in the manifest for which no file exists.
     private func missingTables(_ manifest: ManifestContents) -> Set<UInt64> {
         Set(manifest.tables.keys.filter { names.tables[$0] == nil })
     }
@@ -206,7 +208,7 @@ struct SalvagePlan {
             level: entry.level, byteCount: entry.byteCount, smallest: entry.smallest, largest: entry.largest)
     }
 
-    /// A table about which nothing is known.
+    /// Adds a table that no manifest describes.
     private mutating func take(table number: UInt64) throws(SalvageError) {
         guard let name = names.tables[number] else { return }
         var byteCount = 0
@@ -220,6 +222,7 @@ extension FileNames {
     /// Whether a file has this number.
     func has(_ number: UInt64) -> Bool { tables[number] != nil || logs[number] != nil || manifests[number] != nil }
 
-    /// A table, a log, or a manifest. The first manifest alone has no data: a creation writes it before CURRENT.
+    /// Whether a file may contain data: a table, a log, or a manifest other than the first. The first manifest alone
+    /// has no data, because it is written before CURRENT when a database is created.
     var mayHoldData: Bool { !tables.isEmpty || !logs.isEmpty || manifests.keys.contains { $0 != 1 } }
 }

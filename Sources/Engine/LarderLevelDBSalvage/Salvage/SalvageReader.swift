@@ -1,19 +1,19 @@
 /// Reads a LevelDB directory as far as possible, file by file, without opening it as a database. Returns the newest
 /// state of every key, in the order of the keys, and the ranges in which the newest state may be lost.
 ///
-/// - It never returns an older value or a removed key. If a newer version than those read may be lost, the key is not
-///   returned, and lies in ``SalvageReport/lost``. Removed keys may come back only if both ``SalvageReport/isComplete``
-///   and ``SalvageOptions/unknownIsLost`` are false.
-/// - Changes nothing. Nothing may write at the same time: close the database first.
+/// - It never returns an older value or a removed key. If a version that is newer than the versions read may be lost,
+///   the key is not returned, but is included in ``SalvageReport/lost``. Exception: removed keys may return if both
+///   ``SalvageReport/isComplete`` and ``SalvageOptions/unknownIsLost`` are false.
+/// - It changes nothing. Nothing may write to the directory at the same time: close the database first.
 /// - Memory: the logs, the index of each table while it is read, and one block of each table that overlaps the key.
 ///
-/// Reads files: not for a thread that must not block. Single owner.
+/// Blocks on reading files: do not use it on a thread that must not block. Single owner.
 package final class SalvageReader {
     private let options: SalvageOptions
     private let files: SalvageFiles
     private let sink = Sink()
     private var heap = SourceHeap()
-    /// The gaps of the logs, by the first key; those up to `gapIndex` were reached.
+    /// The gaps of the logs, sorted by their first key. Gaps before `gapIndex` were reached.
     private var logGaps: [Gap] = []
     private var gapIndex = 0
     /// The last key that was returned.
@@ -21,8 +21,8 @@ package final class SalvageReader {
     private var hasKey = false
     private var best: (any MergeSource)?
 
-    /// Reads the names, CURRENT, the manifest and the logs. Throws the system's errors, and `.unsupported` for a
-    /// database with another order of keys; damage is reported.
+    /// Reads the file names, CURRENT, the manifest and the logs. Throws the system's errors, and `.unsupported` for a
+    /// database with a different key order. Damage is reported, not thrown.
     package init(path: String, options: SalvageOptions = SalvageOptions()) throws(SalvageError) {
         self.options = options
         files = SalvageFiles(path: path, readErrorsAreDamage: options.readErrorsAreDamage)
@@ -41,16 +41,17 @@ package final class SalvageReader {
 
     // MARK: Results
 
-    /// The current key. Valid until the next call of ``next()``, as long as the reader lives.
+    /// The current key. Valid until the next call of ``next()``, while the reader exists.
     package var key: UnsafeRawBufferPointer { lastKey.bytes }
 
-    /// Its value; nil if it is proven to be removed, in a range where others are lost. Valid like ``key``.
+    /// The value of the current key; nil if the key is proven to be removed, in a range where other keys are lost.
+    /// Valid like ``key``.
     package var value: UnsafeRawBufferPointer? { best?.value }
 
     /// LevelDB's sequence of this version.
     package var sequence: UInt64 { best?.sequence ?? 0 }
 
-    /// The report so far. Complete when ``next()`` has returned false. O(number of lost ranges).
+    /// The report so far. It is complete after ``next()`` has returned false. Takes O(number of lost ranges).
     package var report: SalvageReport {
         var report = sink.report
         report.lost = sink.lostRanges.ranges()
@@ -59,7 +60,7 @@ package final class SalvageReader {
 
     // MARK: Moving
 
-    /// Moves to the next key; false at the end. After an error the reader must be discarded.
+    /// Moves to the next key. Returns false at the end. After an error the reader must be discarded.
     package func next() throws(SalvageError) -> Bool {
         while let newest = try nextKey() {
             if let first = lastKey.bytes.first, options.ignoredFirstBytes.contains(first) { continue }
@@ -82,7 +83,7 @@ package final class SalvageReader {
         return false
     }
 
-    /// Moves to the next key of any source; nil at the end. Returns the source with its newest version.
+    /// Moves to the next key of any source. Returns the source with the newest version of the key; nil at the end.
     private func nextKey() throws(SalvageError) -> (any MergeSource)? {
         best = nil
         while let top = heap.top {
@@ -103,8 +104,8 @@ package final class SalvageReader {
 
     // MARK: Gaps
 
-    /// Adds the gaps that begin before or at the current key, and drops those that end before it. Returns whether one
-    /// contains the key.
+    /// Adds the gaps that begin at or before the current key, and drops the gaps that end before it. Returns whether
+    /// any gap contains the key.
     private func meetGaps() -> Bool {
         while gapIndex < logGaps.count, isAtOrBehind(logGaps[gapIndex].range.lower) {
             sink.gaps.append(logGaps[gapIndex])
@@ -117,8 +118,8 @@ package final class SalvageReader {
 
     private func isAtOrBehind(_ key: [UInt8]) -> Bool { key.withUnsafeBytes { compare(lastKey.bytes, $0) >= 0 } }
 
-    /// Whether something newer than all versions read of the current key may be lost. One version that is newer than
-    /// the lost ones is enough: the newest is newer too.
+    /// Whether a version of the current key that is newer than all versions read may be lost. It is enough to find one
+    /// read version that is newer than the lost ones.
     private func isHidden() -> Bool {
         sink.gaps.contains { gap in
             guard isAtOrBehind(gap.range.lower) else { return false }
@@ -133,7 +134,7 @@ package final class SalvageReader {
 
     // MARK: Logs
 
-    /// The last log with content: LevelDB leaves empty ones after it if it lacks the space to open.
+    /// The last log with content. LevelDB leaves empty logs after it if there is not enough space to open.
     private func newestLog(_ numbers: [UInt64], _ names: FileNames) -> UInt64? {
         numbers.last { number in
             guard let name = names.logs[number], case .file(0)? = try? files.look(at: name) else { return true }
@@ -167,14 +168,14 @@ package final class SalvageReader {
         return salvage.run(&sink.report)
     }
 
-    /// The current logs that exist, and those that must exist; oldest first.
+    /// The current logs: those that exist, and those that must exist. Oldest first.
     private func wantedLogs(_ plan: SalvagePlan) -> [UInt64] {
         var wanted = Set(plan.logs)
-        // Synced logs must exist, unless they may be in a table already: then there is a later log.
+        // Synced logs must exist, unless a later log exists: then their content may be in a table.
         let least = plan.requiredLog ?? plan.logs.last.map { $0 &+ 1 } ?? 0
         for (number, count) in options.syncedLogBytes where count > 0 && number >= least { wanted.insert(number) }
         if let required = plan.requiredLog, options.syncedLogBytes[required] != 0 {
-            // If any log will do, a synced one does.
+            // If it is unknown which log must exist, a synced log is enough.
             if required > 0 || wanted.isEmpty { wanted.insert(required) }
         }
         return wanted.sorted()
@@ -184,7 +185,7 @@ package final class SalvageReader {
     private final class Sink: SalvageSink {
         var report = SalvageReport()
         var lostRanges = LostRanges()
-        /// The gaps that contain the current key or may contain a later one.
+        /// The gaps that contain the current key or may contain a later key.
         var gaps: [Gap] = []
 
         func lost(_ damage: SalvageDamage, _ gap: Gap?) {

@@ -1,4 +1,4 @@
-/// A heap of sources by their positions. Of several at one key, those that are not loaded come first.
+/// A heap of sources by their positions. Of several sources at one key, those without a loaded version come first.
 struct SourceHeap {
     private var sources: [any MergeSource] = []
 
@@ -13,7 +13,7 @@ struct SourceHeap {
         }
     }
 
-    /// Call it after the top source has moved.
+    /// Restores the order of the heap. Call it after the top source has moved.
     mutating func fix() {
         guard let top = sources.first else { return }
         if top.isAtEnd {
@@ -32,7 +32,8 @@ struct SourceHeap {
         }
     }
 
-    /// All sources at this key, which is the top's. They are at the top, without others in between.
+    /// Calls `body` with all sources at `key`, which is the key of the top source. In the heap, these sources are at
+    /// the top, without others in between.
     func forEachAtTop(_ key: UnsafeRawBufferPointer, _ body: (any MergeSource) -> Void) {
         visit(0, key, body)
     }

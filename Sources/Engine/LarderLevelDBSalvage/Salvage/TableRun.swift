@@ -1,4 +1,4 @@
-/// Tables that do not overlap, one at a time, block by block. A block is read when the merge reaches it.
+/// Reads tables that do not overlap, one after another and block by block. A block is read when the merge reaches it.
 final class TableRun: MergeSource {
     private let files: SalvageFiles
     private let options: SalvageOptions
@@ -6,11 +6,11 @@ final class TableRun: MergeSource {
     private unowned let sink: any SalvageSink
 
     private var tableIndex = 0
-    /// The table at `tableIndex`, once it is open.
+    /// The table at `tableIndex`; nil until it is opened.
     private var open: Open?
     /// The block being read.
     private var block: BlockCursor?
-    /// The user's part of the source's current key.
+    /// The user key of the source's current key.
     private let place: Memory
 
     private(set) var sequence: UInt64 = 0
@@ -19,9 +19,9 @@ final class TableRun: MergeSource {
 
     private struct Open {
         let file: TableFile
-        /// The index entry of the block that is next or being read.
+        /// The index entry of the block that is being read or is read next.
         var index: BlockCursor
-        /// The internal key after which that block begins; nil for the first.
+        /// The internal key after which that block begins; nil for the first block.
         var former: [UInt8]?
     }
 
@@ -121,7 +121,7 @@ final class TableRun: MergeSource {
 
     private func gap(_ range: KeyRange, lowerSequence: UInt64?) -> Gap {
         let table = tables[tableIndex]
-        // Only if the range still begins with that key.
+        // The sequence applies only if the range still begins with the table's first key.
         let isLower = range.lower == table.range.lower
         return Gap(
             range: range, hidden: .table(number: table.number, level: table.level),
@@ -130,12 +130,13 @@ final class TableRun: MergeSource {
 
     // MARK: Blocks
 
-    /// Moves to the index entry of the next block. The source is then after the previous block's keys.
+    /// Moves to the index entry of the next block. The position of the source is then after the keys of the previous
+    /// block.
     private func nextBlock() throws(SalvageError) {
         block = nil
         isLoaded = false
         guard open != nil else { return }
-        // The index was checked before: it has no malformed entries.
+        // The index has no malformed entries, because it was checked when the table was opened.
         guard case .entry? = try open?.index.next(path: files.path) else { return try leaveTable() }
     }
 
@@ -169,14 +170,15 @@ final class TableRun: MergeSource {
         return options.ignoredFirstBytes.contains(first) && open.index.key.bytes.dropLast(8).first == first
     }
 
-    /// The keys that the current block may have, above `key` if that was read.
+    /// Reports the keys that the current block may contain as lost; only keys greater than `key` if the block was read
+    /// up to `key`.
     private func loseBlock(_ handle: BlockHandle, _ reason: String, behind key: [UInt8]? = nil) throws(SalvageError) {
         guard let open else { return }
         let table = tables[tableIndex]
         var range = table.range
         if let former = key ?? open.former.map({ Array($0.dropLast(8)) }) { range.lower = KeyRange.successor(former) }
         let upper = KeyRange.successor(Array(open.index.key.bytes.dropLast(8)))
-        // The last block's entry in the index may be beyond the table's last key.
+        // The index entry of the last block may be greater than the table's last key.
         if range.upper.map({ KeyRange.isLess(upper, $0) }) ?? true { range.upper = upper }
         let trimmed = range.trimmed(without: options.ignoredFirstBytes)
         let damage = SalvageDamage(
@@ -214,8 +216,8 @@ final class TableRun: MergeSource {
         isLoaded = true
     }
 
-    /// Whether the key is above the previous one and within the block's bounds in the index. The table's first key must
-    /// match the manifest.
+    /// Whether the key is greater than the previous key and within the block's bounds in the index. The table's first
+    /// key must match the manifest.
     private func isInOrder(_ key: InternalKey, _ open: Open, isFirst: Bool) -> Bool {
         guard let last = InternalKey(open.index.key.bytes), !InternalKey.isLess(last, key) else { return false }
         if !isFirst {

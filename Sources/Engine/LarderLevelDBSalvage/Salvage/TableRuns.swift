@@ -1,4 +1,5 @@
-/// Distributes tables to as few runs as possible, none with overlapping tables. Each run has one block in memory.
+/// Distributes tables to as few runs as possible, so that the tables of a run do not overlap. Each run has one block in
+/// memory.
 enum TableRuns {
     static func make(of tables: [TableReference], files: SalvageFiles, options: SalvageOptions)
         throws(SalvageError) -> [[TableReference]]
@@ -20,8 +21,8 @@ enum TableRuns {
         return runs
     }
 
-    /// The table with its range if it is not in a manifest: the last key is the index's, the first one that of the
-    /// first block.
+    /// Adds the range of a table that is not in a manifest. The last key is that of the index, and the first key is
+    /// that of the first block.
     private static func probed(_ table: TableReference, _ files: SalvageFiles, _ options: SalvageOptions)
         throws(SalvageError) -> TableReference
     {

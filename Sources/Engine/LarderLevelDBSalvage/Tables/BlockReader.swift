@@ -1,6 +1,6 @@
 import CLarderSnappy
 
-/// The place of a block in a table.
+/// The position and length of a block in a table.
 struct BlockHandle {
     let offset: Int
     let byteCount: Int
@@ -18,7 +18,7 @@ struct BlockHandle {
         fits(before: limit) && offset + byteCount + Self.trailerBytes == limit
     }
 
-    /// Whether it ends, with its trailer, before `limit`.
+    /// Whether the block and its trailer end before `limit`.
     func fits(before limit: Int) -> Bool {
         offset <= limit && byteCount <= limit - offset && Self.trailerBytes <= limit - offset - byteCount
     }
@@ -34,7 +34,7 @@ struct BlockReader {
 
     enum Outcome {
         case block(Memory)
-        /// One bit was flipped back. Only for data that proves itself otherwise.
+        /// One bit was flipped back. Only for data whose validity is also proven in another way.
         case mended(Memory)
         case bad(String)
     }
@@ -43,7 +43,7 @@ struct BlockReader {
     private static let plain: UInt8 = 0
     private static let snappy: UInt8 = 1
 
-    /// - Parameter mends: whether to flip back a flipped bit.
+    /// - Parameter mends: whether to correct one flipped bit.
     func read(_ handle: BlockHandle, mends: Bool = false) throws(SalvageError) -> Outcome {
         guard handle.fits(before: byteCount) else { return .bad("it is beyond the file's end") }
         guard handle.byteCount <= blockBytesMax else { return .bad("it is longer than any block") }
@@ -79,7 +79,7 @@ struct BlockReader {
         guard snappy_uncompressed_length(source, stored.count, &count) == SNAPPY_OK else {
             return .bad("malformed compressed data")
         }
-        // Snappy's best ratio is 64 bytes from 3.
+        // Snappy encodes at most 64 bytes in 3.
         guard count >= 0, count <= blockBytesMax, count / 22 <= stored.count else {
             return .bad("its stated length is impossible")
         }
@@ -92,7 +92,7 @@ struct BlockReader {
     }
 }
 
-/// Reads the entries of a block. Never reads beyond it, whatever its bytes are.
+/// Reads the entries of a block. Never reads beyond the block, even if its bytes are invalid.
 struct BlockCursor {
     private let block: Memory
     private var scanner: Scanner
@@ -106,7 +106,7 @@ struct BlockCursor {
         case malformed
     }
 
-    /// nil if it is not a block.
+    /// Fails if the bytes are not a block.
     init?(_ block: Memory, path: String) throws(SalvageError) {
         var end = Scanner(block.bytes, from: block.count - 4)
         guard block.count >= 4, let restarts = end.fixed32() else { return nil }
@@ -118,7 +118,7 @@ struct BlockCursor {
         key = try Memory(count: 0, path: path)
     }
 
-    /// The value's and key's bytes are valid until the next call.
+    /// The bytes of the key and the value are valid until the next call.
     mutating func next(path: String) throws(SalvageError) -> Step {
         if scanner.isAtEnd { return .end }
         guard let shared = scanner.length(), let own = scanner.length(), let valueCount = scanner.length(),

@@ -2,9 +2,9 @@
 struct TableReference {
     let number: UInt64
     let name: String
-    /// nil if the table is not in a manifest; then the range below may be unknown too.
+    /// The level; nil if the table is not in a manifest. Then the key range below may be unknown too.
     let level: Int?
-    /// As in the manifest, otherwise the file's.
+    /// The length according to the manifest, or that of the file if the table is not in a manifest.
     let byteCount: Int
     /// Internal keys; nil if unknown.
     var smallest: [UInt8]?
@@ -28,9 +28,9 @@ struct TableFile {
 
     let blocks: BlockReader
     let index: Memory
-    /// The last key of the index; nil if it has no blocks.
+    /// The last key of the index; nil if the index has no blocks.
     let last: [UInt8]?
-    /// Damage by which nothing is lost: in the filter, or one bit that could be flipped back.
+    /// Damage that loses no entry: damage of the filter, or one bit that could be flipped back.
     let harmless: [SalvageDamage]
 
     enum Outcome {
@@ -80,7 +80,7 @@ struct TableFile {
         }
     }
 
-    /// The blocks that the footer leads to.
+    /// The blocks that the footer refers to.
     private struct Found {
         let meta: BlockHandle
         let handle: BlockHandle
@@ -89,7 +89,8 @@ struct TableFile {
         let harmless: [(SalvageDamage.Part, offset: Int, byteCount: Int)]
     }
 
-    /// The index, also if one bit of the footer or of the index itself is wrong. nil if the footer is not one.
+    /// Finds the index, even if one bit of the footer or of the index is wrong. Returns nil if the bytes are not a
+    /// footer.
     private static func index(by footer: Memory, at place: Int, _ blocks: BlockReader) throws(SalvageError) -> Found? {
         if let (meta, handle) = handles(footer) {
             let block = try blocks.read(handle, mends: true)
@@ -98,7 +99,8 @@ struct TableFile {
             case .mended:
                 let place = (SalvageDamage.Part.index, offset: handle.offset, byteCount: handle.byteCount)
                 return Found(meta: meta, handle: handle, block: block, harmless: [place])
-            // The footer may be wrong after all.
+            // The index may be unreadable because the footer is wrong. In this case the footer is right, because it
+            // refers to the last block.
             case .bad where handle.ends(at: blocks.byteCount):
                 return Found(meta: meta, handle: handle, block: block, harmless: [])
             case .bad: break
@@ -107,7 +109,7 @@ struct TableFile {
         for bit in 0..<(footerBytes * 8) {
             footer.flip(1 << UInt8(bit % 8), at: bit / 8)
             defer { footer.flip(1 << UInt8(bit % 8), at: bit / 8) }
-            // The index is the last block; only its checksum proves that it was found.
+            // The index is the last block. Only a valid checksum proves that the corrected footer is right.
             guard let (meta, handle) = handles(footer), handle.ends(at: blocks.byteCount),
                 case .block(let block) = try blocks.read(handle)
             else { continue }
@@ -127,8 +129,9 @@ struct TableFile {
         return (meta, index)
     }
 
-    /// Reads the whole index; nil if it is not one.
-    /// - Parameter isGapless: whether its blocks must follow each other from the beginning of the file, as written.
+    /// Reads the whole index; nil if the bytes are not an index.
+    /// - Parameter isGapless: whether the blocks must follow each other from the beginning of the file, as they are
+    ///   written.
     private static func lastKey(of index: Memory, _ blocks: BlockReader, isGapless: Bool) throws(SalvageError) -> (
         key: [UInt8]?, blocks: Int
     )? {
@@ -156,7 +159,7 @@ struct TableFile {
         last?.withUnsafeBytes { bytes in InternalKey(bytes).map { InternalKey.isLess($0, key) } ?? false } ?? true
     }
 
-    /// Checks the filter and the blocks that lead to it, which the salvage does not need.
+    /// Checks the filter and the blocks that refer to it. The salvage does not need them.
     private static func filterDamage(
         _ meta: BlockHandle, _ blocks: BlockReader, _ reference: TableReference
     ) throws(SalvageError) -> SalvageDamage? {

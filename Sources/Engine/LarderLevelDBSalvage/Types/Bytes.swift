@@ -1,7 +1,8 @@
 import CLarderCRC32C
 import LarderPlatform
 
-/// An allocation, freed with its object. Its size comes from files, so a lack of memory is an error and not a trap.
+/// Allocated memory that is freed with its object. Its size comes from files, so that a failed allocation is an error
+/// and not a trap.
 final class Memory {
     private(set) var start: UnsafeMutableRawPointer
     private(set) var count: Int
@@ -19,7 +20,7 @@ final class Memory {
 
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
-    /// Former pointers to `bytes` are invalid afterwards.
+    /// Appends bytes. Earlier pointers to `bytes` are invalid afterwards.
     func append(_ bytes: UnsafeRawBufferPointer, path: String) throws(SalvageError) {
         guard let source = bytes.baseAddress else { return }
         if bytes.count > capacity - count { try grow(to: count + bytes.count, path) }
@@ -33,7 +34,7 @@ final class Memory {
         start.storeBytes(of: bytes[offset] ^ mask, toByteOffset: offset, as: UInt8.self)
     }
 
-    /// Drops the bytes after `count`, and keeps their memory.
+    /// Drops the bytes after `count`, but does not free their memory.
     func truncate(to count: Int) { self.count = min(self.count, count) }
 
     /// Frees the unused memory.
@@ -55,7 +56,7 @@ final class Memory {
     }
 }
 
-/// The order of LevelDB's bytewise comparator: less than 0, 0, greater than 0.
+/// Compares keys like LevelDB's bytewise comparator. Returns a number less than 0, 0, or a number greater than 0.
 func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
     if let leftStart = left.baseAddress, let rightStart = right.baseAddress {
         let order = memcmp(leftStart, rightStart, min(left.count, right.count))
@@ -64,7 +65,7 @@ func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) ->
     return left.count - right.count
 }
 
-/// LevelDB stores checksums rotated and with a constant added.
+/// The checksums in LevelDB's files. They are stored rotated, and with a constant added.
 enum MaskedChecksum {
     static func unmask(_ stored: UInt32) -> UInt32 {
         let rotated = stored &- 0xA282_EAD8
@@ -76,7 +77,7 @@ enum MaskedChecksum {
     }
 }
 
-/// Reads numbers and byte strings from the front of arbitrary bytes; returns nil instead of reading beyond the end.
+/// Reads numbers and byte strings from the beginning of arbitrary bytes. Returns nil instead of reading beyond the end.
 struct Scanner {
     let bytes: UnsafeRawBufferPointer
     private(set) var offset: Int
@@ -95,7 +96,7 @@ struct Scanner {
         return bytes[offset]
     }
 
-    /// Reads a varint of at most ten bytes; nil if it does not fit in 64 bits.
+    /// Reads a varint of at most ten bytes; nil if the number does not fit in 64 bits.
     mutating func varint() -> UInt64? {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), through: 63, by: 7) {
@@ -108,7 +109,7 @@ struct Scanner {
         return nil
     }
 
-    /// A varint that is a length or an offset.
+    /// Reads a varint that is a length or an offset.
     mutating func length() -> Int? { varint().flatMap { Int(exactly: $0) } }
 
     mutating func fixed32() -> UInt32? {
@@ -133,7 +134,7 @@ struct Scanner {
     mutating func prefixed() -> UnsafeRawBufferPointer? { length().flatMap { piece($0) } }
 }
 
-/// An internal key of LevelDB's tables: the user's key, then a sequence and a kind in eight bytes.
+/// A key in LevelDB's tables: the user key, and eight bytes with a sequence and a kind.
 struct InternalKey {
     let userKey: UnsafeRawBufferPointer
     let sequence: UInt64
@@ -151,7 +152,7 @@ struct InternalKey {
         kind = UInt8(truncatingIfNeeded: tag)
     }
 
-    /// Orders by key ascending, then by sequence descending.
+    /// Orders keys ascending, and versions of one key by sequence descending.
     static func isLess(_ left: InternalKey, _ right: InternalKey) -> Bool {
         let order = compare(left.userKey, right.userKey)
         return order != 0 ? order < 0 : left.sequence > right.sequence

@@ -1,8 +1,8 @@
-/// The keys from `lower` to before `upper`, in byte order.
+/// The keys from `lower` up to but not including `upper`, in byte order.
 package struct KeyRange: Hashable, Sendable {
     /// The first key of the range.
     package var lower: [UInt8]
-    /// The first key after the range; nil if there is none.
+    /// The first key after the range; nil if the range has no upper limit.
     package var upper: [UInt8]?
 
     package init(lower: [UInt8], upper: [UInt8]?) {
@@ -41,7 +41,7 @@ package struct KeyRange: Hashable, Sendable {
     /// The first key after this one.
     static func successor(_ key: [UInt8]) -> [UInt8] { key + [0] }
 
-    /// Drops the keys at both ends that begin with one of these bytes; nil if nothing is left.
+    /// Removes the keys at both ends of the range that begin with one of these bytes; nil if no keys are left.
     func trimmed(without firstBytes: Set<UInt8>) -> KeyRange? {
         guard !firstBytes.isEmpty else { return isEmpty ? nil : self }
         var trimmed = self
@@ -76,7 +76,7 @@ extension KeyRange: CustomStringConvertible {
             ? "\(lower) to \(Self.text(Array(upper.dropLast())))" : "\(lower) to before \(Self.text(upper))"
     }
 
-    /// A key for people: printable ASCII as it is, other bytes as `\xNN`, cut after 64 bytes.
+    /// A key in readable form: printable ASCII as it is, other bytes as `\xNN`, truncated after 64 bytes.
     private static func text(_ key: [UInt8]) -> String {
         let digits = Array("0123456789abcdef")
         var text = "\""

@@ -1,14 +1,14 @@
 import LarderPlatform
 
-/// The reason why files cannot be read now. Never damage: that is reported, not thrown. The reader must then be
-/// discarded; another one may be made later.
+/// The reason why files cannot be read now. Damage is never an error: it is reported, not thrown. After an error the
+/// reader must be discarded; another one may be created later.
 package struct SalvageError: Error, Hashable, Sendable {
     package enum Code: Hashable, Sendable {
-        /// The system refused: no permission, no descriptors, no memory, an error of the device.
+        /// The system reported an error: no permission, no descriptors, no memory, a device error.
         case system
-        /// More must be kept in memory than the options allow.
+        /// The data exceeds the memory limit in the options.
         case tooLarge
-        /// The directory is not a LevelDB database with bytewise order.
+        /// The directory is not a LevelDB database with bytewise key order.
         case unsupported
     }
 
@@ -26,7 +26,7 @@ package struct SalvageError: Error, Hashable, Sendable {
         self.message = message
     }
 
-    /// A system call that has just failed, according to `errno`.
+    /// The error of a system call that has just failed, according to `errno`.
     init(systemCall: String, path: String, errno number: Int32) {
         self.init(.system, errno: number, path: path, message: "\(systemCall): \(SystemErrorText.of(number))")
     }

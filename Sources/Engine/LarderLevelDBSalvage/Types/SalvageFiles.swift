@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// The files of a directory. Each read opens its file, so the number of tables is not limited. LOCK is never opened:
-/// closing it would release the lock of a database that this process has open.
+/// The files of a directory. Each read opens its file, so the number of tables is not limited. LOCK is never opened,
+/// because closing it would release the lock of a database that this process has open.
 struct SalvageFiles {
     let path: String
     let readErrorsAreDamage: Bool
@@ -10,14 +10,14 @@ struct SalvageFiles {
     enum Look {
         case file(bytes: Int)
         case missing
-        /// A directory, a socket, or something else that LevelDB never made.
+        /// A directory, a socket, or another kind of object that LevelDB never creates.
         case noFile
     }
 
     /// The result of a read.
     enum Outcome {
         case complete
-        /// The file is gone or shorter, or the device fails, which counts as damage.
+        /// The file is missing or shorter, or the device fails and that counts as damage.
         case unreadable(String)
     }
 
@@ -33,7 +33,7 @@ struct SalvageFiles {
                 return names
             }
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
-            // Not through the field: that would copy all of its 256 bytes, and the entry may be shorter.
+            // Not read through the field `d_name`: that would copy all of its 256 bytes, but the entry may be shorter.
             let name = String(cString: (UnsafeRawPointer(entry) + offset).assumingMemoryBound(to: CChar.self))
             if name != ".", name != ".." { names.append(name) }
         }
@@ -54,7 +54,7 @@ struct SalvageFiles {
         -> Outcome
     {
         let file = "\(path)/\(name)"
-        // Non-blocking, because a pipe of that name would have no writer.
+        // Non-blocking: if the file is a pipe, opening it would wait for a writer.
         let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             let number = errno
@@ -90,14 +90,14 @@ struct SalvageFiles {
     }
 
     private static func meansMissing(_ number: Int32) -> Bool {
-        // A link that leads nowhere or to itself is not LevelDB's file.
+        // A symbolic link that leads nowhere or to itself is not LevelDB's file.
         number == ENOENT || number == ENOTDIR || number == ELOOP
     }
 }
 
-/// LevelDB's files by their names. Other files are ignored.
+/// LevelDB's files by number. Files with other names are ignored.
 struct FileNames {
-    /// By number; `.sst` if there is no `.ldb`.
+    /// Tables by number. If a number has two files, `.ldb` is used and not `.sst`.
     private(set) var tables: [UInt64: String] = [:]
     private(set) var logs: [UInt64: String] = [:]
     private(set) var manifests: [UInt64: String] = [:]
@@ -119,7 +119,8 @@ struct FileNames {
         }
     }
 
-    /// The number between prefix and suffix, if LevelDB would write it so; no two names then have the same.
+    /// The number between prefix and suffix, if LevelDB would write the name in this form. Different names then have
+    /// different numbers.
     static func number(_ name: String, prefix: String, suffix: String) -> UInt64? {
         guard name.hasPrefix(prefix), name.hasSuffix(suffix), name.utf8.count > prefix.utf8.count + suffix.utf8.count
         else { return nil }

@@ -1,40 +1,41 @@
-/// The caller's knowledge of the files, and the wanted result.
+/// What the caller knows about the files, and which result it wants.
 package struct SalvageOptions: Sendable {
-    /// For each log by number (123 of `000123.log`), how many of its bytes are known to be synced.
+    /// The number of bytes known to be synced, for each log by number (123 for `000123.log`).
     ///
-    /// Bad bytes before that are damage; so is a log that is shorter, or gone. After that a log ends at the first bad
-    /// byte, which is not damage: the machine stopped while it was written. For a log that is not listed, a bad end is
-    /// accepted only if the file ends within its last record, or has only zeros after it. Any other bad bytes are
-    /// damage.
+    /// Invalid bytes within the synced length are damage, and so is a log that is shorter or missing. After the synced
+    /// length, a log ends at the first invalid byte. This is not damage: the machine stopped while the log was written.
+    /// For a log that is not listed, an invalid end is accepted only if the file ends within its last record, or has
+    /// only zeros after it. Any other invalid bytes are damage.
     package var syncedLogBytes: [UInt64: Int] = [:]
 
-    /// Whether the keys of every batch ever written ascend strictly, not counting those with ``ignoredFirstBytes``. The
+    /// Whether the keys of every batch ever written ascend strictly, not counting keys with ``ignoredFirstBytes``. The
     /// default is false.
     ///
-    /// If so, a bad piece of a large batch costs the keys between its readable neighbours. Otherwise it may have held
-    /// any key.
+    /// If true, only keys between the readable neighbors of an invalid piece of a large batch are lost. Otherwise the
+    /// piece may have contained any key.
     package var batchesAreSorted = false
 
     /// Keys that begin with these bytes are neither returned nor reported. The default is none.
     package var ignoredFirstBytes: Set<UInt8> = []
 
-    /// Whether EIO while reading bytes is damage of these bytes. The default is false: it is thrown, because it may
-    /// pass.
+    /// Whether EIO while reading bytes counts as damage of these bytes. The default is false: the error is thrown,
+    /// because it may be temporary.
     package var readErrorsAreDamage = false
 
-    /// The most bytes of a table's block, uncompressed. A block that claims more is damage, and no memory is allocated
-    /// for it. The default is 1 GiB (the longest entry that LevelDB takes) and 1 MiB.
+    /// The maximum uncompressed length of a table's block in bytes. A block with a longer stated length is damage, and
+    /// no memory is allocated for it. The default is 1 GiB (the longest entry that LevelDB accepts) plus 1 MiB.
     package var blockBytesMax = (1 << 30) + (1 << 20)
 
-    /// The most bytes of logs to keep in memory. More throws `.tooLarge`. The default is 3 GiB.
+    /// The maximum number of bytes of logs in memory. If the logs are longer, `.tooLarge` is thrown. The default is 3
+    /// GiB.
     package var logBytesMax = 3 << 30
 
-    /// Notes on the manifest, in case it is lost or damaged. Later writes must be known from elsewhere: the result need
-    /// not have them. The default is nil.
+    /// The noted content of the manifest, used if the manifest is lost or damaged. The result may lack later writes, so
+    /// the caller must know them from another source. The default is nil.
     package var noted: NotedManifest?
 
-    /// Whether to skip the tables if the current ones are unknown: an obsolete table that was not removed has old
-    /// entries. The default is false: they are returned, and ``SalvageReport/isComplete`` is false.
+    /// Whether to skip the tables if it is unknown which tables are current: an obsolete table that was not removed has
+    /// old entries. The default is false: the tables are read, and ``SalvageReport/isComplete`` is false.
     package var unknownIsLost = false
 
     package init() {}
@@ -54,13 +55,13 @@ package struct NotedManifest: Sendable {
         }
     }
 
-    /// The manifest's number, and the length up to which it was noted.
+    /// The manifest's number, and the length of the manifest when it was noted.
     package let number: UInt64
     package let byteCount: Int
-    /// Logs with lower numbers were in tables, except `formerLogNumber`.
+    /// The contents of logs with lower numbers were in tables, except for the log `formerLogNumber`.
     package let logNumber: UInt64
     package let formerLogNumber: UInt64
-    /// Later files have this number or a higher one.
+    /// Files that are created later have this number or a higher one.
     package let nextFileNumber: UInt64
     package let tables: [UInt64: Table]
 

@@ -16,10 +16,10 @@ package struct SalvageDamage: Hashable, Sendable {
     /// The file's name, without the directory.
     package let file: String
     package let offset: Int
-    /// As far as known; 0 for missing files.
+    /// The number of unreadable bytes, as far as known; 0 for missing files.
     package let byteCount: Int
     package let reason: String
-    /// The keys whose newest state may have been there. nil: nothing is lost by it.
+    /// The keys whose newest state may have been in this part; nil if no entry is lost.
     package let range: KeyRange?
 }
 
@@ -30,28 +30,28 @@ extension SalvageDamage: CustomStringConvertible {
     }
 }
 
-/// The numbers of entries returned, and the damage. Complete when ``SalvageReader/next()`` has returned false.
+/// The numbers of entries returned, and the damage. It is complete after ``SalvageReader/next()`` has returned false.
 package struct SalvageReport: Sendable {
-    /// Keys that were returned with a value.
+    /// The number of keys that were returned with a value.
     package internal(set) var entries = 0
-    /// Keys in lost ranges that were proven to be removed.
+    /// The number of keys in lost ranges that were proven to be removed.
     package internal(set) var removals = 0
-    /// Keys that were found and not returned, because a newer state may be lost. They are in ``lost``.
+    /// The number of keys that were found but not returned, because a newer state may be lost. They are in ``lost``.
     package internal(set) var withheld = 0
-    /// The ranges in which the newest state may be lost: ascending and disjoint. A returned key in them is still
-    /// correct.
+    /// The ranges in which the newest state may be lost: ascending and disjoint. A key that is returned in such a range
+    /// is still correct.
     package internal(set) var lost: [KeyRange] = []
-    /// In the order of detection; the first ``damagesMax``.
+    /// The first ``damagesMax`` damaged parts, in the order of detection.
     package internal(set) var damages: [SalvageDamage] = []
-    /// All of them.
+    /// The number of all damaged parts.
     package internal(set) var damageCount = 0
-    /// Lost bytes of files, as far as known.
+    /// The number of lost bytes, as far as known.
     package internal(set) var bytesLost = 0
-    /// False if the current files are uncertain. Then, unless ``SalvageOptions/unknownIsLost``, removed keys may have
-    /// come back. Files may also be missing undetected, so older values may have been taken for the newest; ``notes``
-    /// has the reason.
+    /// False if it is uncertain which files are current. Removed keys may then have returned, unless
+    /// ``SalvageOptions/unknownIsLost`` is true. Files may also be missing without having been detected, so that older
+    /// values were returned as the newest. ``notes`` contains the reason.
     package internal(set) var isComplete = true
-    /// Facts that are not damage: which manifest was used, which log ends within a record.
+    /// Facts that are not damage, such as which manifest was used, or which log ends within a record.
     package internal(set) var notes: [String] = []
 
     package static let damagesMax = 10_000
