@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Results that a thread waits for.
+/// Collects results that a thread waits for.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class OutboxAnswers<Answer: Sendable>: @unchecked Sendable {

@@ -72,8 +72,8 @@ package final class OutboxIndex: @unchecked Sendable {
     private var hasRecovered = false
 
     /// - Parameters:
-    ///   - most: the limit of pending keys.
-    ///   - held: counts their bytes.
+    ///   - most: the maximum number of pending keys.
+    ///   - held: receives the number of bytes of the pending writes.
     package init(most: Int, held: HeldBytes) {
         self.most = most
         self.held = held
@@ -288,7 +288,7 @@ package final class OutboxIndex: @unchecked Sendable {
     }
 
     /// Notifies waiters whose keys are no longer pending, and waiters that have timed out.
-    /// - Parameter now: in milliseconds of the monotonic clock; with nil, no waiter times out.
+    /// - Parameter now: the current time, in milliseconds of the monotonic clock; with nil, no waiter times out.
     package func tellWaiters(now: Int64?) {
         let (told, late) = lock.withLock { () -> ([Waiter], [Waiter]) in
             guard !waiters.isEmpty else { return ([], []) }

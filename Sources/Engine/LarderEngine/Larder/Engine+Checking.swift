@@ -4,8 +4,8 @@ import LarderPlatform
 extension Engine {
     /// Checks all files of a larder that no process has open, and keeps other processes from opening it during the
     /// check. Changes nothing.
-    /// - Throws: ``LarderError/Code/larderHeld`` if a process has it open; ``LarderError/Code/invalidArgument`` for a
-    ///   directory that is not a larder's.
+    /// - Throws: ``LarderError/Code/larderHeld`` if a process has the larder open; ``LarderError/Code/invalidArgument``
+    ///   if the directory is not that of a larder.
     package static func check(
         _ directory: String, database name: String? = nil,
         adding others: (String, inout CheckReport) -> Void = { _, _ in },

@@ -83,7 +83,7 @@ extension Engine {
     }
 
     /// Like ``transact(_:now:bytesMax:_:_:)``, for one command on keys of two databases.
-    /// - Returns: `dropped`, without an effect, if it would write to a database without open files.
+    /// - Returns: `dropped`, without an effect, if the command would write to a database without open files.
     package func transact(
         _ first: TransactionPart, and second: TransactionPart, now: Int64, _ access: Access,
         _ body: (inout Update, inout Update) throws(LarderError) -> Void

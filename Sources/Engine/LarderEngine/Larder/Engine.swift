@@ -353,7 +353,7 @@ package final class Engine: @unchecked Sendable {
             defer { isShutDown = true }
             return !isShutDown
         }
-        // A forked child does not have the threads to stop, and the files belong to the parent.
+        // The threads do not exist in a forked child, and the files belong to the parent.
         guard isFirst, !ForkGuard.isForked else { return }
         maintenance.stop()
         checkpointer.openWhatIsDirty()

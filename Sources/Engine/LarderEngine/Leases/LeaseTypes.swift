@@ -152,8 +152,8 @@ package final class LeaseWaiter: @unchecked Sendable {
     /// The duration of the lease that the waiter wants. With nil, the lease has the default duration and ends early if
     /// its holder does.
     let leaseMilliseconds: Int64?
-    /// Called from any thread, with locks held: it must be short, must not block, and must not call the engine. The
-    /// caller then checks again. May be called more than once.
+    /// Notifies the caller, which then checks again. Called from any thread, with locks held: it must be short, must
+    /// not block, and must not call the engine. May be called more than once.
     private let wake: @Sendable () -> Void
     /// The lease that the waiter was granted while it waited.
     var token: UInt64?

@@ -5,7 +5,7 @@ import LarderLevelDB
 ///
 /// Confined to the thread that maintains the larder. After a restart of the process, the scan starts again.
 struct FullSweep {
-    /// The start of the next step; nil at the end.
+    /// The key at which the next step starts; nil at the end.
     private var resume: [UInt8]? = [KeyKind.record]
     /// The number of the policy change for which the scan adds entries to the index; nil if it adds none.
     let indexingFor: Int?

@@ -35,7 +35,7 @@ struct Sweeper {
     private var leftSince: Int64 = 0
     private var scan: FullSweep?
     private var scanBegan: Int64?
-    /// The last purge of a tag before the last scan.
+    /// The last purge of a tag when the last scan began.
     private var scannedPurge: UInt64 = 0
     /// The bytes deleted since ``takeCompactable(_:)`` last returned a store. LevelDB frees them when it merges tables.
     private var deletedBytes = 0
@@ -156,7 +156,7 @@ struct Sweeper {
         if !left.isEmpty, monotonic - leftSince >= Self.returnMilliseconds { goBack() }
         let now = database.unnoticedNow()
         let interval = state.rules.policy.intervalMilliseconds
-        // An entry with its own grace may be found later than possible, by the database's grace.
+        // If an entry has a shorter grace of its own, it is found later than necessary.
         let past = now - state.rules.grace
         let governedBefore = max(min(state.rules.deadBefore, past), interval.map { past - $0 } ?? 0)
         let hadLeft = !left.isEmpty
@@ -166,7 +166,7 @@ struct Sweeper {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }
         try goOnScanning(database, store, state, monotonic)
-        // A scan for long-lived entries is not urgent; one that indexes is, and so is one after many removals.
+        // A scan that indexes or follows many removals is urgent; other scans are not.
         return more || scan.map { $0.indexingFor != nil || isHurried } ?? false
     }
 
@@ -263,6 +263,7 @@ struct Sweeper {
         }
     }
 
+    /// Removes the expired entries among due index records.
     /// - Returns: the removed entries, and the first index record that was left to a checkpoint.
     private static func remove(_ due: [[UInt8]], _ database: Database, _ store: EpochStore) throws(LarderError)
         -> (Removal, left: [UInt8]?)

@@ -3,7 +3,7 @@ package enum ObservedChange: Sendable, Equatable {
     /// An entry was stored, or its lifetime was changed.
     case stored(key: [UInt8])
     case removed(key: [UInt8])
-    /// The entry was evicted to keep a disk limit.
+    /// The entry was evicted because of a disk limit.
     case evicted(key: [UInt8])
     /// The entry expired, and its key was not stored again.
     case expired(key: [UInt8])

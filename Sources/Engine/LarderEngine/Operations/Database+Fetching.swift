@@ -207,7 +207,7 @@ extension Database {
 
     // MARK: The decision
 
-    /// Decides the answer. Called with the lock of the key's shard held.
+    /// Decides how to answer a request. Called with the lock of the key's shard held.
     /// - Parameter tags: returns the hashes of the entry's tags.
     private func answer(
         _ request: FetchRequest, _ header: RecordHeader?, _ now: Int64, tags: () -> [UInt64]
@@ -429,7 +429,7 @@ extension Database: LeaseOwner {
 }
 
 extension Update {
-    /// Releases a lease of the key at `index`, because its origin has no value, and removes the stored one.
+    /// Releases a lease of the key at `index`, because its origin has no value, and removes the stored value.
     /// - Returns: whether the lease was valid.
     package mutating func releaseAbsent(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         guard isStored(index) else { return release(index, token, .absent(milliseconds: milliseconds)) }

@@ -102,9 +102,9 @@ extension Database {
         return .fresh(header, record: record, version: entry.head.pointee.version)
     }
 
-    /// Like ``look(_:_:_:_:_:)``, but also looks in the in-memory data of LevelDB. This shows for most keys that were
-    /// never stored that they are absent, which is then remembered. For event loops. May evict entries that were found
-    /// before.
+    /// Like ``look(_:_:_:_:_:)``, but also looks in the in-memory data of LevelDB, which can tell that most keys that
+    /// were never stored are absent. This absence is then remembered. For event loops. May evict entries that were
+    /// found before.
     @inline(__always)
     private func lookAndAsk(
         _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ ticket: inout CommitTicket

@@ -59,7 +59,7 @@ extension Database {
                 return true
             case .unreadable(let defect): throw Self.defect(defect, database: name, key: Key(key))
             case .unavailable:
-                // The policy is in the files, which are open only now: look again.
+                // The files have just been opened, and contain the policy: look again.
                 _ = try readableStore(appliedState, "get")
             case .cold(let cold):
                 do throws(LarderError) {

@@ -70,7 +70,7 @@ extension Database {
         var observed: ChangeVersion?
     }
 
-    /// The most waits for changes of keys. See ``Request/observed``.
+    /// The maximum number of times to wait for earlier changes of the keys. See ``Request/observed``.
     private static let settlingAttempts = 4
 
     /// - Returns: nil, without an effect, if the request needs files that are not open, or the disk without being
@@ -198,8 +198,8 @@ extension Database {
         }
     }
 
-    /// Runs ``update(_:loading:now:durability:fillCache:_:)`` and waits for the commit. Opens, creates or reopens the
-    /// database first if needed. For callers that may block.
+    /// Runs ``update(_:loading:now:durability:fillCache:_:)`` and waits for the commit. First opens, creates or reopens
+    /// the database if needed. For callers that may block.
     package func commit<Result>(
         _ keys: [Key], loading: Bool, durability: Durability? = nil,
         _ body: (inout Update) throws(LarderError) -> Result

@@ -97,7 +97,7 @@ extension Update {
 }
 
 extension Record {
-    /// Whether the entry equals the one to be stored.
+    /// Whether the entry equals the entry to be stored.
     fileprivate func isSame(_ other: RecordHeader, _ payload: UnsafeRawBufferPointer, _ tags: Tags?) -> Bool {
         header.storedAt == other.storedAt && header.rule == other.rule && header.grace == other.grace
             && header.codec == other.codec && (self.tags?.all ?? []) == (tags?.all ?? [])

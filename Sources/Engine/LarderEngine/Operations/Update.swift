@@ -31,7 +31,7 @@ package struct Update {
     private let isSpeculative: Bool
     /// Whether a command of a transaction is running.
     private var isNarrowed: Bool { undo != nil }
-    /// The keys of the first ``changedCount`` operations of a transaction that uses leases.
+    /// The keys of the first ``changedCount`` operations, in a transaction that uses leases.
     private var changedKeys: Set<Key> = []
     private var changedCount = 0
     /// The total bytes of values that the command built, in contrast to received values.
@@ -70,8 +70,8 @@ package struct Update {
         }
     }
 
-    /// The index of each key's first occurrence; nil if no key is repeated. Call it without a lock: for a million keys
-    /// it takes tenths of a second.
+    /// For each key, the index of its first occurrence; nil if no key is repeated. Call it without a lock: for a
+    /// million keys it takes some tenths of a second.
     static func slotsOfRepeatedKeys(_ keys: [Key]) -> [Int]? {
         guard keys.count > 1 else { return nil }
         // A hash table of positions with linear probing, at most half full. It uses the keys' own hashes.

@@ -1,7 +1,7 @@
 import LarderLevelDB
 import LarderLevelDBSalvage
 
-/// Copies everything readable of a damaged epoch into a new one.
+/// Copies everything readable of a damaged epoch into a new epoch.
 ///
 /// Confined to the thread that salvages.
 struct EpochSalvage {

@@ -1,4 +1,4 @@
-/// The numbers of a database's entries by state, at one instant.
+/// The number of a database's entries in each state, at one instant.
 package struct EntryNumbers: Hashable, Sendable {
     package var fresh = 0
     package var stale = 0

@@ -78,7 +78,7 @@ final class EpochStore: @unchecked Sendable {
     private var notedManifest: (number: UInt64, byteCount: Int)?
     /// The last commit unit that the journal must contain, as last recorded by this process; `.max` before that.
     let journalNeeded = Atomic<UInt64>(.max)
-    /// Whether a caller that does not wait has requested a merge of the tables.
+    /// Whether a caller has requested that the tables be merged, without waiting for it.
     let wantsCompaction = Atomic<Bool>(false)
     /// Whether the expiry index lacks entries' keys. If so, all entries have to be read once.
     let lacksIndex = Atomic<Bool>(false)

@@ -107,7 +107,8 @@ package final class EngineTime: Sendable {
         return (max(reached, wall >= projected - 1 ? wall : projected), wall, lead)
     }
 
-    /// - Returns: the new value: `value`, or the old one if that is higher.
+    /// Raises a number to `value`, unless it is already higher.
+    /// - Returns: the new value.
     @discardableResult
     private static func raise(_ number: borrowing Atomic<Int64>, to value: Int64) -> Int64 {
         let old = number.load(ordering: .relaxed)

@@ -51,7 +51,7 @@ extension Database {
 }
 
 extension EpochStore {
-    /// The numbers of a snapshot's records.
+    /// Counts the records of a snapshot by state.
     /// - Parameters:
     ///   - held: nil for the current state.
     ///   - generation: the number of writes when the snapshot was taken.

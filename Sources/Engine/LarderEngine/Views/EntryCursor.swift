@@ -115,7 +115,7 @@ package final class EntryCursor: @unchecked Sendable {
 
     // MARK: Moving
 
-    /// Moves to the next entry, or to the first.
+    /// Moves to the first entry, and then to the next one with each call.
     /// - Returns: false if there are no more.
     package func next() throws(LarderError) -> Bool {
         try ForkGuard.check("enumerate")

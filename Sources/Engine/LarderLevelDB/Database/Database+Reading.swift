@@ -24,8 +24,8 @@ extension Database {
     }
 
     /// Reads one value without the second copy that ``get(_:options:)`` makes.
-    /// - Parameter body: receives the bytes, valid until it returns; nil if the key is absent. Runs with no lock held:
-    ///   it may call this database, and close it.
+    /// - Parameter body: receives the bytes, which are valid until it returns; nil if the key is missing. Runs with no
+    ///   lock held: it may call this database, and even close it.
     @inlinable
     package func withValue<Result>(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions(),

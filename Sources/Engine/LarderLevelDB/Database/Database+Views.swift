@@ -9,7 +9,8 @@ extension Database {
         }
     }
 
-    /// Creates a cursor over the present state, or over the snapshot in `options`. It is at no entry before the first seek.
+    /// Creates a cursor over the present state, or over the snapshot in `options`. It is at no entry before the first
+    /// seek.
     /// - Parameter prefix: limits the cursor to keys with this prefix. The default is empty: all keys.
     package func cursor(_ options: ReadOptions = ReadOptions(), prefix: [UInt8] = []) throws(LevelDBError) -> Cursor {
         try withHandles(options, "cursor") { handle, readOptions in
@@ -34,7 +35,7 @@ extension Database {
         }
     }
 
-    /// ``withHandle(_:_:)`` for reads, with LevelDB's read options for the snapshot, if any.
+    /// Like ``withHandle(_:_:)``, for reads. Also passes LevelDB's read options, with the snapshot if there is one.
     @inline(__always)
     func withHandles<Result>(
         _ options: ReadOptions, _ operation: StaticString,

@@ -66,7 +66,7 @@ package final class WriteBatch {
         key.withUnsafeBytes { delete($0) }
     }
 
-    /// Appends all of `other`. `other` is unchanged; it may be this batch itself.
+    /// Appends all records of `other`, which does not change and may be this batch itself.
     package func append(_ other: WriteBatch) {
         if other === self {
             // Without a copy, LevelDB would append a string to itself while it changes the string's header.

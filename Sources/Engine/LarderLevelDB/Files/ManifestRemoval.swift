@@ -102,7 +102,7 @@ extension ManifestScan {
 }
 
 extension ManifestScan.Table {
-    /// The user's first and last key: without the eight bytes that LevelDB adds.
+    /// The table's first and last user key: without the eight bytes that LevelDB adds.
     package var first: ArraySlice<UInt8> { smallest.dropLast(8) }
     package var last: ArraySlice<UInt8> { largest.dropLast(8) }
 

@@ -30,7 +30,7 @@ struct ManifestContents {
 }
 
 extension NotedManifest {
-    /// The result in the form of a manifest's content.
+    /// The noted content, converted to the content of a manifest.
     var contents: ManifestContents {
         var contents = ManifestContents()
         for (number, table) in tables {

@@ -98,7 +98,7 @@ struct BatchPart {
 
     private func isIgnored(_ key: UnsafeRawBufferPointer) -> Bool { key.first.map { ignored.contains($0) } ?? false }
 
-    /// The tail from the known offset of an entry, if all entries from there are valid.
+    /// The tail from `offset`, where an entry is known to begin; nil if any entry from there is invalid.
     private func whole(from offset: Int) -> TailStart? {
         var scanner = BatchScanner(record.tail, from: offset)
         var count: UInt64 = 0

@@ -128,7 +128,7 @@ struct SalvagePlan {
             report.notes.append("\(name) ends within an edit that has not taken effect")
         }
         // LevelDB removes tables and logs as soon as an edit makes them obsolete. If all files named in the readable
-        // beginning of the manifest exist, that beginning is enough: later files were made from these.
+        // beginning of the manifest exist, they contain all entries: later files were made from these.
         guard manifest.damage != nil, !isThere else {
             tables = manifest.tables.values.map(reference)
             return report.isComplete

@@ -164,7 +164,7 @@ final class TableRun: MergeSource {
         }
     }
 
-    /// Whether all keys of the block begin with an ignored byte.
+    /// Whether all keys of the block begin with a byte in ``SalvageOptions/ignoredFirstBytes``.
     private func isIgnored(_ open: Open) -> Bool {
         guard let first = (open.former ?? tables[tableIndex].smallest)?.dropLast(8).first else { return false }
         return options.ignoredFirstBytes.contains(first) && open.index.key.bytes.dropLast(8).first == first

@@ -28,7 +28,7 @@ final class Memory {
         count += bytes.count
     }
 
-    /// Flips bits of the byte at `offset`, which must be one of `count`.
+    /// Flips bits of the byte at `offset`, which must be less than `count`.
     func flip(_ mask: UInt8, at offset: Int) {
         guard offset >= 0, offset < count else { return }
         start.storeBytes(of: bytes[offset] ^ mask, toByteOffset: offset, as: UInt8.self)

@@ -10,7 +10,7 @@ struct Gap {
 
     let range: KeyRange
     let hidden: Hidden
-    /// The lost versions of the range's first key have at most this sequence.
+    /// If not nil, the lost versions of the range's first key have at most this sequence.
     var lowerSequence: UInt64?
 
     /// Whether a version from `origin` is newer than all lost versions of its key.
