@@ -28,8 +28,8 @@ extension Engine {
     }
 }
 
-/// One exchange of the entries of two databases. Collects their keys while other writers continue, and records the keys
-/// that these write. In the last step, with all shards of both databases locked, the recorded keys are included.
+/// One exchange of the entries of two databases. Collects their keys while other writers continue, and records which
+/// keys the writers change. In the last step, with all shards of both databases locked, the recorded keys are included.
 /// Confined to one thread.
 private final class Exchange {
     struct Room {

@@ -356,7 +356,7 @@ extension Database {
         shard.lock.withLock { shard.find(key)?.head.pointee.indexed = 0 }
     }
 
-    /// What memory knew about a key that it has forgotten.
+    /// The result of ``letGo(_:)``.
     struct LetGo {
         /// Whether a read had found it expired.
         let wasFound: Bool

@@ -50,7 +50,7 @@ extension EntryTable {
     ) -> Bool {
         for _ in 0..<most {
             guard frozenCount > 0, let entry = active.oldest else { return false }
-            // Entries that became dirty in the meantime come after these.
+            // Entries that became dirty after the freeze follow the frozen entries in the list.
             frozenCount -= 1
             active.unlink(entry)
             if entry.sequence <= sequence {

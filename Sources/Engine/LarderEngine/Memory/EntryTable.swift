@@ -166,7 +166,7 @@ final class EntryTable {
         discard(entry)
     }
 
-    /// Forgets everything that LevelDB has too.
+    /// Removes all clean entries from memory.
     func forgetClean() {
         while let entry = small.oldest { forget(entry) }
         while let entry = main.oldest { forget(entry) }

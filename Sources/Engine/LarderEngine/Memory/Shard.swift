@@ -22,7 +22,7 @@ package final class Shard: @unchecked Sendable {
     /// The counts since they were last taken. Counting costs nothing, because the shard's lock is held anyway. See
     /// ``Statistics``. Accesses are too short to overlap, so the run-time check is turned off.
     @exclusivity(unchecked) var counters = Counters()
-    /// The counts that were taken before.
+    /// The sum of the counts that ``takeCounters()`` has returned.
     private(set) var formerCounters = Counters()
 
     /// Counts of operations on keys.

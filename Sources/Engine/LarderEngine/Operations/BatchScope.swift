@@ -275,7 +275,7 @@ package final class BatchScope: @unchecked Sendable {
                 }
             }
         }
-        // Releases the references to the database.
+        // Releases references to the database.
         rules = nil
     }
 }

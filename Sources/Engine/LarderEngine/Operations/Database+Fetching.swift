@@ -276,7 +276,7 @@ extension Database {
         return withLeases(shard) { leases in
             let state = leases.state(request.key)
             guard state.lease == nil, state.rest == nil else { return nil }
-            // Without a free lease, no early refresh is started.
+            // If the limit of leases is reached, no early refresh is started.
             return
                 (try? leases.grant(
                     request.key, request.holder, request.leaseMilliseconds, tags: tags())) ?? nil

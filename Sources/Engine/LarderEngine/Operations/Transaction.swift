@@ -112,7 +112,7 @@ package struct TransactionUpdate {
 
 /// The result of a transaction.
 package enum TransactionEnd {
-    /// Its changes are applied, as one commit unit.
+    /// The changes of the body are applied, as one commit unit.
     case applied(CommitTicket)
     /// The body decided to change nothing.
     case dropped

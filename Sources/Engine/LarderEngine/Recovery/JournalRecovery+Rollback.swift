@@ -31,7 +31,7 @@ extension JournalRecovery {
         }
     }
 
-    /// ``Journal/replay(known:_:)`` with damage as an error.
+    /// Like ``Journal/replay(known:_:)``, but throws if the journal is damaged.
     private func replay(_ visit: JournalVisit) throws(LarderError) {
         let report = try journal.replayLocked(visit)
         if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }

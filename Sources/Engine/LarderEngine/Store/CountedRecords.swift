@@ -147,7 +147,7 @@ struct Deadlines {
     }
 }
 
-/// The number of deadlines in the future, at the time of the count and later. Remembers only the nearest deadlines. A
+/// Counts deadlines, to return how many are still in the future, now or later. Remembers only the nearest deadlines. A
 /// value.
 struct CountedEnds {
     /// The most instants that are remembered.

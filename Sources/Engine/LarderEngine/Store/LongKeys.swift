@@ -3,8 +3,8 @@ import Synchronization
 /// The keys of the long values that were last written to a LevelDB. These values may still be in LevelDB's memory,
 /// where a lookup of the key would copy the value. Thread-safe.
 final class LongKeys: Sendable {
-    /// More than the long values in LevelDB's memory. LevelDB has two memory tables. The first batch that exceeds the
-    /// size of a memory table closes it; the size is 4 MiB unless a program sets another one.
+    /// The maximum number of keys. LevelDB's memory never has more long values: it has two memory tables, and the first
+    /// batch that exceeds the size of a memory table closes it. The size is 4 MiB unless a program sets another one.
     private static let countMax = 64
 
     private let hashes = Mutex<[Int]>([])

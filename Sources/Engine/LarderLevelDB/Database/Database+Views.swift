@@ -21,7 +21,8 @@ extension Database {
         }
     }
 
-    /// Recreates the iterator of a cursor. Takes no lock, because a cursor keeps the database from being closed.
+    /// Recreates the iterator of a cursor. Does not take the database's lock: a cursor keeps the database from being
+    /// closed.
     func renew(_ slot: IteratorSlot, _ options: ReadOptions) throws(LevelDBError) {
         guard let snapshot = options.snapshot else {
             let readOptions = ReadOptionsHandle.shared(

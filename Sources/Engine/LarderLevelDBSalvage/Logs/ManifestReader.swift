@@ -49,7 +49,7 @@ extension NotedManifest {
 struct ManifestReader {
     static let comparator = "leveldb.BytewiseComparator"
     private static let levelMax: UInt64 = 6
-    /// More than any manifest needs: some kilobytes for each thousand tables.
+    /// A limit that no valid manifest reaches: it has some kilobytes for each thousand tables.
     private static let byteCountMax = 1 << 30
 
     /// The tags of an edit's fields. On disk: do not change.

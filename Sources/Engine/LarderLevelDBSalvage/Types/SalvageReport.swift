@@ -61,7 +61,7 @@ package struct SalvageReport: Sendable {
 
     mutating func add(_ damage: SalvageDamage) {
         damageCount += 1
-        // A manifest may claim any length.
+        // The sum may overflow, because a damaged manifest may claim any length.
         bytesLost = bytesLost.addingReportingOverflow(max(0, damage.byteCount)).partialValue
         if bytesLost < 0 { bytesLost = Int.max }
         if damages.count < Self.damagesMax { damages.append(damage) }
