@@ -82,7 +82,7 @@ extension EntryTable {
         return true
     }
 
-    /// The popularity of an entry in reads, according to its place in memory. Entries in the main queue are read
+    /// An estimate of how often an entry is read, according to its place in memory. Entries in the main queue are read
     /// repeatedly, and these reads are not counted as disk reads.
     func hotness(_ entry: EntryPointer) -> Int {
         let frequency = Int(entry.head.pointee.frequency)

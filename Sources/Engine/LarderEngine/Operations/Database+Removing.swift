@@ -12,7 +12,7 @@ extension Database {
     /// stored before the call are removed, even after a machine failure; entries stored during the call stay. Also
     /// removes unreadable entries. May block.
     package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
-        // Outdates fetches of keys without an entry, too. Leases granted from now on are for values newer than the
+        // Fetches of keys without an entry are outdated too. Leases granted from now on are for values newer than the
         // call.
         endLeases(prefix: prefix)
         shards.withAllLocked { forgetEvicted() }

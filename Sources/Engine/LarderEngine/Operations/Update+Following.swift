@@ -145,7 +145,7 @@ extension Database {
             try purge(tags: tags, soft: false)
             return 0
         }
-        // Also for keys without an entry. With tags, all fetches are outdated, because the tags of their values are
+        // Fetches of keys without an entry are outdated too, even with tags: the tags of the fetched values are
         // unknown.
         endLeases(prefix: prefix)
         let isWhole = prefix.isEmpty && tags == nil

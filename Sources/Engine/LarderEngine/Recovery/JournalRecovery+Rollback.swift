@@ -10,7 +10,7 @@ extension JournalRecovery {
         let byName = Dictionary(databases.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         var isCleared = false
         do throws(LarderError) {
-            // A dry run first: if the journal is unreadable, the entries in memory must not be lost.
+            // A dry run first, so that an unreadable journal does not cost the entries in memory.
             try replay { _, _ in }
             isCleared = true
             for database in databases { database.revertToDurable() }

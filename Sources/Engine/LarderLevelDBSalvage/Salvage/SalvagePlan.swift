@@ -149,10 +149,12 @@ struct SalvagePlan {
 
     /// Handles a lost manifest: uses the noted content, or the readable beginning of the manifest if that is newer.
     ///
-    /// Files with numbers below the next file number that are not among the tables were obsolete. Files created later
-    /// contain only data that is also known from other files; at worst, the data exists twice. A missing table was
-    /// either merged with others later, or is lost. Its content is unknown, because a removal may have been lost with
-    /// it. The same applies to a missing log and the table made from it, unless no later file number is missing.
+    /// - Files with numbers below the next file number that are not among the tables were obsolete.
+    /// - Files created later contain only data that is also known from other files. At worst, the data exists twice.
+    /// - A missing table was either merged with others later, or is lost. Its content is unknown, because a removal may
+    ///   have been lost with it. The same applies to a missing log and the table made from it, unless no later file
+    ///   number is missing.
+    ///
     /// - Returns: false if no content was noted.
     private mutating func takeNoted(
         behind damaged: (name: String, beginning: ManifestContents)?, _ report: inout SalvageReport
