@@ -189,7 +189,8 @@ struct LeaseTable {
         context.givenUp(owner, key)
     }
 
-    /// Wakes the remaining waiters whose known end of the lease is too late, so that they check again.
+    /// Wakes the remaining waiters that would check again only after the end of the new lease, so that they check
+    /// earlier.
     private func wakeWhoWouldBeLate(_ key: Key) {
         guard let state = states[key], let ends = state.lease?.ends else { return }
         for waiter in state.waiters.all where waiter.leaseEnds > ends { waiter.wakeUp() }

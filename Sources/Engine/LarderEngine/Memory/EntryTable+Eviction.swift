@@ -76,7 +76,7 @@ extension EntryTable {
             main.push(entry, .main)
             return false
         }
-        // The next read of this key counts as a disk read, too. The reads from memory would be forgotten otherwise.
+        // Counts the eviction as a disk read, so that the reads from memory are not forgotten entirely.
         if !diskReads.isEmpty { diskReads.add(entry.head.pointee.hash) }
         discard(entry)
         return true
