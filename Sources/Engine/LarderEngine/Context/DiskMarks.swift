@@ -1,3 +1,5 @@
+import LarderLevelDB
+
 /// The marks that follow from a disk limit: when eviction begins and ends, and how large a checkpoint and a merge may
 /// be. A value without state, so that the arithmetic can be tested alone.
 ///
@@ -62,4 +64,21 @@ package struct DiskMarks: Hashable, Sendable {
 
     /// At most a 32nd of the limit.
     package static func checkpointBytes(_ asked: Int, limit: Int) -> Int { min(asked, max(1 << 10, limit / 32)) }
+}
+
+/// The LevelDB sizes that are derived from a disk limit.
+struct LevelDBSizes {
+    private let maxFileBytes: Int
+    private let writeBufferBytes: Int
+
+    init(_ options: Options) {
+        maxFileBytes = options.maxFileBytes
+        writeBufferBytes = options.writeBufferBytes
+    }
+
+    /// Whether one of them is at most half, or at least twice, the other's.
+    func differ(from other: LevelDBSizes) -> Bool {
+        func differ(_ left: Int, _ right: Int) -> Bool { left >= 2 * right || right >= 2 * left }
+        return differ(maxFileBytes, other.maxFileBytes) || differ(writeBufferBytes, other.writeBufferBytes)
+    }
 }

@@ -2,19 +2,6 @@ import LarderLevelDB
 import LarderPlatform
 import Synchronization
 
-/// An object that uses a LevelDB object: a snapshot or a cursor. LevelDB can be neither closed nor reopened before all
-/// of these are released, so the store keeps track of them.
-protocol StoreChild: AnyObject, Sendable {
-    /// Releases the LevelDB object. Called while no call to LevelDB is running anywhere in the store. Idempotent.
-    func invalidate()
-    /// Whether LevelDB has to keep removed and overwritten records while this object exists.
-    var pinsRecords: Bool { get }
-}
-
-extension StoreChild {
-    var pinsRecords: Bool { false }
-}
-
 /// One epoch of a database: a LevelDB in a directory of its own.
 ///
 /// - Every call to LevelDB holds `gate` for reading; closing and reopening hold it for writing.
@@ -22,24 +9,9 @@ extension StoreChild {
 ///   Nothing more is written until ``recover()`` has reopened the LevelDB: earlier writes might never reach the disk.
 /// - Children (snapshots, cursors) are invalidated before their LevelDB is closed.
 ///
-/// Thread-safe. `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage`, `sizes` and
-/// `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `noteLock`, `writeLock`, `gate`,
-/// `stateLock`.
+/// Thread-safe. `@unchecked Sendable`: `handle` is guarded by `gate`; `failure`, `damage`, `sizes` and `lastCount` by
+/// `stateLock`; the rest is constant or atomic. Lock order: `noteLock`, `writeLock`, `gate`, `stateLock`.
 final class EpochStore: @unchecked Sendable {
-    /// Why a store is no longer the current store of its database.
-    enum Ending: UInt8 { case none, purged, deleted, setAside, closed, salvaged }
-
-    /// The LevelDB sizes that are derived from a disk limit. A value.
-    private struct Sizes {
-        let maxFileBytes: Int
-        let writeBufferBytes: Int
-
-        init(_ options: Options) {
-            maxFileBytes = options.maxFileBytes
-            writeBufferBytes = options.writeBufferBytes
-        }
-    }
-
     let path: String
     let epoch: UInt64
     let databaseName: String
@@ -51,7 +23,7 @@ final class EpochStore: @unchecked Sendable {
     private let gate = ReadWriteLock()
     @exclusivity(unchecked) private var handle: LarderLevelDB.Database?
     private let stateLock = Lock()
-    private var children: [ObjectIdentifier: any StoreChild] = [:]
+    private let children = StoreChildren()
     private var failure: LarderError?
     /// Whether the failure is that the directory is lost.
     private var isGone = false
@@ -59,13 +31,13 @@ final class EpochStore: @unchecked Sendable {
     /// The disk limit of the database when it was last read; `.max` for none.
     private let databaseLimit = Atomic<Int>(.max)
     /// The sizes with which LevelDB was last opened.
-    private var sizes: Sizes?
-    private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
+    private var sizes: LevelDBSizes?
+    let endingValue = Atomic<UInt8>(Ending.none.rawValue)
     /// The announced ending, which is not final yet. The files may already be removed.
-    private let nextEnding = Atomic<UInt8>(Ending.none.rawValue)
+    let nextEnding = Atomic<UInt8>(Ending.none.rawValue)
     private let failed = Atomic<Bool>(false)
-    private let frozen = Atomic<Bool>(false)
-    private let neededWhileFrozen = Atomic<UInt64>(0)
+    let frozen = Atomic<Bool>(false)
+    let neededWhileFrozen = Atomic<UInt64>(0)
     private let writes = Atomic<UInt64>(0)
     private let made: Atomic<Bool>
     private let removals = Atomic<Int>(0)
@@ -123,12 +95,12 @@ final class EpochStore: @unchecked Sendable {
             let opened = try LarderLevelDB.Database(path: path, options: options) { [disk = context.disk] in
                 disk.isTight
             }
-            stateLock.withLock { sizes = Sizes(options) }
+            stateLock.withLock { sizes = LevelDBSizes(options) }
             return opened
         } catch let error as FilesDamage {
             throw LarderError(.damaged, error.message, operation: operation, database: databaseName, underlying: error)
         } catch let error as LevelDBError {
-            throw Self.convert(error, operation: operation, database: databaseName, key: nil)
+            throw LarderError(error, operation: operation, database: databaseName, key: nil)
         } catch {
             throw LarderError(.io, "\(error)", operation: operation, database: databaseName, underlying: error)
         }
@@ -161,8 +133,7 @@ final class EpochStore: @unchecked Sendable {
             do {
                 try makeAndOpen()
             } catch {
-                throw (error as? LarderError)
-                    ?? LarderError(.io, "\(error)", operation: "create", database: databaseName, underlying: error)
+                throw larderError(error, "create")
             }
         }
     }
@@ -176,7 +147,7 @@ final class EpochStore: @unchecked Sendable {
         do {
             // LevelDB has begun a new manifest and a new log. They are recorded in SYNCED before anything is written to
             // them: otherwise damage could not be distinguished from the remains of the log after a power failure.
-            try writeSynced(logLengths())
+            try SyncedFiles.write(to: path, logs: SyncedFiles.logLengths(in: path), databaseName)
         } catch {
             try? opened.close()
             throw error
@@ -185,29 +156,6 @@ final class EpochStore: @unchecked Sendable {
             if ending == .none { handle = opened } else { try? opened.close() }
         }
         made.store(true, ordering: .releasing)
-    }
-
-    /// The prefix of directories in which the files of an epoch are created.
-    static let makingPrefix = ".making-"
-
-    private func makeFiles(in temporary: String) throws {
-        try FileSystem.removeTree(temporary)
-        do {
-            try FileSystem.makeDirectory(temporary)
-            let maker = try EpochStore(
-                path: temporary, epoch: epoch, databaseName: databaseName, create: true, context: context,
-                onDamage: { _, _ in })
-            defer { maker.close() }
-            let batch = LarderLevelDB.WriteBatch()
-            batch.put(EpochMetadata.formatKey, [EpochMetadata.formatVersion])
-            try maker.write(batch, sync: true)
-            try maker.noteSynced()
-            maker.close()
-            try FileSystem.rename(temporary, to: path)
-        } catch {
-            try? FileSystem.removeTree(temporary)
-            throw error
-        }
     }
 
     // MARK: Reading
@@ -233,27 +181,13 @@ final class EpochStore: @unchecked Sendable {
                     do throws(LevelDBError) {
                         return try body(handle)
                     } catch {
-                        throw Self.convert(error, operation: operation, database: databaseName, key: key())
+                        throw LarderError(error, operation: operation, database: databaseName, key: key())
                     }
                 }
             }
         } catch {
             note(error)
             throw error
-        }
-    }
-
-    /// Runs `body`. If it fails during or after the end of the store, the end is reported instead of the failure, which
-    /// is due to moved files.
-    private func whileItLasts<Result>(
-        _ operation: String, _ body: () throws(LarderError) -> Result
-    ) throws(LarderError) -> Result {
-        do throws(LarderError) {
-            return try body()
-        } catch {
-            guard error.code == .damaged || error.code == .io else { throw error }
-            let next = Ending(rawValue: nextEnding.load(ordering: .acquiring)) ?? .none
-            throw endingError(ending == .none ? next : ending, operation) ?? error
         }
     }
 
@@ -267,35 +201,8 @@ final class EpochStore: @unchecked Sendable {
         if isFirst { onDamage(self, error) }
     }
 
-    /// Reads all records and verifies the checksums.
-    /// - Throws: the first damage, which is also remembered.
-    func verify() throws(LarderError) {
-        if let damage = knownDamage { throw damage }
-        try access("verify") { (database) throws(LevelDBError) in
-            var options = ReadOptions()
-            options.fillCache = false
-            let cursor = try database.cursor(options)
-            defer { cursor.close() }
-            try cursor.seekToFirst()
-            while cursor.isValid { try cursor.next() }
-        }
-    }
-
     /// The first damage that was found since the store was opened; nil if none was.
     var knownDamage: LarderError? { stateLock.withLock { damage } }
-
-    /// Returns the stored bytes of a key after verifying checksums; nil if there are none.
-    func get(_ key: Key, fillCache: Bool = true, snapshot: LarderLevelDB.Snapshot? = nil) throws(LarderError)
-        -> [UInt8]?
-    {
-        guard isMade else { return nil }
-        var options = ReadOptions()
-        options.fillCache = fillCache
-        options.snapshot = snapshot
-        return try access("get", key: key) { (database) throws(LevelDBError) in
-            try database.get(key.stored, options: options)
-        }
-    }
 
     /// Returns LevelDB's own copy of the stored bytes of a key after verifying checksums; nil if there are none. The
     /// copy must always be passed to ``release(_:)``, even after the store has ended.
@@ -329,25 +236,6 @@ final class EpochStore: @unchecked Sendable {
     }
 
     static func release(_ stored: UnsafeRawBufferPointer?) { LarderLevelDB.Database.release(stored) }
-
-    /// Returns the header of a key's record and the record's length in bytes, without a copy of the payload, after
-    /// verifying checksums; nil if there is no record.
-    /// - Parameter purges: as for ``RecordHeader``.
-    func header(
-        of key: Key, _ purges: TagPurges?, snapshot: LarderLevelDB.Snapshot? = nil
-    ) throws(LarderError) -> (Result<RecordHeader, RecordHeader.Defect>, byteCount: Int)? {
-        guard isMade else { return nil }
-        var options = ReadOptions()
-        options.fillCache = false
-        options.snapshot = snapshot
-        return try access("get", key: key) { (database) throws(LevelDBError) in
-            try database.withValue(key.stored, options: options) { bytes in
-                bytes.map { bytes in
-                    (Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes, purges) }, bytes.count)
-                }
-            }
-        }
-    }
 
     private func unavailable(_ operation: String) -> LarderError {
         if let error = endingError(operation) { return error }
@@ -406,21 +294,6 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Whether the store accepts no more writes, because a new epoch is replacing it. Until then its dirty entries stay
-    /// in the journal.
-    var isFrozen: Bool { frozen.load(ordering: .acquiring) }
-
-    /// Called by the thread that runs the checkpointer, with `indexLock` held.
-    func setFrozen(_ isFrozen: Bool) { frozen.store(isFrozen, ordering: .releasing) }
-
-    /// The last commit unit that the journal must contain, as recorded since the store was frozen; 0 if none is known.
-    var journalNeededWhileFrozen: UInt64 { neededWhileFrozen.load(ordering: .acquiring) }
-
-    /// Like ``note(journalNeeded:)``, for a frozen store.
-    func noteWhileFrozen(journalNeeded sequence: UInt64) {
-        neededWhileFrozen.store(max(sequence, journalNeededWhileFrozen), ordering: .releasing)
-    }
-
     /// The maximum number of bytes that LevelDB writes when it opens its files, not counting the tables made from its
     /// logs.
     static let openingBytes = 256 << 10
@@ -431,7 +304,7 @@ final class EpochStore: @unchecked Sendable {
     /// Closes the LevelDB for a salvage, if its files cannot be read while it is open.
     func closeFrozen() {
         gate.withWriteLock {
-            invalidateChildren()
+            children.invalidateAll()
             try? handle?.close()
             handle = nil
         }
@@ -500,11 +373,11 @@ final class EpochStore: @unchecked Sendable {
     /// - Returns: false if the store is no longer suspended, or has ended.
     private func reopen() throws(LarderError) -> Bool {
         guard isSuspended, ending == .none else { return false }
-        invalidateChildren()
+        children.invalidateAll()
         do throws(LevelDBError) {
             try handle?.close()
         } catch {
-            throw Self.convert(error, operation: "reopen", database: databaseName, key: nil)
+            throw LarderError(error, operation: "reopen", database: databaseName, key: nil)
         }
         handle = nil
         handle = try openHandle(create: false, "reopen")
@@ -519,7 +392,7 @@ final class EpochStore: @unchecked Sendable {
     @discardableResult
     func followLimits(databaseLimit limit: Int) throws(LarderError) -> Bool {
         databaseLimit.store(limit > 0 ? limit : .max, ordering: .relaxed)
-        guard isMade, !isSuspended, hasOtherSizes, stateLock.withLock({ children.isEmpty }) else { return false }
+        guard isMade, !isSuspended, hasOtherSizes, children.isEmpty else { return false }
         return try whileItLasts("reopen") { () throws(LarderError) in
             do {
                 // Opening writes LevelDB's log to a table.
@@ -528,14 +401,13 @@ final class EpochStore: @unchecked Sendable {
                     // Nothing may be written to the new log before the log is recorded.
                     try writeLock.withLock {
                         guard try gate.withWriteLock(openAnew) else { return false }
-                        notedManifest = try writeSynced(logLengths())
+                        notedManifest = try SyncedFiles.write(to: path, logs: SyncedFiles.logLengths(in: path), databaseName)
                         noted = writeGeneration
                         return true
                     }
                 }
             } catch {
-                throw (error as? LarderError)
-                    ?? LarderError(.io, "\(error)", operation: "reopen", database: databaseName, underlying: error)
+                throw larderError(error, "reopen")
             }
         }
     }
@@ -543,25 +415,21 @@ final class EpochStore: @unchecked Sendable {
     private var hasOtherSizes: Bool {
         guard let old = stateLock.withLock({ sizes }) else { return false }
         let limit = databaseLimit.load(ordering: .relaxed)
-        let new = Sizes(context.levelDBOptions(create: false, databaseLimit: limit))
-        func differ(_ left: Int, _ right: Int) -> Bool { left >= 2 * right || right >= 2 * left }
-        return differ(new.maxFileBytes, old.maxFileBytes) || differ(new.writeBufferBytes, old.writeBufferBytes)
+        return LevelDBSizes(context.levelDBOptions(create: false, databaseLimit: limit)).differ(from: old)
     }
 
     /// Called with the gate held for writing.
     /// - Returns: false if the LevelDB cannot be reopened now. After an error the store is suspended, and ``recover()``
     ///   opens it.
     private func openAnew() throws(LarderError) -> Bool {
-        guard !isSuspended, !isFrozen, ending == .none, stateLock.withLock({ children.isEmpty }) else { return false }
+        guard !isSuspended, !isFrozen, ending == .none, children.isEmpty else { return false }
         do {
             try handle?.close()
             handle = nil
             handle = try openHandle(create: false, "reopen")
             return true
         } catch {
-            let failure =
-                (error as? LarderError)
-                ?? LarderError(.io, "\(error)", operation: "reopen", database: databaseName, underlying: error)
+            let failure = larderError(error, "reopen")
             suspend(failure)
             throw failure
         }
@@ -576,7 +444,7 @@ final class EpochStore: @unchecked Sendable {
                 try noteLock.withLock {
                     try gate.withWriteLock {
                         guard isSuspended, !isFrozen, isMade, ending == .none else { return }
-                        invalidateChildren()
+                        children.invalidateAll()
                         try handle?.close()
                         handle = nil
                         defer { if hasRoomToOpen { handle = try? openHandle(create: false, "make room") } }
@@ -584,8 +452,7 @@ final class EpochStore: @unchecked Sendable {
                     }
                 }
             } catch {
-                throw (error as? LarderError)
-                    ?? LarderError(.io, "\(error)", operation: "make room", database: databaseName, underlying: error)
+                throw larderError(error, "make room")
             }
         }
         _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing)
@@ -616,11 +483,7 @@ final class EpochStore: @unchecked Sendable {
                     if isReopened { resume() }
                 }
             } catch {
-                throw (error as? LarderError)
-                    ?? LarderError(
-                        .io, "the synced lengths cannot be written: \(error)", operation: "sync",
-                        database: databaseName,
-                        underlying: error)
+                throw larderError(error, "sync", "the synced lengths cannot be written: ")
             }
         }
     }
@@ -634,42 +497,10 @@ final class EpochStore: @unchecked Sendable {
         // With the lock held no write is running, so no log ends within a record.
         let logs = try writeLock.withLock {
             if !isReopened, let error = suspension("sync") { throw error }
-            return try logLengths()
+            return try SyncedFiles.logLengths(in: path)
         }
-        notedManifest = try writeSynced(logs)
+        notedManifest = try SyncedFiles.write(to: path, logs: logs, databaseName)
         noted = generation
-    }
-
-    /// The names of LevelDB's logs and their lengths in bytes. Called while nothing is written to them.
-    private func logLengths() throws(FileError) -> [(String, Int)] {
-        try FileSystem.list(path).filter { FileNames.logNumber($0) != nil }.map {
-            ($0, FileSystem.size(path + "/" + $0))
-        }
-    }
-
-    /// Syncs the logs up to these lengths, and the manifest, and writes SYNCED.
-    /// - Returns: the manifest that SYNCED names.
-    @discardableResult
-    private func writeSynced(_ logs: [(String, Int)]) throws -> (number: UInt64, byteCount: Int) {
-        var synced: [UInt64: Int] = [:]
-        for (name, byteCount) in logs {
-            var length = 0
-            // The contents of a log that has disappeared are in a table, according to the manifest, which LevelDB has
-            // synced.
-            guard try FileSystem.sync(path + "/" + name, byteCount: &length) else { continue }
-            if let number = FileNames.logNumber(name) { synced[number] = byteCount }
-        }
-        guard let manifest = try ManifestScan.scan(directory: path) else {
-            throw LarderError(
-                .damaged, "CURRENT or its manifest is missing from \(path)", operation: "sync", database: databaseName)
-        }
-        var length = 0
-        _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
-        let files = SyncedFiles(manifest, logs: synced)
-        // Also sync the directory, which LevelDB does not do when it begins a log.
-        let unsynced = try FileSystem.replace(path + "/" + SyncedFiles.name, with: Array(files.text.utf8))
-        if let unsynced { throw unsynced }
-        return files.manifest
     }
 
     /// Closes the LevelDB like ``close()``, and records the tables that LevelDB has merged since the last record. If
@@ -689,50 +520,11 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    // MARK: The end
-
-    var ending: Ending { Ending(rawValue: endingValue.load(ordering: .acquiring)) ?? .closed }
-
-    /// The error for snapshots and cursors of a store that is no longer current; nil while the store is current.
-    func endingError(_ operation: String) -> LarderError? { endingError(ending, operation) }
-
-    private func endingError(_ ending: Ending, _ operation: String) -> LarderError? {
-        switch ending {
-        case .none: nil
-        case .purged:
-            LarderError(
-                .purged, "the database was purged during the operation", operation: operation, database: databaseName)
-        case .deleted:
-            LarderError(
-                .deleted, "the database was deleted during the operation", operation: operation, database: databaseName)
-        case .setAside:
-            LarderError(
-                .deleted, "the database was damaged and set aside during the operation", operation: operation,
-                database: databaseName)
-        case .salvaged:
-            LarderError(
-                .deleted, "the database was damaged and salvaged during the operation", operation: operation,
-                database: databaseName)
-        case .closed: LarderError(.closed, "the larder was closed", operation: operation, database: databaseName)
-        }
-    }
-
-    /// Announces that the files are about to be moved away. ``end(_:)`` or ``cancelEnd()`` must follow.
-    func prepareEnd(_ reason: Ending) { nextEnding.store(reason.rawValue, ordering: .releasing) }
-
-    func cancelEnd() { nextEnding.store(Ending.none.rawValue, ordering: .releasing) }
-
-    /// Marks the store as no longer current. Only the first reason is kept.
-    func end(_ reason: Ending) {
-        _ = endingValue.compareExchange(
-            expected: Ending.none.rawValue, desired: reason.rawValue, ordering: .acquiringAndReleasing)
-    }
-
     /// Closes the LevelDB. May block for as long as LevelDB compacts. Idempotent.
     func close() {
         end(.closed)
         gate.withWriteLock {
-            invalidateChildren()
+            children.invalidateAll()
             do throws(LevelDBError) {
                 try handle?.close()
             } catch {
@@ -751,14 +543,14 @@ final class EpochStore: @unchecked Sendable {
     ) throws(LarderError) -> Child {
         try access(operation) { (database) throws(LevelDBError) in
             let child = try make(database)
-            stateLock.withLock { children[ObjectIdentifier(child)] = child }
+            children.add(child)
             return child
         }
     }
 
     /// Like ``adopt(_:_:)``, for a child without a LevelDB object, because there are no files yet. It is also
     /// invalidated with the store.
-    func adopt(empty child: some StoreChild) { stateLock.withLock { children[ObjectIdentifier(child)] = child } }
+    func adopt(empty child: some StoreChild) { children.add(child) }
 
     /// Makes a child release its LevelDB object. Called from any thread that is not within ``access(_:key:_:)``.
     /// Idempotent.
@@ -766,23 +558,14 @@ final class EpochStore: @unchecked Sendable {
         // In a forked child the locks may be held by threads that do not exist there.
         guard !ForkGuard.isForked else { return }
         gate.withReadLock { child.invalidate() }
-        stateLock.withLock { children[ObjectIdentifier(child)] = nil }
+        children.remove(child)
     }
 
     /// Whether a snapshot keeps LevelDB from freeing the space of removed records.
-    var isPinned: Bool { stateLock.withLock { children.values.contains(where: \.pinsRecords) } }
+    var isPinned: Bool { children.pinRecords }
 
     /// Invalidates all snapshots and cursors. Using them fails from now on.
-    func endViews() { gate.withWriteLock { invalidateChildren() } }
-
-    /// Called with the gate held for writing.
-    private func invalidateChildren() {
-        let all = stateLock.withLock {
-            defer { children = [:] }
-            return children
-        }
-        for child in all.values { child.invalidate() }
-    }
+    func endViews() { gate.withWriteLock { children.invalidateAll() } }
 
     // MARK: Counts
 
@@ -805,15 +588,9 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Errors
 
-    private static func convert(_ error: LevelDBError, operation: String, database: String, key: Key?) -> LarderError {
-        let code: LarderError.Code =
-            switch error.code {
-            case .corruption: .damaged
-            case .closed: .closed
-            case .invalidArgument: .invalidArgument
-            default: .io
-            }
-        return LarderError(
-            code, error.message, operation: operation, database: database, key: key?.description, underlying: error)
+    /// Returns an error as it is if it is a LarderError, and otherwise as one of `io`.
+    private func larderError(_ error: any Error, _ operation: String, _ prefix: String = "") -> LarderError {
+        (error as? LarderError)
+            ?? LarderError(.io, "\(prefix)\(error)", operation: operation, database: databaseName, underlying: error)
     }
 }

@@ -272,3 +272,41 @@ enum EpochInspection {
         return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
     }
 }
+
+// MARK: Writing
+
+extension SyncedFiles {
+    /// The names of LevelDB's logs and their lengths in bytes. Called while nothing is written to them.
+    static func logLengths(in path: String) throws(FileError) -> [(String, Int)] {
+        try FileSystem.list(path).filter { FileNames.logNumber($0) != nil }.map {
+            ($0, FileSystem.size(path + "/" + $0))
+        }
+    }
+
+    /// Syncs the logs in the directory `path` up to these lengths, and the manifest, and writes SYNCED.
+    /// - Returns: the manifest that SYNCED names.
+    @discardableResult
+    static func write(
+        to path: String, logs: [(String, Int)], _ database: String
+    ) throws -> (number: UInt64, byteCount: Int) {
+        var synced: [UInt64: Int] = [:]
+        for (name, byteCount) in logs {
+            var length = 0
+            // The contents of a log that has disappeared are in a table, according to the manifest, which LevelDB has
+            // synced.
+            guard try FileSystem.sync(path + "/" + name, byteCount: &length) else { continue }
+            if let number = FileNames.logNumber(name) { synced[number] = byteCount }
+        }
+        guard let manifest = try ManifestScan.scan(directory: path) else {
+            throw LarderError(
+                .damaged, "CURRENT or its manifest is missing from \(path)", operation: "sync", database: database)
+        }
+        var length = 0
+        _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
+        let files = SyncedFiles(manifest, logs: synced)
+        // Also sync the directory, which LevelDB does not do when it begins a log.
+        let unsynced = try FileSystem.replace(path + "/" + Self.name, with: Array(files.text.utf8))
+        if let unsynced { throw unsynced }
+        return files.manifest
+    }
+}

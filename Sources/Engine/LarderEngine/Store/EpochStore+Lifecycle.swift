@@ -1,0 +1,103 @@
+import LarderLevelDB
+import LarderPlatform
+import Synchronization
+
+/// How a store gets its files, is replaced by a new epoch, and ends.
+extension EpochStore {
+    /// The prefix of directories in which the files of an epoch are created.
+    static let makingPrefix = ".making-"
+
+    /// Creates the files in another directory, and renames it into place.
+    func makeFiles(in temporary: String) throws {
+        try FileSystem.removeTree(temporary)
+        do {
+            try FileSystem.makeDirectory(temporary)
+            let maker = try EpochStore(
+                path: temporary, epoch: epoch, databaseName: databaseName, create: true, context: context,
+                onDamage: { _, _ in })
+            defer { maker.close() }
+            let batch = LarderLevelDB.WriteBatch()
+            batch.put(EpochMetadata.formatKey, [EpochMetadata.formatVersion])
+            try maker.write(batch, sync: true)
+            try maker.noteSynced()
+            maker.close()
+            try FileSystem.rename(temporary, to: path)
+        } catch {
+            try? FileSystem.removeTree(temporary)
+            throw error
+        }
+    }
+
+    // MARK: Replacement by a new epoch
+
+    /// Whether the store accepts no more writes, because a new epoch is replacing it. Until then its dirty entries stay
+    /// in the journal.
+    var isFrozen: Bool { frozen.load(ordering: .acquiring) }
+
+    /// Called by the thread that runs the checkpointer, with `indexLock` held.
+    func setFrozen(_ isFrozen: Bool) { frozen.store(isFrozen, ordering: .releasing) }
+
+    /// The last commit unit that the journal must contain, as recorded since the store was frozen; 0 if none is known.
+    var journalNeededWhileFrozen: UInt64 { neededWhileFrozen.load(ordering: .acquiring) }
+
+    /// Like ``note(journalNeeded:)``, for a frozen store.
+    func noteWhileFrozen(journalNeeded sequence: UInt64) {
+        neededWhileFrozen.store(max(sequence, journalNeededWhileFrozen), ordering: .releasing)
+    }
+
+    // MARK: The end
+
+    /// Why a store is no longer the current store of its database.
+    enum Ending: UInt8 { case none, purged, deleted, setAside, closed, salvaged }
+
+    var ending: Ending { Ending(rawValue: endingValue.load(ordering: .acquiring)) ?? .closed }
+
+    /// The error for snapshots and cursors of a store that is no longer current; nil while the store is current.
+    func endingError(_ operation: String) -> LarderError? { endingError(ending, operation) }
+
+    private func endingError(_ ending: Ending, _ operation: String) -> LarderError? {
+        switch ending {
+        case .none: nil
+        case .purged:
+            LarderError(
+                .purged, "the database was purged during the operation", operation: operation, database: databaseName)
+        case .deleted:
+            LarderError(
+                .deleted, "the database was deleted during the operation", operation: operation, database: databaseName)
+        case .setAside:
+            LarderError(
+                .deleted, "the database was damaged and set aside during the operation", operation: operation,
+                database: databaseName)
+        case .salvaged:
+            LarderError(
+                .deleted, "the database was damaged and salvaged during the operation", operation: operation,
+                database: databaseName)
+        case .closed: LarderError(.closed, "the larder was closed", operation: operation, database: databaseName)
+        }
+    }
+
+    /// Announces that the files are about to be moved away. ``end(_:)`` or ``cancelEnd()`` must follow.
+    func prepareEnd(_ reason: Ending) { nextEnding.store(reason.rawValue, ordering: .releasing) }
+
+    func cancelEnd() { nextEnding.store(Ending.none.rawValue, ordering: .releasing) }
+
+    /// Marks the store as no longer current. Only the first reason is kept.
+    func end(_ reason: Ending) {
+        _ = endingValue.compareExchange(
+            expected: Ending.none.rawValue, desired: reason.rawValue, ordering: .acquiringAndReleasing)
+    }
+
+    /// Runs `body`. If it fails during or after the end of the store, the end is reported instead of the failure, which
+    /// is due to moved files.
+    func whileItLasts<Result>(
+        _ operation: String, _ body: () throws(LarderError) -> Result
+    ) throws(LarderError) -> Result {
+        do throws(LarderError) {
+            return try body()
+        } catch {
+            guard error.code == .damaged || error.code == .io else { throw error }
+            let next = Ending(rawValue: nextEnding.load(ordering: .acquiring)) ?? .none
+            throw endingError(ending == .none ? next : ending, operation) ?? error
+        }
+    }
+}
