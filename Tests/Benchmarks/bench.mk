@@ -13,7 +13,8 @@ bench-deps: deps
 	$(SWIFT) build -c release --product larderd
 	$(SWIFT) build -c release --product larderbench
 
-BENCH = .build/release/larderbench --json .build/bench.json $(if $(SUITES),--only $(SUITES))
+BENCH = valkey=$$(Tests/valkey.sh .build/valkey) || echo "valkey-server cannot be fetched: its rows will be missing"; \
+  .build/release/larderbench --json .build/bench.json $${valkey:+--valkey-server "$$valkey"} $(if $(SUITES),--only $(SUITES))
 
 bench: bench-deps
 	$(BENCH)

@@ -45,4 +45,14 @@ import Testing
         for suite in BenchOptions.SuiteName.allCases { #expect(BenchOption.help.contains(suite.rawValue)) }
         for line in BenchOption.help.split(separator: "\n") { #expect(line.count <= 120) }
     }
+
+    @Test("Valkey is measured if its program is named, like redis-server") func valkeyIsMeasuredIfNamed() throws {
+        #expect(try BenchOptions([]).valkeyServer == nil)
+        let options = try BenchOptions(["--valkey-server", "/opt/valkey-server"])
+        let valkey = Contender.valkey(like: .redisEverySecond)
+        let words = valkey.words(options, directory: "d", socket: "s")
+        let like = Contender.redisEverySecond.words(options, directory: "d", socket: "s")
+        #expect(words.first == "/opt/valkey-server" && words.dropFirst() == like.dropFirst())
+        #expect(valkey.name == "valkey AOF everysec")
+    }
 }

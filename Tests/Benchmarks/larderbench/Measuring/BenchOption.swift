@@ -40,6 +40,7 @@ struct BenchOption: Sendable {
         BenchOption("--larderd", "PATH", "the daemon to measure (default: next to this program)") { $0.larderd = $1 },
         BenchOption("--redis-server", "PATH", "(default: redis-server, found in PATH)") { $0.redisServer = $1 },
         BenchOption("--redis-benchmark", "PATH", "(default: redis-benchmark)") { $0.redisBenchmark = $1 },
+        BenchOption("--valkey-server", "PATH", "measure Valkey too (default: not)") { $0.valkeyServer = $1 },
         BenchOption("--memcached", "PATH", "(default: memcached)") { $0.memcached = $1 },
         BenchOption(
             "--python", "PATH",
@@ -75,8 +76,8 @@ struct BenchOption: Sendable {
         return """
             Usage: larderbench [OPTIONS]
                    larderbench fleet [OPTIONS]    (a model of larders in front of an origin: see its --help)
-            Measures Larder next to redis-server, memcached, raw LevelDB, SQLite and diskcache, in one run, and prints medians
-            with minimum and maximum.
+            Measures Larder next to redis-server, Valkey, memcached, raw LevelDB, SQLite and diskcache, in one run, and prints
+            medians with minimum and maximum.
 
             \(options.joined(separator: "\n"))
 

@@ -12,6 +12,8 @@ struct BenchOptions {
     var directory = "/var/tmp"
     var larderd = ProgramPaths.beside("larderd")
     var redisServer = "redis-server"
+    /// nil if Valkey is not measured.
+    var valkeyServer: String?
     var redisBenchmark = "redis-benchmark"
     var memcached = "memcached"
     var python = BenchOptions.defaultPython

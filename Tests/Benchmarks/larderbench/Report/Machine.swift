@@ -16,6 +16,7 @@ enum Machine {
             ("LevelDB", "\(leveldb_major_version()).\(leveldb_minor_version())"),
             ("larderd", firstLine([options.larderd, "--version"], tree)),
             ("redis-server", firstLine([options.redisServer, "--version"], tree)),
+            ("valkey-server", options.valkeyServer.map { firstLine([$0, "--version"], tree) } ?? "not measured"),
             ("memcached", firstLine([options.memcached, "--version"], tree)),
             ("SQLite", sqliteVersion),
             ("diskcache", Diskcache.version(options, tree)),

@@ -45,9 +45,11 @@ struct SpeedChart {
             let line = lines.first { $0.hasPrefix("  \(name) ") } ?? ""
             return line.dropFirst(2 + name.count).drop { $0 == " " }
         }
-        let redis = field("redis-server").firstMatch(of: /v=([\d.]+)/).map { ", redis-server \($0.1)" } ?? ""
+        let others = ["redis-server", "valkey-server"].map { name in
+            field(name).firstMatch(of: /v=([\d.]+)/).map { ", \(name) \($0.1)" } ?? ""
+        }.joined()
         self.groups = groups
-        machine = "\(field("processor")), \(field("larderd"))\(redis), 50 clients, 64-byte values, Unix socket"
+        machine = "\(field("processor")), \(field("larderd"))\(others), 50 clients, 64-byte values, Unix socket"
     }
 
     /// Parses the row of one of ``servers``: its name, and the first figure after it; nil for other rows.

@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// A server to measure: its program and its settings.
 struct Contender {
-    enum Program { case larderd, redis, memcached, null }
+    enum Program { case larderd, redis, valkey, memcached, null }
 
     let name: String
     let program: Program
@@ -12,7 +12,7 @@ struct Contender {
 
     var dialect: Dialect {
         switch program {
-        case .larderd, .redis: .resp
+        case .larderd, .redis, .valkey: .resp
         case .memcached: .memcached
         case .null: .null
         }
@@ -49,6 +49,10 @@ struct Contender {
 
     static let redisOff = redis("no persistence", ["--appendonly", "no"])
     static let redisEverySecond = redis("AOF everysec", ["--appendonly", "yes", "--appendfsync", "everysec"])
+    /// Valkey with the settings of a redis-server.
+    static func valkey(like redis: Contender) -> Contender {
+        Contender(name: redis.name.replacing("redis", with: "valkey"), program: .valkey, settings: redis.settings)
+    }
     /// A node of a cluster, which also listens on a port of 127.0.0.1.
     static func clusterNode(port: Int) -> Contender {
         redis(
@@ -65,11 +69,11 @@ struct Contender {
         switch program {
         case .larderd:
             return [options.larderd, "--dir", directory, "--socket", socket, "--log-level", "warning"] + settings
-        case .redis:
+        case .redis, .valkey:
             // No TCP port and no snapshots. The append-only file is never rewritten: the time of a rewrite would be
             // random, and would change the CPU time.
             return [
-                options.redisServer, "--port", "0", "--unixsocket", socket, "--dir", directory, "--save", "",
+                program == .valkey ? options.valkeyServer ?? "valkey-server" : options.redisServer, "--port", "0", "--unixsocket", socket, "--dir", directory, "--save", "",
                 "--daemonize", "no", "--loglevel", "warning", "--auto-aof-rewrite-percentage", "0",
             ] + settings
         case .memcached:

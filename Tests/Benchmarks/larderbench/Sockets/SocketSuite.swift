@@ -20,15 +20,21 @@ final class SocketSuite: Suite {
     /// disk.
     private var readers: [Contender] {
         let all: [Contender] = [.larderEverySecond, .larderTags, .larderThreads, .redisOff, .memcached, .null]
-        return options.isQuick ? all : all + [.larderDefault, .larderCold, .redisEverySecond]
+        return withValkey(options.isQuick ? all : all + [.larderDefault, .larderCold, .redisEverySecond])
     }
 
     private var writers: [Contender] {
         let all: [Contender] = [
             .larderEverySecond, .larderAlways, .larderThreads, .redisEverySecond, .redisAlways,
         ]
-        return options.isQuick
-            ? all : all + [.larderOS, .larderDefault, .larderCold, .redisOff, .memcached, .null]
+        return withValkey(
+            options.isQuick ? all : all + [.larderOS, .larderDefault, .larderCold, .redisOff, .memcached, .null])
+    }
+
+    /// Adds a Valkey for each redis-server, if there is one.
+    private func withValkey(_ contenders: [Contender]) -> [Contender] {
+        guard options.valkeyServer != nil else { return contenders }
+        return contenders + contenders.filter { $0.program == .redis }.map { .valkey(like: $0) }
     }
 
     /// Each server once.
