@@ -88,7 +88,7 @@ import Testing
         "refuseFromNowOn", "closeForGood", "Told", "Reach", "hotRecords",
         "FewEntries", "MarkTable", "OriginTrust", "PathQuestions", "CircleCheck", "OutboxRests", "LockEntrance",
         "LockGrip",
-        "SpareDescriptors", "PatientWriting",
+        "SpareDescriptors", "PatientWriting", "FewEnd", "former", "Former", "goOn", "goesOn", "mend", "mended",
     ]
 
     @Test("no old name is used in the sources") func noOldNameIsUsed() throws {

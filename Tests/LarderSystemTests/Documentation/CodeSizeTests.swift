@@ -1,0 +1,69 @@
+import Foundation
+import LarderTestSupport
+import Testing
+
+/// Tests that the code does not grow back: prints its size, and fails if a figure that was reached is exceeded.
+@Suite struct CodeSizeTests {
+    private struct Figure {
+        let name: String
+        let value: Int
+        /// Lower it when the code shrinks.
+        let most: Int
+    }
+
+    private static let kinds: Set<Substring> = ["class", "struct", "enum", "protocol", "actor", "extension"]
+
+    /// The kind, the name and the inherited types of the declaration in a line; nil if it declares no type.
+    private static func declaration(_ line: Substring) -> (kind: Substring, name: String, inherited: Set<String>)? {
+        guard line.contains("class ") || kinds.contains(where: { line.contains($0 + " ") }) else { return nil }
+        let words = line.split(whereSeparator: { !$0.isLetter && !$0.isNumber && !"_@:".contains($0) })
+        guard let index = words.firstIndex(where: kinds.contains), index + 1 < words.count else { return nil }
+        let isModified = words[..<index].allSatisfy { $0.first?.isLowercase == true || $0.first == "@" }
+        let parts = words[(index + 1)...].joined(separator: " ").split(separator: ":", maxSplits: 1)
+        guard isModified, let name = parts.first?.split(separator: " ").first, name.first?.isUppercase == true else {
+            return nil
+        }
+        return (words[index], String(name), parts.count < 2 ? [] : Set(parts[1].split(separator: " ").map(String.init)))
+    }
+
+    /// The lines of the files of a type and of its extensions.
+    private static func lines(of type: String, _ files: [SourceFile]) -> Int {
+        files.filter { $0.path.contains("/\(type).swift") || $0.path.contains("/\(type)+") }.map { $0.lines.count - 1 }
+            .reduce(0, +)
+    }
+
+    @Test("no figure of the code grows") func noFigureGrows() throws {
+        let files = try SourceModule.allFiles()
+        let engine = files.filter { $0.path.hasPrefix("Sources/Engine/LarderEngine/") }
+        let declarations = files.flatMap { $0.lines.compactMap(Self.declaration) }
+        let types = declarations.filter { $0.kind != "extension" }
+        let protocols = types.filter { $0.kind == "protocol" }.map(\.name)
+        let conformers = { (name: String) in
+            declarations.count { $0.kind != "protocol" && $0.inherited.contains(name) }
+        }
+        let database = engine.filter { $0.path.contains("/Database.swift") || $0.path.contains("/Database+") }
+        let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
+        let figures = [
+            Figure(name: "lines of Swift in Sources", value: files.map { $0.lines.count - 1 }.reduce(0, +), most: 0),
+            Figure(name: "files", value: files.count, most: 0),
+            Figure(name: "types", value: types.count, most: 0),
+            Figure(name: "folders directly below Sources", value: folders.count, most: 12),
+            Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 0),
+            Figure(name: "files above 600 lines", value: files.count { $0.lines.count > 601 }, most: 0),
+            Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 0),
+            Figure(
+                name: "@unchecked Sendable",
+                value: files.map { $0.lines.count { $0.contains("@unchecked Sendable") } }.reduce(0, +), most: 0),
+            Figure(name: "lines of Database", value: Self.lines(of: "Database", engine), most: 0),
+            Figure(
+                name: "package functions of Database",
+                value: database.map { $0.lines.count { $0.contains("package") && $0.contains("func ") } }.reduce(0, +),
+                most: 0),
+            Figure(name: "lines of Session", value: Self.lines(of: "Session", files), most: 0),
+        ]
+        for figure in figures {
+            print("\(figure.name): \(figure.value), at most \(figure.most)")
+            #expect(figure.value <= figure.most, "\(figure.name)")
+        }
+    }
+}
