@@ -155,7 +155,7 @@ public final class RedisCacheOrigin: CacheOrigin {
 
         func note(_ stamp: OriginStamp) {
             lock.withLock {
-                if let former = stamps[stamp.part], former.epoch != stamp.epoch { endEpoch() }
+                if let previous = stamps[stamp.part], previous.epoch != stamp.epoch { endEpoch() }
                 stamps[stamp.part] = stamp
             }
         }

@@ -147,12 +147,12 @@ final class History {
             unit.doubtfulUntil = .max
             doubtful.append(unit)
         } else if done {
-            doubtful.removeAll { former in
+            doubtful.removeAll { previous in
                 // Changes of whole databases do not use the journal.
                 let isWrite = unit.connection != Self.control && !unit.changes.isEmpty
-                let isEarlier = former.scopes.isEmpty && former.answeredMoment < unit.sentMoment
-                let isSettled = former === unit || isWrite && isEarlier
-                if isSettled { former.doubtfulUntil = traceLength }
+                let isEarlier = previous.scopes.isEmpty && previous.answeredMoment < unit.sentMoment
+                let isSettled = previous === unit || isWrite && isEarlier
+                if isSettled { previous.doubtfulUntil = traceLength }
                 return isSettled
             }
         }
@@ -179,10 +179,10 @@ final class History {
     func doubt(_ unit: Unit) {
         for case (let place, var entry?) in unit.changes {
             guard let events = keys[place], let index = events.firstIndex(where: { $0.unit === unit }),
-                let former = events[..<index].last(where: { $0.unit.outcome != .refused })?.entry,
-                former.value == entry.value
+                let previous = events[..<index].last(where: { $0.unit.outcome != .refused })?.entry,
+                previous.value == entry.value
             else { continue }
-            entry.rule = .either(former.rule, entry.rule)
+            entry.rule = .either(previous.rule, entry.rule)
             unit.changes[place] = entry
             keys[place]?[index] = KeyEvent(unit: unit, entry: entry)
         }
@@ -198,8 +198,8 @@ final class History {
                     || event.unit.outcome == .open && event.unit.index < counts[event.unit.connection]
             }
             guard counting.last?.unit === unit else { return false }
-            let former = counting.dropLast().last?.entry?.value
-            return former != entry?.value && found.databases[place.database]?.entries[place.key] == entry?.value
+            let previous = counting.dropLast().last?.entry?.value
+            return previous != entry?.value && found.databases[place.database]?.entries[place.key] == entry?.value
         }
     }
 

@@ -211,8 +211,8 @@ private struct Trial {
             // Expired entries were not removed by DEL, and may be fresh again if the larder's time has gone back.
             return value == nil
                 || events.contains { event in
-                    guard let former = event.entry, former.value == value else { return false }
-                    let deadline = Self.deadline(former, policy)
+                    guard let previous = event.entry, previous.value == value else { return false }
+                    let deadline = Self.deadline(previous, policy)
                     return deadline.lowerBound <= found.latest && deadline.upperBound > found.now.lowerBound
                 }
         }

@@ -153,20 +153,20 @@ package struct Machine {
         let crashCopy = CrashCopy(
             path, durability: driver.plan.durability, policy: driver.plan.policy, wall: last.wallMilliseconds + step)
         let probes = dice.oneIn(4)
-        let told = {
+        let notified = {
             "clock \(step) ms, set aside: \(crashCopy.setAside)\n    \(crashCopy.events.all.joined(separator: "\n    "))"
         }
         do {
             let found = try crashCopy.look(latest: next + driver.uncertainty, probe: probes)
             let asides = crashCopy.setAside.filter { accident == .kill || !$0.hasSuffix("-journal") }
-            if !asides.isEmpty { return "databases were set aside; \(told())" }
+            if !asides.isEmpty { return "databases were set aside; \(notified())" }
             let judge = Judge(history: driver.history, durability: driver.plan.durability)
             if case .broken(let text) = judge.judge(found, cut: last.end, power: accident != .kill) {
-                return text + "\n    " + told()
+                return text + "\n    " + notified()
             }
             return nil
         } catch {
-            return "\(error); \(told())"
+            return "\(error); \(notified())"
         }
     }
 }

@@ -345,8 +345,8 @@ import Testing
         #expect(try larderctl("DBSIZE").text == "700\n")
         #expect(FileSystem.exists(file + ".position"))
         #expect(try larderctl("del", "5").exitCode == 0)
-        let mended = #"{"database":"0","key":"mended, and longer","stored-at":1,"rule":"never","json":1}"#
-        try write(mended)
+        let repaired = #"{"database":"0","key":"mended, and longer","stored-at":1,"rule":"never","json":1}"#
+        try write(repaired)
         let result = try larderctl("import", file)
         #expect(result.text == "imported 1001 entries; including the previous call\n", "\(result)")
         #expect(try larderctl("DBSIZE").text == "1000\n", "what was removed meanwhile stays so")
@@ -356,9 +356,9 @@ import Testing
         try write("bad")
         #expect(try larderctl("import", file).exitCode == 5)
         let position = try Files.read(file + ".position")
-        try write(mended, Self.header.replacing(#""created":1"#, with: #""created":2"#))
+        try write(repaired, Self.header.replacing(#""created":1"#, with: #""created":2"#))
         #expect(try larderctl("import", "--json", file).text.contains(#""resumed":false,"notes":["#))
-        try write(mended)
+        try write(repaired)
         try Files.write(file + ".position", position)
         let into = try larderctl("import", "--into", "other", file)
         #expect(into.errors.contains("the import starts again") && into.text == "imported 1001 entries\n", "\(into)")

@@ -165,10 +165,10 @@ import Testing
         let web = try WebProcess(
             "/nowhere/socket",
             wrapper: ServiceStandIn.environment(["NOTIFY_SOCKET=\(manager.notifyName)", "WATCHDOG_USEC=1000000"]))
-        #expect(try manager.told("READY=1").contains("STATUS=serving unix:"))
-        _ = try manager.told("WATCHDOG=1")
+        #expect(try manager.notified("READY=1").contains("STATUS=serving unix:"))
+        _ = try manager.notified("WATCHDOG=1")
         #expect(try web.stop() == .exited(0))
-        #expect(try manager.told("STOPPING=1").contains("SIGTERM"))
+        #expect(try manager.notified("STOPPING=1").contains("SIGTERM"))
     }
 
     /// These signals terminate a process by default.

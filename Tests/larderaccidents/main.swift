@@ -21,10 +21,10 @@ machine.durability = TestSetting.durability.text.flatMap(Durability.init(rawValu
 machine.isVerbose = TestSetting.verbose.isSet
 machine.hasSteadyClock = TestSetting.steadyClock.isSet
 if let count = TestSetting.pointsPerRun.number() { machine.pointsPerRun = count }
-var told = 0
+var notified = 0
 let report = machine.run(points: points, seed: testSeed(mode.rawValue)) { report in
-    for finding in report.findings[told...] { print(finding) }
-    told = report.findings.count
+    for finding in report.findings[notified...] { print(finding) }
+    notified = report.findings.count
     if report.runs % 20 == 0 { print(report.text) }
     fflush(nil)
 }

@@ -6,7 +6,7 @@ import LarderPlatform
 /// it is on the same file system, and copied otherwise. The backup has another name until it is complete and synced.
 package struct BackupWriter {
     private let name: String
-    private let former: FormerBackup?
+    private let previous: PreviousBackup?
     private var list = BackupList()
     private var progress: BackupProgress
     private let note: (BackupProgress) -> Void
@@ -49,7 +49,7 @@ package struct BackupWriter {
         self.note = note
         progress = BackupProgress(totalBytes: totalBytes)
         var result = Result()
-        former = try FormerBackup.newest(of: directory) { result.warnings.append($0) }
+        previous = try PreviousBackup.newest(of: directory) { result.warnings.append($0) }
         self.result = result
     }
 
@@ -118,9 +118,9 @@ package struct BackupWriter {
     }
 
     private mutating func warnOfOtherLarder() {
-        guard differing > 0, let former else { return }
+        guard differing > 0, let previous else { return }
         result.warnings.append(
-            "\(former.path) has different tables with the same names (\(differing)), which were not linked: that backup is of "
+            "\(previous.path) has different tables with the same names (\(differing)), which were not linked: that backup is of "
                 + "another larder, or of this larder before a restore, or one of the two is damaged")
     }
 
@@ -165,10 +165,10 @@ package struct BackupWriter {
     }
 
     private mutating func addTable(_ name: String, _ source: String, _ target: String) throws {
-        if let former, former.has(name) {
+        if let previous, previous.has(name) {
             let found = try FileDigest.read(source)
             let file = BackupList.File(digest: found.digest, byteCount: found.byteCount)
-            switch try former.link(name, sameAs: source, file, to: target) {
+            switch try previous.link(name, sameAs: source, file, to: target) {
             case .linked:
                 list.files[name] = file
                 return

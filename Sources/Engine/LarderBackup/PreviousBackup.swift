@@ -4,7 +4,7 @@ import LarderPlatform
 ///
 /// Equal names and lengths do not prove equal content: two larders restored from one backup give their new tables the
 /// same names. Nor does the list of the previous backup show whether its files were damaged later.
-struct FormerBackup {
+struct PreviousBackup {
     let path: String
     private let list: BackupList
 
@@ -20,11 +20,11 @@ struct FormerBackup {
 
     /// Returns the newest backup in a directory whose list can be read.
     /// - Parameter note: receives the problems of newer backups.
-    static func newest(of directory: BackupDirectory, note: (String) -> Void) throws(BackupError) -> FormerBackup? {
+    static func newest(of directory: BackupDirectory, note: (String) -> Void) throws(BackupError) -> PreviousBackup? {
         for name in try directory.names().reversed() {
             let path = directory.path + "/" + name
             do throws(BackupError) {
-                return FormerBackup(path: path, list: try BackupList(of: try BackupDirectory.backup(at: path)))
+                return PreviousBackup(path: path, list: try BackupList(of: try BackupDirectory.backup(at: path)))
             } catch {
                 note("\(error); nothing was linked from \(path)")
             }

@@ -53,7 +53,7 @@ package final class Outbox: Sendable {
                 continue
             }
             for turn in index.add(entries) where try entry(turn.key) == nil { index.remove(turn.key, turn.number) }
-            return index.tellWaiters(now: nil)
+            return index.notifyWaiters(now: nil)
         }
     }
 
@@ -131,7 +131,7 @@ package final class Outbox: Sendable {
         }
         // Removed from the index after the commit: entries that survive a crash are still pending.
         for position in removed { index.remove(settled[position].turn.key, settled[position].turn.number) }
-        index.tellWaiters(now: nil)
+        index.notifyWaiters(now: nil)
     }
 
     /// Drops all pending writes. May block.

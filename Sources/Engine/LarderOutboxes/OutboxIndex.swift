@@ -178,7 +178,7 @@ package final class OutboxIndex: @unchecked Sendable {
             (items, places, head, front, taken, rests, resting) = ([:], [], 0, [], [], [:], [:])
             count.store(0, ordering: .releasing)
         }
-        tellWaiters(now: nil)
+        notifyWaiters(now: nil)
     }
 
     /// Refuses or accepts new writes.
@@ -289,23 +289,23 @@ package final class OutboxIndex: @unchecked Sendable {
 
     /// Notifies waiters whose keys are no longer pending, and waiters that have timed out.
     /// - Parameter now: the current time, in milliseconds of the monotonic clock; with nil, no waiter times out.
-    package func tellWaiters(now: Int64?) {
-        let (told, late) = lock.withLock { () -> ([Waiter], [Waiter]) in
+    package func notifyWaiters(now: Int64?) {
+        let (notified, late) = lock.withLock { () -> ([Waiter], [Waiter]) in
             guard !waiters.isEmpty else { return ([], []) }
-            var (told, late, left): ([Waiter], [Waiter], [Waiter]) = ([], [], [])
+            var (notified, late, left): ([Waiter], [Waiter], [Waiter]) = ([], [], [])
             for waiter in waiters {
                 if let now, waiter.until <= now {
                     late.append(waiter)
                 } else if waiter.keys.allSatisfy({ items[$0] == nil }) {
-                    told.append(waiter)
+                    notified.append(waiter)
                 } else {
                     left.append(waiter)
                 }
             }
             waiters = left
-            return (told, late)
+            return (notified, late)
         }
-        for waiter in told { waiter.then(true) }
+        for waiter in notified { waiter.then(true) }
         for waiter in late { waiter.then(false) }
     }
 

@@ -44,10 +44,11 @@ extension Cache {
 
     /// ``replace(_:with:forKey:policy:tags:durability:)``, without blocking the caller.
     public func replace<Value: Encodable>(
-        _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        _ previous: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = [], durability: Durability? = nil
     ) async throws(LarderError) -> Bool {
-        try await carryOut(try source.write(value, key, policy, tags, if: try source.holding(former, key), durability))
+        try await carryOut(
+            try source.write(value, key, policy, tags, if: try source.holding(previous, key), durability))
     }
 
     private func carryOut(_ write: EntryWrite) async throws(LarderError) -> Bool {

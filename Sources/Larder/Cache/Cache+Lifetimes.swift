@@ -61,10 +61,10 @@ extension Cache {
                 [renewal.key], loading: true, durability: renewal.durability ?? durability
             ) { update in
                 guard let record = update.current(0) else { return nil }
-                let former = record.header.rule
+                let previous = record.header.rule
                 let rule = renewal.policy.rule(
-                    update.rules.settings, now: update.now, ahead: source.database.timeAhead, former: former)
-                if rule != former { update.renew(0, rule) }
+                    update.rules.settings, now: update.now, ahead: source.database.timeAhead, previous: previous)
+                if rule != previous { update.renew(0, rule) }
                 return record
             }
         }

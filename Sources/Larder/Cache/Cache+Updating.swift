@@ -104,8 +104,8 @@ extension Cache {
     func add<Number: Counter>(_ step: Number, _ key: Key, _ durability: Durability?) throws(LarderError) -> Number {
         let outcome = try source.whileOpen("increment") { (_) throws(LarderError) in
             try source.database.commit([key], loading: true, durability: durability ?? self.durability) { update in
-                let former = update.current(0)
-                guard let number = former.map({ $0.withPayload { Number(text: $0) } }) ?? Number.zero else {
+                let previous = update.current(0)
+                guard let number = previous.map({ $0.withPayload { Number(text: $0) } }) ?? Number.zero else {
                     return CounterOutcome<Number>.noNumber
                 }
                 guard let sum = number.sum(step) else { return .outOfRange }
@@ -113,8 +113,8 @@ extension Cache {
                 text.withUTF8 { bytes in
                     let bytes = UnsafeRawBufferPointer(bytes)
                     update.put(
-                        0, payload: bytes, rule: former?.header.rule ?? .governed, grace: former?.header.grace,
-                        codec: former?.header.codec ?? .json, tags: former?.tags)
+                        0, payload: bytes, rule: previous?.header.rule ?? .governed, grace: previous?.header.grace,
+                        codec: previous?.header.codec ?? .json, tags: previous?.tags)
                 }
                 return .sum(sum)
             }

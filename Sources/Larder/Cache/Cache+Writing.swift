@@ -53,17 +53,17 @@ extension Cache {
         try perform(try source.write(value, key, policy, tags, if: .present, durability))
     }
 
-    /// Replaces a fresh entry if it holds `former` (compare and swap).
+    /// Replaces a fresh entry if it holds `previous` (compare and swap).
     ///
-    /// Compares the encoded bytes, as the cache's codec encodes `former`. This works for models that are always encoded
+    /// Compares the encoded bytes, as the cache's codec encodes `previous`. This works for models that are always encoded
     /// the same way, and not for dictionaries. `update(_:forKey:policy:tags:attempts:durability:_:)` needs no
     /// comparison. Parameters and errors as for `set(_:forKey:policy:tags:durability:)`.
     /// - Returns: whether it was stored.
     public func replace<Value: Encodable>(
-        _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        _ previous: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = [], durability: Durability? = nil
     ) throws(LarderError) -> Bool {
-        try perform(try source.write(value, key, policy, tags, if: try source.holding(former, key), durability))
+        try perform(try source.write(value, key, policy, tags, if: try source.holding(previous, key), durability))
     }
 
     // MARK: Many entries

@@ -75,7 +75,7 @@ extension EntryWrite.Condition {
         case .none, .lease: true
         case .absent: current == nil
         case .present: current != nil
-        case .unchanged(let former): current == former
+        case .unchanged(let previous): current == previous
         case .equal(let payload):
             current?.withPayload { stored in
                 payload.withBytes { $0.count == stored.count && $0.elementsEqual(stored) }
@@ -106,11 +106,11 @@ extension EntryWrite.Action {
         switch self {
         case .remove: update.remove(index)
         case .put(let payload, let codec, let policy, let tags):
-            let former = loads ? update.kept(index, isRefresh: isRefresh) : nil
+            let previous = loads ? update.kept(index, isRefresh: isRefresh) : nil
             let rule = policy.rule(
-                update.rules.settings, now: update.now, ahead: ahead, former: former?.header.rule)
-            let grace = policy.grace(former: former?.header)
-            let tags = tags ?? former?.tags
+                update.rules.settings, now: update.now, ahead: ahead, previous: previous?.header.rule)
+            let grace = policy.grace(previous: previous?.header)
+            let tags = tags ?? previous?.tags
             payload.withBytes {
                 update.put(index, payload: $0, long: long, rule: rule, grace: grace, codec: codec, tags: tags)
             }
@@ -190,7 +190,7 @@ extension Cache {
         else { return nil }
         let ahead = source.database.timeAhead
         let settings = source.database.rules.settings
-        let rule = policy.rule(settings, now: source.database.now(), ahead: ahead, former: nil)
+        let rule = policy.rule(settings, now: source.database.now(), ahead: ahead, previous: nil)
         return try payload.withBytes { bytes in
             Result { () throws(LarderError) in
                 try source.database.stage(

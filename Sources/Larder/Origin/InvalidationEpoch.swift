@@ -12,10 +12,10 @@ final class InvalidationEpoch: @unchecked Sendable {
     /// The current epoch.
     struct Epoch: Hashable {
         /// Nil while the origin should report changes but does not.
-        fileprivate var told: UInt64?
+        fileprivate var notified: UInt64?
         fileprivate var own: UInt64?
 
-        var isBelieved: Bool { told != nil && own != nil }
+        var isBelieved: Bool { notified != nil && own != nil }
     }
 
     /// The state when a call began, or when a request was sent.
@@ -35,11 +35,11 @@ final class InvalidationEpoch: @unchecked Sendable {
     }
 
     private let originEpoch: @Sendable () -> UInt64?
-    let isTold: Bool
+    let isNotified: Bool
     private let lock = Lock()
     /// Held while the database is updated, by one caller at a time.
     private let settling = Lock()
-    private var told: UInt64?
+    private var notified: UInt64?
     private var epochs: UInt64 = 0
     /// The epoch that the database agrees with; nil during an update.
     private var settled: Epoch?
@@ -57,20 +57,20 @@ final class InvalidationEpoch: @unchecked Sendable {
     private var writes: [[UInt8]: Int] = [:]
 
     /// - Parameters:
-    ///   - isTold: whether the origin reports changes.
+    ///   - isNotified: whether the origin reports changes.
     ///   - epoch: returns the origin's own epoch.
-    init(isTold: Bool, epoch: @escaping @Sendable () -> UInt64?) {
-        self.isTold = isTold
+    init(isNotified: Bool, epoch: @escaping @Sendable () -> UInt64?) {
+        self.isNotified = isNotified
         originEpoch = epoch
-        if !isTold {
-            told = 0
-            settled = Epoch(told: 0, own: 0)
+        if !isNotified {
+            notified = 0
+            settled = Epoch(notified: 0, own: 0)
         }
     }
 
-    private func epoch(_ own: UInt64?) -> Epoch { Epoch(told: told, own: own) }
+    private func epoch(_ own: UInt64?) -> Epoch { Epoch(notified: notified, own: own) }
 
-    private var own: UInt64? { isTold ? originEpoch() : 0 }
+    private var own: UInt64? { isNotified ? originEpoch() : 0 }
 
     var epoch: Epoch {
         let own = own
@@ -90,17 +90,17 @@ final class InvalidationEpoch: @unchecked Sendable {
     func begin() {
         lock.withLock {
             epochs += 1
-            told = epochs
+            notified = epochs
         }
     }
 
     /// - Returns: whether changes were reported until now.
     @discardableResult
     func lose() -> Bool {
-        guard isTold else { return false }
+        guard isNotified else { return false }
         return lock.withLock {
-            defer { told = nil }
-            return told != nil
+            defer { notified = nil }
+            return notified != nil
         }
     }
 
@@ -108,18 +108,18 @@ final class InvalidationEpoch: @unchecked Sendable {
     func loseAll() { lock.withLock { loseAllLocked() } }
 
     private func loseAllLocked() {
-        guard isTold, told != nil else { return }
+        guard isNotified, notified != nil else { return }
         epochs += 1
-        told = epochs
+        notified = epochs
     }
 
     /// Notes that keys have changed and their entries must become stale.
-    /// - Parameter isTold: whether the notification is from the origin, not from the program.
+    /// - Parameter isNotified: whether the notification is from the origin, not from the program.
     /// - Returns: whether no keys were due before, so that the caller must start `settle`.
-    func changed(_ keys: [[UInt8]], isTold isOrigins: Bool = false) -> Bool {
+    func changed(_ keys: [[UInt8]], isNotified isOrigins: Bool = false) -> Bool {
         lock.withLock {
             note(keys, isDemanded: !isOrigins)
-            guard !isTold || due.count + keys.count <= Self.changesMax else {
+            guard !isNotified || due.count + keys.count <= Self.changesMax else {
                 loseAllLocked()
                 return false
             }
@@ -178,7 +178,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     }
 
     /// Whether a reply is still current, as far as the origin has reported changes.
-    func isGood(_ ticket: Ticket, _ key: [UInt8]) -> Bool {
+    func isValid(_ ticket: Ticket, _ key: [UInt8]) -> Bool {
         let own = own
         return lock.withLock {
             ticket.epoch == epoch(own) && ticket.sequence >= floor && changes[key]?.last ?? 0 <= ticket.sequence

@@ -61,7 +61,7 @@ extension OriginCache {
     /// Whether the reply to an earlier caller has since been reported as changed.
     func isOutdated(_ fetched: OriginFetched<some Any>, _ call: InvalidationEpoch.Ticket, _ key: Key) -> Bool {
         guard let answered = fetched.answer, answered.ticket.number < call.number else { return false }
-        return !trust.isGood(answered.ticket, Array(key.bytes))
+        return !trust.isValid(answered.ticket, Array(key.bytes))
     }
 
     func refreshAhead<Value: Codable & Sendable>(
@@ -126,10 +126,10 @@ extension OriginCache {
     /// Whether a reply may be cached: no change of it was reported.
     func mayStore(_ answered: OriginAnswered, _ key: Key) -> Bool {
         let key = Array(key.bytes)
-        return (answered.answer.isWatched || !trust.isTold) && trust.isGood(answered.ticket, key)
+        return (answered.answer.isWatched || !trust.isNotified) && trust.isValid(answered.ticket, key)
             && trust.mayStore(answered.ticket, key)
     }
 
     /// The tags of an entry, with the origin's.
-    func tags(_ own: [String]) -> [String] { trust.isTold ? own + [Self.tag] : own }
+    func tags(_ own: [String]) -> [String] { trust.isNotified ? own + [Self.tag] : own }
 }

@@ -32,7 +32,7 @@ extension OriginCache {
     /// `invalidate(prefix:)`.
     public func invalidateAll() async throws {
         trust.changedMany()
-        guard trust.isTold else { return try await makeStale(prefix: []) }
+        guard trust.isNotified else { return try await makeStale(prefix: []) }
         trust.loseAll()
         let (trust, source) = (trust, cache.source)
         try await BlockingWork.run { () throws(LarderError) in

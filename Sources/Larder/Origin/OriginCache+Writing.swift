@@ -45,7 +45,7 @@ extension OriginCache {
         }
         defer { trust.endCall() }
         let life = OriginLifetime(acknowledgement.lifetime, since: sentAt)
-        guard self.writing == .through, acknowledgement.isWatched || !trust.isTold, let ticket,
+        guard self.writing == .through, acknowledgement.isWatched || !trust.isNotified, let ticket,
             let policy = life.policy(policy, source.database)
         else { return await forget([bytes]) }
         let action = try source.put(payload, codec, stored, policy, self.tags(tags))

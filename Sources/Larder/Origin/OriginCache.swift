@@ -72,10 +72,10 @@ public final class OriginCache: Sendable {
         self.origin = origin
         self.writing = writing
         self.options = options
-        trust = InvalidationEpoch(isTold: origin.tellsChanges) { origin.epoch }
+        trust = InvalidationEpoch(isNotified: origin.tellsChanges) { origin.epoch }
         limiter = OriginLimiter(origin, limits, cache.source.database)
         changes = OriginChanges(trust, cache.source.database)
-        guard trust.isTold else {
+        guard trust.isNotified else {
             listener = nil
             return
         }

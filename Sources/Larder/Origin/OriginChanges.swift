@@ -27,7 +27,7 @@ public final class OriginChanges: @unchecked Sendable {
     /// Reports that entries have changed, or may have.
     public func changed(_ keys: some Sequence<some CacheKey>) {
         let keys = keys.map(\.keyBytes).filter { $0.count <= Key.bytesMax }
-        guard !keys.isEmpty, let trust, trust.changed(keys, isTold: true) else { return }
+        guard !keys.isEmpty, let trust, trust.changed(keys, isNotified: true) else { return }
         // Make the entries stale in the background. A read of these keys also does so, but there may be no read.
         Task { [trust, database] in
             try? await BlockingWork.run { () throws(LarderError) in try trust.settle(database) }

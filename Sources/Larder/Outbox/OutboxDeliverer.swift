@@ -114,14 +114,14 @@ final class OutboxDeliverer: @unchecked Sendable {
     }
 
     /// Ends all waits for deliveries that will not happen.
-    func endWaits() { outbox.index.tellWaiters(now: .max) }
+    func endWaits() { outbox.index.notifyWaiters(now: .max) }
 
     /// Delivers the next writes, and waits until the deliveries have ended.
     /// - Returns: the time until the next delivery is due, in milliseconds, if no new write arrives.
     func round() -> Int64 {
         rounds.withLock {
             let now = engine.monotonic()
-            defer { outbox.index.tellWaiters(now: nil) }
+            defer { outbox.index.notifyWaiters(now: nil) }
             if restsUntil > now { return restsUntil - now }
             do throws(LarderError) {
                 if engine.rollbackCount != rollbacks {

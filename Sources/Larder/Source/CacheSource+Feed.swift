@@ -45,15 +45,15 @@ extension CacheSource {
     }
 
     private static func changes<Value: Sendable>(
-        _ step: FeedStep, since former: ChangePosition, _ read: (Record, [UInt8]) throws -> Value
+        _ step: FeedStep, since previous: ChangePosition, _ read: (Record, [UInt8]) throws -> Value
     ) -> [PositionedChange<Value>] {
         var changes: [PositionedChange<Value>] = []
         let end = ChangePosition(step.position.description)
         let endsPass = step.range.map { $0.through == nil } ?? false
-        if step.reason != nil { changes.append(PositionedChange(.passBegan, position: former)) }
+        if step.reason != nil { changes.append(PositionedChange(.passBegan, position: previous)) }
         for (index, change) in step.changes.enumerated() {
             let isLast = index + 1 == step.changes.count && !endsPass
-            changes.append(Self.change(change, isLast ? end : former, read))
+            changes.append(Self.change(change, isLast ? end : previous, read))
         }
         if endsPass { changes.append(PositionedChange(.passEnded, position: end)) }
         return changes

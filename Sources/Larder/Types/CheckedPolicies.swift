@@ -8,10 +8,10 @@ extension EntryPolicy.Checked {
     ///   - settings: the database's policy.
     ///   - ahead: how far the larder's time is ahead of the clock that absolute deadlines refer to.
     ///   - former: the rule of the fresh entry that is replaced; nil if there is none.
-    func rule(_ settings: DatabasePolicy, now: Int64, ahead: Int64, former: DeadlineRule?) -> DeadlineRule {
+    func rule(_ settings: DatabasePolicy, now: Int64, ahead: Int64, previous: DeadlineRule?) -> DeadlineRule {
         switch lifetime {
         case .governed: jitter == nil ? .governed : settings.rule(nil, jitter: jitter, now: now)
-        case .keep: former ?? .governed
+        case .keep: previous ?? .governed
         case .policy(let policy): settings.rule(policy, jitter: jitter ?? 0, now: now)
         case .until(let instant):
             .own(now + DatabasePolicy.shortened(instant + ahead - now, by: jitter ?? 0))
@@ -19,9 +19,9 @@ extension EntryPolicy.Checked {
     }
 
     /// The grace of an entry that is stored, in milliseconds; nil for the database's.
-    func grace(former: RecordHeader?) -> Int64? {
+    func grace(previous: RecordHeader?) -> Int64? {
         if let grace { return grace }
-        return lifetime == .keep ? former?.grace : nil
+        return lifetime == .keep ? previous?.grace : nil
     }
 }
 

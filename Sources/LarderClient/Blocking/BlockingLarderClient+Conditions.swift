@@ -33,8 +33,8 @@ extension BlockingLarderClient {
         return try put(try encoded(value, key), key, policy, tags, if: wordList("XX"))
     }
 
-    /// Replaces a fresh entry if it holds `former` (compare and swap). Compares the bytes as the client's codec encodes
-    /// `former`. Needs larderd, or Redis 8.4 or later.
+    /// Replaces a fresh entry if it holds `previous` (compare and swap). Compares the bytes as the client's codec encodes
+    /// `previous`. Needs larderd, or Redis 8.4 or later.
     /// - Parameters:
     ///   - former: the expected value.
     ///   - value: the model.
@@ -43,11 +43,11 @@ extension BlockingLarderClient {
     ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether it was stored.
     public func replace<Value: Encodable>(
-        _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        _ previous: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = []
     ) throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        let condition = wordList("IFEQ") + [try encoded(former, key).bytes]
+        let condition = wordList("IFEQ") + [try encoded(previous, key).bytes]
         return try put(try encoded(value, key), key, policy, tags, if: condition)
     }
 
@@ -90,26 +90,26 @@ extension BlockingLarderClient {
         let limit = session.timeoutMilliseconds
         var runs = UpdateAttempts(most: attempts, limitMilliseconds: limit == 0 ? nil : limit)
         while true {
-            let former = try bytes(forKey: key)
-            var model = try decodable(type, former, key)
+            let previous = try bytes(forKey: key)
+            var model = try decodable(type, previous, key)
             let result = try body(&model)
-            if try exchange(former, for: model, key, policy, tags) { return result }
+            if try exchange(previous, for: model, key, policy, tags) { return result }
             guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
             WorkThread.sleep(nanoseconds: rest)
         }
     }
 
-    /// - Returns: whether the value was still `former`.
+    /// - Returns: whether the value was still `previous`.
     private func exchange<Value: Encodable>(
-        _ former: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
+        _ previous: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
     ) throws(LarderClientError) -> Bool {
         if let model {
             let server = try server()
-            let condition = former.map { CheckedTags.kept(policy, tags, server) + wordList("IFEQ") + [$0] }
+            let condition = previous.map { CheckedTags.kept(policy, tags, server) + wordList("IFEQ") + [$0] }
             return try put(try encoded(model, key), key, policy, tags, if: condition ?? wordList("NX"))
         }
-        guard let former else { return true }
-        return try perform(.remove(key, ifEqual: former))
+        guard let previous else { return true }
+        return try perform(.remove(key, ifEqual: previous))
     }
 
     /// - Returns: whether the condition held and the value was stored.
@@ -152,9 +152,9 @@ extension BlockingLarderClient {
         let limit = session.timeoutMilliseconds
         var runs = UpdateAttempts(most: nil, limitMilliseconds: limit == 0 ? nil : limit)
         while true {
-            let former = try bytes(forKey: key)
-            let sum = try increment.sum(former)
-            let condition = former.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
+            let previous = try bytes(forKey: key)
+            let sum = try increment.sum(previous)
+            let condition = previous.map { wordList("IFEQ") + [$0] } ?? wordList("NX")
             if try put((sum.bytes, .json), key, .keep, [], if: condition) { return sum.number }
             guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
             WorkThread.sleep(nanoseconds: rest)

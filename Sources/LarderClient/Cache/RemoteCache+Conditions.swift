@@ -31,9 +31,9 @@ extension RemoteCache {
         return try await put(try encoded(value, key), key, policy, tags, if: wordList("XX"))
     }
 
-    /// Replaces a fresh entry if it holds `former` (compare and swap).
+    /// Replaces a fresh entry if it holds `previous` (compare and swap).
     ///
-    /// Compares the encoded bytes, as the cache's codec encodes `former`. This works for models that are always encoded
+    /// Compares the encoded bytes, as the cache's codec encodes `previous`. This works for models that are always encoded
     /// the same way, and not for dictionaries. ``update(forKey:policy:tags:attempts:_:)`` needs no comparison. Needs
     /// larderd, or Redis 8.4 or later.
     /// - Parameters:
@@ -44,11 +44,11 @@ extension RemoteCache {
     ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether it was stored.
     public func replace(
-        _ former: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
+        _ previous: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = []
     ) async throws(LarderClientError) -> Bool {
         let key = key.keyBytes
-        let condition = wordList("IFEQ") + [try encoded(former, key).bytes]
+        let condition = wordList("IFEQ") + [try encoded(previous, key).bytes]
         return try await put(try encoded(value, key), key, policy, tags, if: condition)
     }
 
@@ -114,27 +114,27 @@ extension RemoteCache {
         try LarderClientError.checkAttempts(attempts, "update")
         var runs = UpdateAttempts(most: attempts, limitMilliseconds: core.options.updateMilliseconds)
         while true {
-            let former = try await store.perform(.get(key))
-            var model = try await decodable(former, key)
+            let previous = try await store.perform(.get(key))
+            var model = try await decodable(previous, key)
             let result = try await body(&model)
-            if try await exchange(former, for: model, key, policy, tags) { return result }
+            if try await exchange(previous, for: model, key, policy, tags) { return result }
             guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
             try await Self.rest(rest, "update")
         }
     }
 
-    /// - Returns: whether the value was still `former`.
+    /// - Returns: whether the value was still `previous`.
     private func exchange(
-        _ former: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
+        _ previous: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
     ) async throws(LarderClientError) -> Bool {
         if let model {
             let server = try await store.server()
-            let condition = former.map { CheckedTags.kept(policy, tags, server) + wordList("IFEQ") + [$0] }
+            let condition = previous.map { CheckedTags.kept(policy, tags, server) + wordList("IFEQ") + [$0] }
             return try await put(try encoded(model, key), key, policy, tags, if: condition ?? wordList("NX"))
         }
-        guard let former else { return true }
+        guard let previous else { return true }
         return try await changing([key]) { () async throws(LarderClientError) in
-            try await store.perform(.remove(key, ifEqual: former))
+            try await store.perform(.remove(key, ifEqual: previous))
         }
     }
 
@@ -220,18 +220,18 @@ extension RemoteCache where Value: FixedWidthInteger {
         }
         var runs = UpdateAttempts(most: nil, limitMilliseconds: core.options.updateMilliseconds)
         while true {
-            let former = try await store.perform(.get(key))
-            let sum = try increment.sum(former)
-            if try await exchange(former, for: (sum.bytes, .json), key) { return sum.number }
+            let previous = try await store.perform(.get(key))
+            let sum = try increment.sum(previous)
+            if try await exchange(previous, for: (sum.bytes, .json), key) { return sum.number }
             guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }
             try await Self.rest(rest, "increment")
         }
     }
 
-    private func exchange(_ former: [UInt8]?, for value: (bytes: [UInt8], codec: Codec), _ key: [UInt8])
+    private func exchange(_ previous: [UInt8]?, for value: (bytes: [UInt8], codec: Codec), _ key: [UInt8])
         async throws(LarderClientError) -> Bool
     {
-        try await put(value, key, .keep, [], if: former.map { wordList("IFEQ") + [$0] } ?? wordList("NX"))
+        try await put(value, key, .keep, [], if: previous.map { wordList("IFEQ") + [$0] } ?? wordList("NX"))
     }
 }
 

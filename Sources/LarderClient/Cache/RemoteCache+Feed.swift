@@ -67,14 +67,14 @@ extension RemoteCache {
     }
 
     private static func changes<Read: Sendable>(
-        _ reply: FeedReply, since former: ChangePosition, _ read: (FeedReply.Entry) throws -> Read
+        _ reply: FeedReply, since previous: ChangePosition, _ read: (FeedReply.Entry) throws -> Read
     ) -> [PositionedChange<Read>] {
         var changes: [PositionedChange<Read>] = []
         let end = ChangePosition(reply.position)
         let endsPass = reply.range.map { $0.through == nil } ?? false
-        if reply.reason != nil { changes.append(PositionedChange(.passBegan, position: former)) }
+        if reply.reason != nil { changes.append(PositionedChange(.passBegan, position: previous)) }
         for (index, item) in reply.items.enumerated() {
-            let position = index + 1 == reply.items.count && !endsPass ? end : former
+            let position = index + 1 == reply.items.count && !endsPass ? end : previous
             switch item.change {
             case .stored(let entry):
                 changes.append(

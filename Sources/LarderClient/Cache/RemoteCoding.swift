@@ -46,14 +46,14 @@ enum RemoteCoding {
         storedAs ask: () async throws(LarderClientError) -> Codec?
     ) async throws(LarderClientError) -> Model {
         guard let guess = guess(type, bytes, codec) else {
-            return try decode(type, from: bytes, codec, told: try await ask(), key: key, operation)
+            return try decode(type, from: bytes, codec, notified: try await ask(), key: key, operation)
         }
         do throws(LarderClientError) {
             return try decode(type, from: bytes, codec, storedAs: guess, key: key, operation)
         } catch {
-            let told = try await ask() ?? .raw
-            guard told != guess else { throw error }
-            return try decode(type, from: bytes, codec, storedAs: told, key: key, operation)
+            let notified = try await ask() ?? .raw
+            guard notified != guess else { throw error }
+            return try decode(type, from: bytes, codec, storedAs: notified, key: key, operation)
         }
     }
 
@@ -63,14 +63,14 @@ enum RemoteCoding {
         storedAs ask: () throws(LarderClientError) -> Codec?
     ) throws(LarderClientError) -> Model {
         guard let guess = guess(type, bytes, codec) else {
-            return try decode(type, from: bytes, codec, told: try ask(), key: key, "GET")
+            return try decode(type, from: bytes, codec, notified: try ask(), key: key, "GET")
         }
         do throws(LarderClientError) {
             return try decode(type, from: bytes, codec, storedAs: guess, key: key)
         } catch {
-            let told = try ask() ?? .raw
-            guard told != guess else { throw error }
-            return try decode(type, from: bytes, codec, storedAs: told, key: key)
+            let notified = try ask() ?? .raw
+            guard notified != guess else { throw error }
+            return try decode(type, from: bytes, codec, storedAs: notified, key: key)
         }
     }
 
@@ -112,14 +112,15 @@ enum RemoteCoding {
     /// Decodes ambiguous bytes.
     /// - Parameter told: the codec from the daemon; nil if it has none.
     private static func decode<Model: Decodable>(
-        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, told: Codec?, key: [UInt8], _ operation: String
+        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, notified: Codec?, key: [UInt8],
+        _ operation: String
     ) throws(LarderClientError) -> Model {
-        if told == nil, !codec.isStandard,
+        if notified == nil, !codec.isStandard,
             let value = try? decode(type, from: bytes, codec, storedAs: codec.codec, key: key, operation)
         {
             return value
         }
-        return try decode(type, from: bytes, codec, storedAs: told ?? .raw, key: key, operation)
+        return try decode(type, from: bytes, codec, storedAs: notified ?? .raw, key: key, operation)
     }
 
     static func decode<Model: Decodable>(

@@ -14,9 +14,9 @@ struct WholeIncrement<Number: FixedWidthInteger & Sendable>: Sendable {
 
     /// - Parameter former: the stored bytes; nil if there is no fresh entry.
     /// - Returns: the sum, and its bytes.
-    func sum(_ former: [UInt8]?) throws(LarderClientError) -> (number: Number, bytes: [UInt8]) {
+    func sum(_ previous: [UInt8]?) throws(LarderClientError) -> (number: Number, bytes: [UInt8]) {
         let kind = CounterText.kind(Number.self)
-        guard let number = former.map({ CounterText.number(Number.self, $0) }) ?? Number.zero else {
+        guard let number = previous.map({ CounterText.number(Number.self, $0) }) ?? Number.zero else {
             throw failure(.decode, "the value is not \(kind)")
         }
         let (sum, overflows) = number.addingReportingOverflow(step)

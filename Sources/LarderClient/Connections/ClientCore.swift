@@ -124,8 +124,8 @@ final class DatabaseStore: LinkEvents {
             settings.staysConnected = settings.tracks
             return Link(settings)
         }
-        if near != nil { links[0].tell(self) }
-        fetchLink.tell(signals)
+        if near != nil { links[0].attach(self) }
+        fetchLink.attach(signals)
     }
 
     func close() {

@@ -39,7 +39,7 @@ struct FollowerTarget {
     ///   - told: if the larders follow each other, the target has seen the source's entries up to this time, so an
     ///     entry up to this time that the target lacks was removed there.
     func apply(
-        _ reply: FeedReply, _ known: ClosedRange<Int64>?, toldUntil told: Int64?
+        _ reply: FeedReply, _ known: ClosedRange<Int64>?, notifiedUntil notified: Int64?
     ) throws(LarderClientError) -> Counts {
         var counts = Counts()
         // If the target was joined, its own entries cannot be distinguished from replicated ones.
@@ -50,7 +50,7 @@ struct FollowerTarget {
         for item in reply.items {
             switch item.change {
             case .stored(let entry):
-                if let told, item.time <= told, missing.contains(entry.key) {
+                if let notified, item.time <= notified, missing.contains(entry.key) {
                     counts.kept += 1
                 } else if wants(entry.tags) {
                     commands.append(entry.placing(item.version, over: over))

@@ -122,7 +122,7 @@ public final class LarderFollower {
             try ahead.write(target.client, key)
         }
         let counts = try target.apply(
-            reply, reply.range == nil ? nil : mark.knownTimes, toldUntil: mark.isPeer ? mark.seen : nil)
+            reply, reply.range == nil ? nil : mark.knownTimes, notifiedUntil: mark.isPeer ? mark.seen : nil)
         if reply.range != nil || !reply.items.isEmpty || reply.state == "current" {
             mark.applied = max(mark.applied, reply.time)
         }

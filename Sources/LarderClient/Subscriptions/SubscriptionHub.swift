@@ -154,7 +154,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
 
     private func makeLink() -> Link {
         let link = Link(settings)
-        link.tell(self)
+        link.attach(self)
         self.link = link
         return link
     }

@@ -72,8 +72,8 @@ extension Link {
         }
         let interest = interest(now, &resolved, &wasLost)
         lock.unlock()
-        if isNewlyReady, !wasLost { tellReady() }
-        if wasLost { tellLost() }
+        if isNewlyReady, !wasLost { reportReady() }
+        if wasLost { reportLost() }
         resolved.resume()
         return interest
     }
@@ -102,7 +102,7 @@ extension Link {
     func act(on socket: StreamSocket, mayRead: Bool) {
         var resolved = Resolved()
         var failure: WireFailure?
-        var told: [[RESPValue]] = []
+        var notified: [[RESPValue]] = []
         var isNewlyReady = false
         var isHeld = false
         var wasLost = false
@@ -112,13 +112,13 @@ extension Link {
         var protocolFailure: WireFailure?
         do throws(ProtocolError) {
             while let reply = try parser.next() {
-                if case .push(let message) = reply { told.append(message) } else { replies.append(reply) }
+                if case .push(let message) = reply { notified.append(message) } else { replies.append(reply) }
             }
         } catch {
             protocolFailure = WireFailure(.protocolViolation(error.message))
         }
         // Deliver pushed messages before any caller can get a later reply.
-        for message in told { tell(message) }
+        for message in notified { notify(message) }
         lock.lock()
         if self.socket === socket {
             if mayRead { lastReceived = now }
@@ -144,9 +144,9 @@ extension Link {
             }
         }
         lock.unlock()
-        if isNewlyReady { tellReady() }
+        if isNewlyReady { reportReady() }
         if isHeld { settings.gate?.hold(self) }
-        if wasLost { tellLost() }
+        if wasLost { reportLost() }
         resolved.resume()
         if receivedBytes > Self.keptBytesMax {
             parser.reclaim()

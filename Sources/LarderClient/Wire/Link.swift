@@ -118,11 +118,11 @@ final class Link: GatedConnection, @unchecked Sendable {
     init(_ settings: LinkSettings) { self.settings = settings }
 
     /// Sets the receiver of events, held weakly.
-    func tell(_ events: any LinkEvents) { lock.withLock { self.events = events } }
+    func attach(_ events: any LinkEvents) { lock.withLock { self.events = events } }
 
-    func tellReady() { lock.withLock { events }?.linkIsReady(self) }
-    func tellLost() { lock.withLock { events }?.linkWasLost(self) }
-    func tell(_ message: [RESPValue]) { lock.withLock { events }?.link(self, pushed: message) }
+    func reportReady() { lock.withLock { events }?.linkIsReady(self) }
+    func reportLost() { lock.withLock { events }?.linkWasLost(self) }
+    func notify(_ message: [RESPValue]) { lock.withLock { events }?.link(self, pushed: message) }
 
     // MARK: For callers
 

@@ -32,8 +32,8 @@ package enum JSONOutline {
         guard let base = text.baseAddress else { throw Defect(offset: 0) }
         let bytes = base.assumingMemoryBound(to: UInt8.self)
         var scanner = JSONScanner(bytes, text.count)
-        func check(_ isGood: Bool) throws(Defect) {
-            if !isGood { throw Defect(offset: max(0, scanner.position - 1)) }
+        func check(_ isValid: Bool) throws(Defect) {
+            if !isValid { throw Defect(offset: max(0, scanner.position - 1)) }
         }
         scanner.skipSpace()
         try check(scanner.next() == UInt8(ascii: "{"))

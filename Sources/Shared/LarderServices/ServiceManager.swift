@@ -58,10 +58,10 @@ package final class ServiceManager: @unchecked Sendable {
     }
 
     /// Reports why the daemon terminates immediately.
-    package func fail(_ reason: String) { tell(reason.split(separator: "\n").first.map(String.init) ?? reason) }
+    package func fail(_ reason: String) { notify(reason.split(separator: "\n").first.map(String.init) ?? reason) }
 
     /// Reports a status text, if it has changed.
-    package func tell(_ new: String) {
+    package func notify(_ new: String) {
         let isNew = lock.withLock {
             defer { status = new }
             return status != new
@@ -91,7 +91,7 @@ package final class ServiceManager: @unchecked Sendable {
     package func during<Result, Failure: Error>(
         _ status: String, _ work: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        tell(status)
+        notify(status)
         let ending = Ending()
         let thread = WorkThread(name: "larder-service") { [self] in
             let pause = min(

@@ -17,7 +17,7 @@ enum Tool {
             return code
         } catch {
             let failure = failure(error)
-            failure.tell(asJSON: asJSON)
+            failure.show(asJSON: asJSON)
             return failure.exitCode
         }
     }

@@ -110,6 +110,6 @@ final class BatchShell {
         let failure = LineFailure(line: line, code: code, message: message, exitCode: .notFound)
         guard keepsGoing else { throw failure }
         hasFailed = true
-        Failure(failure).tell(asJSON: context.options.json)
+        Failure(failure).show(asJSON: context.options.json)
     }
 }

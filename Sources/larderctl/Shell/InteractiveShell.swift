@@ -64,9 +64,9 @@ final class InteractiveShell {
                 let words = InlineWords.words(of: line.utf8)
                 if words?.isEmpty ?? false { continue }
                 remember(line, words, editor)
-                let goesOn = try take(words)
+                let continues = try take(words)
                 try context.output.flush()
-                if !goesOn { return .done }
+                if !continues { return .done }
             }
         }
     }
@@ -159,7 +159,7 @@ final class InteractiveShell {
         } catch is TypedReply.Stopped {
             context.output.line("…")
         }
-        if let failure { return tell(failure, signals.isInterrupted, streams, wasInTransaction, session) }
+        if let failure { return show(failure, signals.isInterrupted, streams, wasInTransaction, session) }
         let milliseconds = MonotonicClock.milliseconds() - begin
         if !streams, milliseconds >= Self.slowMilliseconds, !context.options.json {
             context.output.line("(\(NumberText.fixed(Double(milliseconds) / 1000, 2))s)")
@@ -196,7 +196,7 @@ final class InteractiveShell {
     }
 
     /// Reports why there is no reply, and whether a transaction was lost with the connection.
-    private func tell(
+    private func show(
         _ error: LarderClientError, _ isInterrupted: Bool, _ streams: Bool, _ wasInTransaction: Bool,
         _ session: ShellSession
     ) {
@@ -224,7 +224,7 @@ final class InteractiveShell {
         guard context.options.json else {
             return context.output.line("\(isAnswered ? "(error)" : "(no reply)") \(message)")
         }
-        Failure(code: code, message: message, exitCode: isAnswered ? .usage : .noDaemon).tell(asJSON: true)
+        Failure(code: code, message: message, exitCode: isAnswered ? .usage : .noDaemon).show(asJSON: true)
     }
 
     private func help(_ words: [[UInt8]]) {

@@ -38,7 +38,7 @@ struct Failure {
     private var helpCall: String? { help.map { $0.isEmpty ? "larderctl help" : "larderctl help \($0)" } }
 
     /// Prints the failure to standard error, as text or as a line of JSON.
-    func tell(asJSON: Bool) {
+    func show(asJSON: Bool) {
         guard asJSON else {
             let help = helpCall.map { "\n(see: \($0))" } ?? ""
             return Output.standardError("larderctl: \(line.map { "line \($0): " } ?? "")\(message)\(help)\n")

@@ -7,7 +7,7 @@ import LarderPlatform
 /// Single owner. The file is locked (flock(2)) while this exists: a second export to the same file gets an error.
 final class ExportFile {
     /// The result of a previous call.
-    struct Former {
+    struct Previous {
         var header: ExportHeader
         /// The database and the key of the last entry; nil if no database, or no entry of a database, was written.
         var lastKey: [UInt8]?
@@ -39,7 +39,7 @@ final class ExportFile {
 
     /// Reads all lines of a previous call, and truncates the file after the last complete one.
     /// - Returns: nil if there is nothing to continue.
-    func resume() throws -> Former? {
+    func resume() throws -> Previous? {
         let reader = LineReader(descriptor, name: partPath)
         func parse(_ line: UnsafeRawBufferPointer) throws -> ExportLine {
             do throws(LineDefect) {
@@ -50,31 +50,31 @@ final class ExportFile {
                         + "remove the file to start again")
             }
         }
-        var former: Former?
+        var previous: Previous?
         while let line = try reader.next(parse) {
             switch line {
-            case .header(let header) where former == nil: former = Former(header: header)
+            case .header(let header) where previous == nil: previous = Previous(header: header)
             case .database(let line):
-                former?.database = line.database
-                former?.lastKey = nil
+                previous?.database = line.database
+                previous?.lastKey = nil
             case .entry(let entry):
-                former?.database = entry.database
-                former?.lastKey = entry.key
-                former?.entries += 1
-            case .end: former?.isComplete = true
+                previous?.database = entry.database
+                previous?.lastKey = entry.key
+                previous?.entries += 1
+            case .end: previous?.isComplete = true
             case .header: break
             }
-            guard former != nil else {
+            guard previous != nil else {
                 throw InputOutputError(
                     message: "\(partPath) is not an unfinished export: its first line differs; move it away")
             }
-            former?.byteCount = reader.offset
+            previous?.byteCount = reader.offset
         }
-        let kept = former?.byteCount ?? 0
+        let kept = previous?.byteCount ?? 0
         guard ftruncate(descriptor, off_t(kept)) == 0, lseek(descriptor, off_t(kept), SEEK_SET) == off_t(kept) else {
             throw InputOutputError(message: "\(partPath) could not be truncated: \(SystemErrorText.of(errno))")
         }
-        return former
+        return previous
     }
 
     func write(_ bytes: [UInt8]) throws(InputOutputError) {

@@ -81,16 +81,18 @@ struct Exporter {
 
     /// Writes the export to a file, or continues the export that a previous call has started.
     mutating func run(to file: ExportFile) throws {
-        let former = try file.resume()
-        if let former, !former.header.isSameExport(as: header) {
+        let previous = try file.resume()
+        if let previous, !previous.header.isSameExport(as: header) {
             throw UsageError(
-                "\(file.partPath) is an unfinished export of \(Self.text(former.header)), not of "
+                "\(file.partPath) is an unfinished export of \(Self.text(previous.header)), not of "
                     + "\(Self.text(header)): complete it with the same options, or remove it", verb: "export")
         }
-        if former?.isComplete != true {
-            try run(former, LineBuffer { try file.write($0) })
-        } else if let former {
-            (report.entries, report.resumed, report.byteCount) = (former.entries, former.entries, former.byteCount)
+        if previous?.isComplete != true {
+            try run(previous, LineBuffer { try file.write($0) })
+        } else if let previous {
+            (report.entries, report.resumed, report.byteCount) = (
+                previous.entries, previous.entries, previous.byteCount
+            )
         }
         try file.finish()
     }
@@ -101,22 +103,24 @@ struct Exporter {
             + (header.prefix.isEmpty ? "" : ", prefix '\(printableKey(header.prefix))'")
     }
 
-    private mutating func run(_ former: ExportFile.Former?, _ lines: LineBuffer) throws {
+    private mutating func run(_ previous: ExportFile.Previous?, _ lines: LineBuffer) throws {
         defer { progress.end() }
-        if let former {
-            (report.entries, report.resumed, report.byteCount) = (former.entries, former.entries, former.byteCount)
+        if let previous {
+            (report.entries, report.resumed, report.byteCount) = (
+                previous.entries, previous.entries, previous.byteCount
+            )
         } else {
             lines.add(header.line)
         }
         // A continued export does not include databases created since its start.
-        var databases = (former?.header ?? header).databases[...]
+        var databases = (previous?.header ?? header).databases[...]
         report.databases = databases.count
-        if let database = former?.database { databases = databases.drop { $0 != database } }
+        if let database = previous?.database { databases = databases.drop { $0 != database } }
         for database in databases {
             try client.select(database)
-            let isBegun = database == former?.database
+            let isBegun = database == previous?.database
             if !isBegun { try addDatabase(database, lines) }
-            try addEntries(database, after: isBegun ? former?.lastKey : nil, lines)
+            try addEntries(database, after: isBegun ? previous?.lastKey : nil, lines)
         }
         lines.add(.endLine(entries: report.entries))
         try lines.flush()

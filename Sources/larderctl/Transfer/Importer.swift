@@ -132,11 +132,11 @@ struct Importer {
         let identity = ImportPosition.Identity(header: digest, larder: larder, options: choice.text)
         self.identity = identity
         acknowledged = ImportPosition(identity: identity, offset: reader.offset, line: 1, tail: 0)
-        guard let former = ImportPosition.read(ImportPosition.path(name)) else { return }
-        if former.identity == identity, former.offset <= total,
-            former.tail == ImportPosition.tail(descriptor, before: former.offset)
+        guard let previous = ImportPosition.read(ImportPosition.path(name)) else { return }
+        if previous.identity == identity, previous.offset <= total,
+            previous.tail == ImportPosition.tail(descriptor, before: previous.offset)
         {
-            acknowledged = former
+            acknowledged = previous
         } else {
             note(
                 "\(ImportPosition.path(name)) is for another file, larder or selection: the import starts again")

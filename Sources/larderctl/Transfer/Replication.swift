@@ -100,7 +100,7 @@ struct Replication {
             }
             try context.output.flush()
             guard let failure else { continue }
-            failure.tell(asJSON: context.options.json)
+            failure.show(asJSON: context.options.json)
             if result == .done { result = failure.exitCode }
             if failure.exitCode == .noDaemon { break }
         }
@@ -116,7 +116,7 @@ struct Replication {
     // MARK: Continuously
 
     /// Follows until the program is asked to stop.
-    func goOn() throws -> Never {
+    func resume() throws -> Never {
         let signals = EndingSignals()
         // Report errors at the start immediately.
         let first = try connect()
@@ -141,21 +141,21 @@ struct Replication {
     fileprivate func follow(_ database: String, _ watch: ReplicationWatch) {
         var follower: LarderFollower?
         var rest: Int64 = 250
-        var former = ReplicationReport(database: database, state: "initial", progress: ReplicationProgress())
+        var previous = ReplicationReport(database: database, state: "initial", progress: ReplicationProgress())
         while true {
             do {
                 if follower == nil { follower = try connect().follower(choice, database) }
-                let state = try follower?.step(waitMilliseconds: former.state == "idle" ? Self.waitMilliseconds : 0)
+                let state = try follower?.step(waitMilliseconds: previous.state == "idle" ? Self.waitMilliseconds : 0)
                 rest = 250
-                former = ReplicationReport(
+                previous = ReplicationReport(
                     database: database, state: state?.rawValue ?? "initial",
-                    progress: follower?.progress ?? former.progress)
-                watch.note(former)
+                    progress: follower?.progress ?? previous.progress)
+                watch.note(previous)
             } catch {
-                former.state = "error"
+                previous.state = "error"
                 let failure = Failure(error)
-                former.error = failure.message
-                watch.note(former, failure.exitCode)
+                previous.error = failure.message
+                watch.note(previous, failure.exitCode)
                 // After a lost connection, the next call reconnects. After an invalid argument, create a new follower.
                 if case let error as LarderClientError = error, error.code == .invalidArgument { follower = nil }
                 if watch.rest(milliseconds: rest) { return }
@@ -213,8 +213,8 @@ final class ReplicationWatch: @unchecked Sendable {
     private let ended = Condition()
     private let progress = ProgressLine(.entries)
     private var reports: [String: ReplicationReport] = [:]
-    private var told: [String: ReplicationReport] = [:]
-    private var toldAt: [String: Int64] = [:]
+    private var notified: [String: ReplicationReport] = [:]
+    private var reportedAt: [String: Int64] = [:]
     private var isStopping = false
 
     /// The interval of reports about a database that changes continuously.
@@ -230,23 +230,23 @@ final class ReplicationWatch: @unchecked Sendable {
         lock.withLock {
             guard !isStopping else { return }
             reports[report.database] = report
-            let former = told[report.database]
-            let isNews = former?.state != report.state || former?.error != report.error
+            let previous = notified[report.database]
+            let isNews = previous?.state != report.state || previous?.error != report.error
             let now = MonotonicClock.milliseconds()
             if isNews, let error = report.error {
                 progress.end()
                 Failure(code: "replicate", message: "\(report.database): \(error); trying again", exitCode: exitCode)
-                    .tell(asJSON: context.options.json)
+                    .show(asJSON: context.options.json)
             }
-            if context.options.json, former != report,
-                isNews || now - (toldAt[report.database] ?? 0) >= Self.pauseMilliseconds
+            if context.options.json, previous != report,
+                isNews || now - (reportedAt[report.database] ?? 0) >= Self.pauseMilliseconds
             {
-                toldAt[report.database] = now
-                told[report.database] = report
+                reportedAt[report.database] = now
+                notified[report.database] = report
                 context.output.json(report.json)
                 try? context.output.flush()
             } else if isNews {
-                told[report.database] = report
+                notified[report.database] = report
             }
             show()
         }

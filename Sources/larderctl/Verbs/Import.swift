@@ -48,18 +48,18 @@ extension Verb {
         do {
             try importer.run(keepsPosition: path != nil)
         } catch {
-            tellNotes(importer.notes)
+            printNotes(importer.notes)
             throw error
         }
-        tell(importer, context)
+        show(importer, context)
         return .done
     }
 
-    private static func tellNotes(_ notes: [String]) {
+    private static func printNotes(_ notes: [String]) {
         for note in notes { Output.standardError("larderctl: \(note)\n") }
     }
 
-    private static func tell(_ importer: Importer, _ context: Context) {
+    private static func show(_ importer: Importer, _ context: Context) {
         let report = importer.report
         if context.options.json {
             context.output.json(
@@ -71,7 +71,7 @@ extension Verb {
                 ]))
             return
         }
-        tellNotes(importer.notes)
+        printNotes(importer.notes)
         var parts = ["imported \(TransferText.entries(report.imported))"]
         if report.expired > 0 { parts.append("\(report.expired) had expired") }
         if report.kept > 0 { parts.append("\(report.kept) kept") }

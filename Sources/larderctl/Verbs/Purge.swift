@@ -68,7 +68,7 @@ extension Verb {
     }
 
     private static func leave(_ message: String, _ context: Context) -> ExitCode {
-        Failure(code: "notPurged", message: message, exitCode: .notFound).tell(asJSON: context.options.json)
+        Failure(code: "notPurged", message: message, exitCode: .notFound).show(asJSON: context.options.json)
         return .notFound
     }
 

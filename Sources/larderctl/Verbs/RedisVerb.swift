@@ -87,11 +87,11 @@ enum RedisVerb {
             redis, try connect(context), prefix: arguments.options["--prefix"]?.value ?? [],
             keepsExisting: arguments.options["--keep-existing"] != nil)
         try work.run(databases)
-        tell(work.report, context)
+        show(work.report, context)
         return .done
     }
 
-    private static func tell(_ report: RedisImport.Report, _ context: Context) {
+    private static func show(_ report: RedisImport.Report, _ context: Context) {
         let others = report.otherTypes.sorted { $0.key < $1.key }
         if context.options.json {
             context.output.json(

@@ -55,7 +55,7 @@ extension Verb {
         for option in arguments.given where option.name == "--tag" { choice.byteTags.insert(try tag(option)) }
         choice.sourceName = try arguments.options["--name"]?.text()
         let replication = Replication(ends, choice, context)
-        if arguments.options["--continuous"] != nil { try replication.goOn() }
+        if arguments.options["--continuous"] != nil { try replication.resume() }
         return try replication.runOnce()
     }
 

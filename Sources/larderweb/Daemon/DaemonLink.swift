@@ -79,20 +79,20 @@ final class DaemonLink: @unchecked Sendable {
     private func lend<Result>(
         _ mayRepeat: Bool, _ body: (BlockingLarderClient) throws(LarderClientError) -> Result
     ) throws(LarderClientError) -> Result {
-        let former = try take()
+        let previous = try take()
         defer { giveBack() }
-        if let former {
+        if let previous {
             do throws(LarderClientError) {
-                let result = try body(former)
-                keep(former)
+                let result = try body(previous)
+                keep(previous)
                 return result
             } catch {
                 if error.code == .server || error.code == .invalidArgument {
-                    keep(former)
+                    keep(previous)
                     throw error
                 }
                 // The connection may have been lost because the daemon was restarted.
-                former.close()
+                previous.close()
                 if error.code == .timeout || !mayRepeat && error.code != .noDaemon { throw error }
             }
         }

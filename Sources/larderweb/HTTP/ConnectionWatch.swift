@@ -17,28 +17,29 @@ final class ConnectionWatch: @unchecked Sendable {
     /// The connections by descriptor. `since` is the start of the stage in milliseconds of the monotonic clock.
     private var connections: [Int32: (stage: Stage, since: Int64)] = [:]
     private var isOver = false
-    private var toldAt = Int64.min / 2
+    private var reportedAt = Int64.min / 2
     private let most: Int
     private let requestMilliseconds: Int64
     private let answerMilliseconds: Int64
-    private let tellFull: @Sendable () -> Void
+    private let reportFull: @Sendable () -> Void
 
     /// The minimum interval between reports that there are too many connections.
-    private static let tellMilliseconds: Int64 = 60_000
+    private static let notifyMilliseconds: Int64 = 60_000
 
     /// - Parameters:
     ///   - most: the maximum number of connections.
     ///   - requestMilliseconds: from the start of the connection, or the end of its last response, to the end of a
     ///     request.
     ///   - answerMilliseconds: from the start of a response to its end.
-    ///   - tellFull: called at most once a minute if there are too many connections.
+    ///   - reportFull: called at most once a minute if there are too many connections.
     init(
-        most: Int, requestMilliseconds: Int64, answerMilliseconds: Int64, tellFull: @escaping @Sendable () -> Void = {}
+        most: Int, requestMilliseconds: Int64, answerMilliseconds: Int64,
+        reportFull: @escaping @Sendable () -> Void = {}
     ) {
         self.most = most
         self.requestMilliseconds = requestMilliseconds
         self.answerMilliseconds = answerMilliseconds
-        self.tellFull = tellFull
+        self.reportFull = reportFull
     }
 
     /// Adds a connection. If there are too many, closes the one that has been without a complete request for the
@@ -51,11 +52,11 @@ final class ConnectionWatch: @unchecked Sendable {
             let slowest = connections.filter { $0.key != descriptor && $0.value.stage == .sendsRequest }
                 .min { $0.value.since < $1.value.since }
             end(slowest?.key ?? descriptor)
-            guard now - toldAt >= Self.tellMilliseconds else { return false }
-            toldAt = now
+            guard now - reportedAt >= Self.notifyMilliseconds else { return false }
+            reportedAt = now
             return true
         }
-        if tells { tellFull() }
+        if tells { reportFull() }
     }
 
     func awaitRequest(_ descriptor: Int32) { enter(.sendsRequest, descriptor) }

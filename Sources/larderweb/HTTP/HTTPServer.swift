@@ -34,17 +34,17 @@ final class HTTPServer: @unchecked Sendable {
     static let spareConnections: UInt32 = 4
 
     /// - Parameters:
-    ///   - tellFull: called at most once a minute if there are too many connections.
+    ///   - reportFull: called at most once a minute if there are too many connections.
     ///   - respond: called on the connection's thread; may block.
     init(
-        limits: Limits = Limits(), tellFull: @escaping @Sendable () -> Void = {},
+        limits: Limits = Limits(), reportFull: @escaping @Sendable () -> Void = {},
         respond: @escaping @Sendable (HTTPRequest) -> HTTPResponse
     ) {
         self.limits = limits
         self.respond = respond
         watch = ConnectionWatch(
             most: Int(limits.connections), requestMilliseconds: limits.requestMilliseconds,
-            answerMilliseconds: limits.answerMilliseconds, tellFull: tellFull)
+            answerMilliseconds: limits.answerMilliseconds, reportFull: reportFull)
     }
 
     /// Serves on a duplicate of a listening socket.

@@ -111,14 +111,14 @@ final class History: @unchecked Sendable {
         do throws(LarderClientError) {
             figures = try collector.figures()
         } catch {
-            tell("the daemon is not available: \(error.message)", .warning)
+            report("the daemon is not available: \(error.message)", .warning)
             lock.withLock {
                 recent.interrupt()
                 day.interrupt()
             }
             return
         }
-        tell("connected to larderd \(figures.info.text("larder_version") ?? "")", .info)
+        report("connected to larderd \(figures.info.text("larder_version") ?? "")", .info)
         let sample = Sample(figures, time: Int64(time(nil)))
         let (newMinute, back) = lock.withLock { () -> (Sample?, Int64) in
             let back = (recent.samples.last?.time ?? sample.time) - sample.time
@@ -135,7 +135,7 @@ final class History: @unchecked Sendable {
     }
 
     /// Logs a state once.
-    private func tell(_ text: String, _ level: Log.Level) {
+    private func report(_ text: String, _ level: Log.Level) {
         guard said != text else { return }
         said = text
         log.write(level, text)
@@ -196,11 +196,11 @@ final class History: @unchecked Sendable {
         do throws(LarderError) { try work() } catch {
             problem = "the last day's figures are kept in memory only: \(error)"
         }
-        let former = lock.withLock {
+        let previous = lock.withLock {
             defer { trouble = problem }
             return trouble
         }
-        if let problem, problem != former { log.warning(problem) }
-        if problem == nil, former != nil { log.info("the last day's figures are stored again") }
+        if let problem, problem != previous { log.warning(problem) }
+        if problem == nil, previous != nil { log.info("the last day's figures are stored again") }
     }
 }

@@ -89,17 +89,17 @@ struct HistoryPoint: Encodable, Sendable {
     let commandSeconds: [String: Double]
 
     /// - Parameter gapSeconds: samples that are further apart are not compared.
-    init(_ former: Sample?, _ sample: Sample, gapSeconds: Int64) {
+    init(_ previous: Sample?, _ sample: Sample, gapSeconds: Int64) {
         time = sample.time
-        let former = former.flatMap {
+        let previous = previous.flatMap {
             let belongs = $0.run == sample.run && sample.isBehindGap != true
             return belongs && sample.time > $0.time && sample.time - $0.time <= gapSeconds ? $0 : nil
         }
         /// The increase of a counter; nil if there is no previous sample, or the counters were reset in between.
         func added(_ value: (Sample) -> Double) -> Double? {
-            former.flatMap { value(sample) >= value($0) ? value(sample) - value($0) : nil }
+            previous.flatMap { value(sample) >= value($0) ? value(sample) - value($0) : nil }
         }
-        let span = former.map { Double(sample.time - $0.time) } ?? 1
+        let span = previous.map { Double(sample.time - $0.time) } ?? 1
         func rate(_ value: (Sample) -> Double) -> Double? { added(value).map { $0 / span } }
         commands = rate { $0.commands }
         errors = rate { $0.errors }
@@ -121,7 +121,7 @@ struct HistoryPoint: Encodable, Sendable {
         memory = sample.memory
         var (rates, means) = ([String: Double](), [String: Double]())
         for (name, last) in sample.byCommand ?? [:] {
-            guard let before = former?.byCommand?[name], last.calls >= before.calls else { continue }
+            guard let before = previous?.byCommand?[name], last.calls >= before.calls else { continue }
             rates[name] = (last.calls - before.calls) / span
             guard last.calls > before.calls else { continue }
             means[name] = max(0, last.seconds - before.seconds) / (last.calls - before.calls)

@@ -30,7 +30,7 @@ struct SampleSeries: Sendable {
     /// Inserts stored samples, in any order, before the existing ones. Samples later than `now` are skipped.
     mutating func prepend(_ kept: [Sample], now: Int64) {
         let end = min(now, samples.first.map { $0.time - 1 } ?? now)
-        let former = kept.filter { $0.time <= end }.sorted { $0.time < $1.time }
-        samples = (former + samples).suffix(countMax)
+        let previous = kept.filter { $0.time <= end }.sorted { $0.time < $1.time }
+        samples = (previous + samples).suffix(countMax)
     }
 }

@@ -96,7 +96,7 @@ enum WebProgram {
         let most = limits.connections
         let server = HTTPServer(
             limits: limits,
-            tellFull: {
+            reportFull: {
                 log.warning(
                     "more than \(most) open connections (--max-connections): closing those that have been without a "
                         + "complete request for the longest time")

@@ -218,8 +218,9 @@ import Testing
             let exchange = Script("return redis.call('set', KEYS[1], ARGV[1], 'get')")
             let reader = Reader(name: "Ana", age: 36)
             let stored = ScriptModel(reader)
-            let former: ScriptModel<Reader>? = try await client.script(exchange, keys: ["reader"], arguments: [stored])
-            #expect(former == nil)
+            let previous: ScriptModel<Reader>? = try await client.script(
+                exchange, keys: ["reader"], arguments: [stored])
+            #expect(previous == nil)
             #expect(try await client.cache(of: Reader.self).value(forKey: "reader") == reader)
 
             let refuse = Script("return redis.error_reply('LIMIT too many visits')")

@@ -8,7 +8,8 @@ import Testing
     private static let daemons: [LiveServer] = [.larderd, .larderdOnFourThreads]
 
     /// Returns the changes reported so far. Stores one more key, which must be reported.
-    private func told(_ changes: CacheChanges, _ cache: RemoteCache<Int>, end: String = "~end") async throws -> [String]
+    private func notified(_ changes: CacheChanges, _ cache: RemoteCache<Int>, end: String = "~end") async throws
+        -> [String]
     {
         try await cache.set(0, forKey: end)
         var found: [String] = []
@@ -38,19 +39,19 @@ import Testing
             let changes = try await mine.changes()
             try await theirs.set(1, forKey: "a")
             try await mine.set(["b": 2])
-            #expect(try await told(changes, theirs) == ["stored a", "stored b"])
+            #expect(try await notified(changes, theirs) == ["stored a", "stored b"])
             try await theirs.increment("a")
             #expect(try await theirs.touch("b", policy: .hours(1)))
-            #expect(try await told(changes, theirs) == ["stored a", "stored b"])
+            #expect(try await notified(changes, theirs) == ["stored a", "stored b"])
             try await theirs.batch { $0.remove("a") }
             try await theirs.remove("nothing")
-            #expect(try await told(changes, theirs) == ["removed a"])
+            #expect(try await notified(changes, theirs) == ["removed a"])
             try await theirs.remove(prefix: "b")
-            #expect(try await told(changes, theirs) == ["removed b"])
+            #expect(try await notified(changes, theirs) == ["removed b"])
             try await theirs.set(1, forKey: "soon", policy: .after(.milliseconds(1)))
             #expect(try await changes.text(except: "stored soon") == "expired soon")
             try await theirs.removeAll()
-            #expect(try await told(changes, theirs) == ["purged"])
+            #expect(try await notified(changes, theirs) == ["purged"])
         }
     }
 
@@ -64,7 +65,7 @@ import Testing
             }
             try await theirs.set(1, forKey: [0, 255, 10, 13] as [UInt8])
             try await theirs.set(1, forKey: [0, 254] as [UInt8])
-            let ofPrefix = try await told(prefix, theirs, end: "u*[?]\\:~")
+            let ofPrefix = try await notified(prefix, theirs, end: "u*[?]\\:~")
             #expect(ofPrefix == ["stored u*[?]\\:", "stored u*[?]\\:1", "stored u*[?]\\:10"])
             #expect(try await key.text() == "stored u*[?]\\:1")
             #expect(try await bytes.first { _ in true }?.keyBytes == [0, 255, 10, 13])
@@ -108,9 +109,9 @@ import Testing
             let all = try await mine.changes()
             for index in 0..<100 { try await theirs.set(index, forKey: "k\(index)") }
             // Both sequences receive the same changes: when one has everything, so does the other.
-            _ = try await told(all, theirs)
+            _ = try await notified(all, theirs)
             #expect(try await changes.text() == "fellBehind")
-            #expect(try await told(changes, theirs, end: "k~").count < 4)
+            #expect(try await notified(changes, theirs, end: "k~").count < 4)
         }
     }
 
@@ -153,7 +154,7 @@ import Testing
             other?.cancel()
             #expect(try await other?.first { _ in true } == nil)
             other = nil
-            #expect(try await told(changes, cache) == [])
+            #expect(try await notified(changes, cache) == [])
             let waiting = Task { try await changes.first { $0.kind == .purged } }
             client.close()
             #expect(try await waiting.value == nil)
@@ -170,8 +171,8 @@ import Testing
         let changes = try await cache.changes()
         for round in 0..<3 {
             try await cache.set(round, forKey: "k")
-            let told = try await changes.text()
-            #expect(told == "stored k")
+            let notified = try await changes.text()
+            #expect(notified == "stored k")
             daemon.kill()
             let error = await #expect(throws: LarderClientError.self) { try await changes.text() }
             #expect(error?.code == .closed)

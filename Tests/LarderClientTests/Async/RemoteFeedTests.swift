@@ -5,7 +5,7 @@ import Testing
 
 /// Change feeds of a client, with changes by any client.
 @Suite(.timeLimit(.minutes(10))) struct RemoteFeedTests {
-    private func told(_ changes: PositionedChanges<Int>, end: String) async throws
+    private func notified(_ changes: PositionedChanges<Int>, end: String) async throws
         -> (texts: [String], position: ChangePosition)
     {
         var texts: [String] = []
@@ -26,7 +26,7 @@ import Testing
             let other = theirs.cache("books", of: Int.self)
             try await other.set(1, forKey: "a")
             try await other.set(0, forKey: "end")
-            let first = try await told(cache.decodedChanges(since: .beginning), end: "end")
+            let first = try await notified(cache.decodedChanges(since: .beginning), end: "end")
             #expect(first.texts == ["passBegan", "stored a 1"])
             var position = first.position
             for try await change in cache.changes(since: position) {
@@ -37,16 +37,16 @@ import Testing
             try await other.remove("a")
             try await other.set(3, forKey: "b")
             try await other.set(0, forKey: "last")
-            let second = try await told(cache.decodedChanges(since: position), end: "last")
+            let second = try await notified(cache.decodedChanges(since: position), end: "last")
             #expect(second.texts == ["removed a", "stored b 3"])
             // The iteration waits for the next change.
             let changes = cache.decodedChanges(since: second.position)
-            let waiting = Task { try await told(changes, end: "late") }
+            let waiting = Task { try await notified(changes, end: "late") }
             try await other.set(4, forKey: "c")
             try await other.set(0, forKey: "late")
             #expect(try await waiting.value.texts.suffix(1) == ["stored c 4"])
             // The iteration ends with its task.
-            let ended = Task { try await told(cache.decodedChanges(since: .now), end: "never") }
+            let ended = Task { try await notified(cache.decodedChanges(since: .now), end: "never") }
             ended.cancel()
             #expect(try await ended.value.texts.isEmpty)
             mine.close()

@@ -15,7 +15,7 @@ import Testing
     }
 
     /// Waits until the client has received this many notifications.
-    private func told(
+    private func notified(
         _ count: Int, _ client: LarderClient, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         try await expectEvent("invalidation number \(count)", sourceLocation: sourceLocation) {
@@ -55,14 +55,14 @@ import Testing
             try await writer.set(1, forKey: "n")
             #expect(try await numbers.value(forKey: "n") == 1)
             try await writer.set(2, forKey: "n")
-            try await told(1, reader)
+            try await notified(1, reader)
             #expect(try await numbers.value(forKey: "n") == 2)
             try await writer.remove("n")
-            try await told(2, reader)
+            try await notified(2, reader)
             #expect(try await numbers.value(forKey: "n") == nil)
             try await writer.set(3, forKey: "n")
             // The absence of the entry was kept.
-            try await told(3, reader)
+            try await notified(3, reader)
             #expect(try await numbers.value(forKey: "n") == 3)
             _ = try await reader.command("FLUSHALL")
             try await expectEvent("the near cache is empty after FLUSHALL") { try statistics(reader).entries == 0 }
@@ -169,7 +169,7 @@ import Testing
             #expect(try statistics(reader).hits == 5)
             try await writer.set(3, forKey: "b")
             try await writer.set(4, forKey: "none")
-            try await told(2, reader)
+            try await notified(2, reader)
             #expect(try await numbers.values(forKeys: ["none", "a", "b"]) == ["a": 1, "b": 3, "none": 4])
             #expect(try statistics(reader).hits == 6)
         }
@@ -188,14 +188,14 @@ import Testing
                 let key = ["n", "n", "m", "o"][index]
                 if index == 1 {
                     _ = try await writer.command(["DEL", "n"])
-                    try await told(2, reader)
+                    try await notified(2, reader)
                 }
                 let before = try statistics(reader)
                 for _ in 0..<3 { #expect(try await numbers.value(forKey: key) == nil) }
                 #expect(try await reader.cache(of: String.self).value(forKey: key) == nil)
                 #expect(try statistics(reader).hits == before.hits + 3)
                 _ = try await writer.command(way)
-                try await told(before.invalidations + 1, reader)
+                try await notified(before.invalidations + 1, reader)
                 #expect(try await numbers.value(forKey: key) == 7, "\(way)")
             }
             // The client reads its own writes.

@@ -215,8 +215,10 @@ import Testing
     }
 
     @Test func aFailureIsThrownOrReportedWithAStaleValueServed() async throws {
-        let told = Recorder<String>()
-        let cache = try await connect { $0.onFailedRefresh = { told.add("\($0) \($1) \($2 is TestOrigin.Failure)") } }
+        let notified = Recorder<String>()
+        let cache = try await connect {
+            $0.onFailedRefresh = { notified.add("\($0) \($1) \($2 is TestOrigin.Failure)") }
+        }
         origin.fails = true
         await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none") }
         // The process whose closure failed knows the error; others learn only of the back-off.
@@ -227,7 +229,7 @@ import Testing
         #expect(error?.code == .originRests && error?.database == "books" && error?.key == "none")
         try await storeStale(50, cache)
         #expect(try await value(cache) == 50)
-        await eventually { told.all == ["books k true"] }
+        await eventually { notified.all == ["books k true"] }
         var options = FetchOptions()
         options.softTimeout = nil
         #expect(try await value(cache, "k", options) == 50)

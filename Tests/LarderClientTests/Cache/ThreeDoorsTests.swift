@@ -38,11 +38,11 @@ import Testing
         said.append("\(try door.values(Int.self, forKeys: ["42", "none"]))")
         said.append("\(try door.values(Int.self, forKeys: ["42", "none"], notFound: 0))")
         said.append("\(try door.remove(42, ifEqual: 7)) \(try door.remove(42))")
-        let former = try door.update(Int.self, forKey: "n") { number -> Int in
+        let previous = try door.update(Int.self, forKey: "n") { number -> Int in
             defer { number = 9 }
             return number ?? 0
         }
-        said.append("\(former) \(try door.touch("n", policy: .hours(24)))")
+        said.append("\(previous) \(try door.touch("n", policy: .hours(24)))")
         said.append("\(try door.removeValue(Int.self, forKey: "n").map { "Optional(\($0))" } ?? "nil")")
         try door.set(["a:1": 1, "a:2": 2, "b": 3])
         said.append("\(try door.remove(prefix: "a:").entries ?? -1) \(try door.remove(["b", "c"]))")
@@ -90,11 +90,11 @@ import Testing
         said.append("\(try door.values(Int.self, forKeys: ["42", "none"]))")
         said.append("\(try door.values(Int.self, forKeys: ["42", "none"], notFound: 0))")
         said.append("\(try door.remove(42, ifEqual: 7)) \(try door.remove(42))")
-        let former = try door.update(Int.self, forKey: "n") { number -> Int in
+        let previous = try door.update(Int.self, forKey: "n") { number -> Int in
             defer { number = 9 }
             return number ?? 0
         }
-        said.append("\(former) \(try door.touch("n", policy: .hours(24)))")
+        said.append("\(previous) \(try door.touch("n", policy: .hours(24)))")
         said.append("\(try door.removeValue(Int.self, forKey: "n").map { "Optional(\($0))" } ?? "nil")")
         try door.set(["a:1": 1, "a:2": 2, "b": 3])
         said.append("\(try door.remove(prefix: "a:").entries ?? -1) \(try door.remove(["b", "c"]))")
@@ -147,11 +147,11 @@ import Testing
         said.append("\(try await door.values(forKeys: ["42", "none"]))")
         said.append("\(try await door.values(forKeys: ["42", "none"], notFound: 0))")
         said.append("\(try await door.remove(42, ifEqual: 7)) \(try await door.remove(42))")
-        let former = try await door.update(forKey: "n") { number -> Int in
+        let previous = try await door.update(forKey: "n") { number -> Int in
             defer { number = 9 }
             return number ?? 0
         }
-        said.append("\(former) \(try await door.touch("n", policy: .hours(24)))")
+        said.append("\(previous) \(try await door.touch("n", policy: .hours(24)))")
         said.append("\(try await door.removeValue(forKey: "n").map { "Optional(\($0))" } ?? "nil")")
         try await door.set(["a:1": 1, "a:2": 2, "b": 3])
         said.append("\(try await door.remove(prefix: "a:").entries ?? -1) \(try await door.remove(["b", "c"]))")

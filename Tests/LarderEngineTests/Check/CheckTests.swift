@@ -454,7 +454,7 @@ import Testing
         let engine = try larder.engine()
         let report = try engine.check(copying: [])
         #expect(report.problems.count == 1 && report.problems[0].text.contains("\(table): data block at 0"))
-        #expect(engine.mend(report) == [])
+        #expect(engine.repair(report) == [])
         #expect(try engine.check(copying: []).problems.isEmpty)
         #expect(try FileSystem.list(larder.path).allSatisfy { !$0.hasPrefix(".image") })
         // Files that cannot be copied are reported too.

@@ -10,8 +10,8 @@ import Testing
 @Suite struct CurrentFileTests {
     private let larder: TestLarder
     /// The files of the epoch before it was last opened.
-    private let former: [String: [UInt8]]
-    private let formerManifest: String
+    private let previous: [String: [UInt8]]
+    private let previousManifest: String
 
     init() throws {
         larder = try TestLarder()
@@ -24,12 +24,12 @@ import Testing
         for number in 50..<60 { try again.remove("k\(number)") }
         larder.close()
         let epoch = try larder.epochDirectory()
-        former = Dictionary(
+        previous = Dictionary(
             uniqueKeysWithValues: try FileSystem.list(epoch).map { ($0, try Files.read(epoch + "/" + $0)) })
-        formerManifest = try Files.manifest(epoch)
+        previousManifest = try Files.manifest(epoch)
         _ = try larder.database()
         larder.close()
-        #expect(try Files.manifest(epoch) != formerManifest)
+        #expect(try Files.manifest(epoch) != previousManifest)
     }
 
     private func check(_ crashCopy: TestLarder, _ what: String, isRenewed: Bool = true) throws {
@@ -48,7 +48,7 @@ import Testing
     }
 
     private func restore(_ names: [String], in epoch: String) throws {
-        for name in names { try Files.write(epoch + "/" + name, former[name] ?? []) }
+        for name in names { try Files.write(epoch + "/" + name, previous[name] ?? []) }
     }
 
     @Test func aCurrentWithoutAManifestIsRepaired() throws {
@@ -70,7 +70,7 @@ import Testing
     /// The removal of the previous manifest was lost as well, but not the removal of its log.
     @Test func aCurrentThatNamesAManifestWithoutItsLogIsRepaired() throws {
         let crashCopy = try larder.crashCopy()
-        try restore(["CURRENT", formerManifest], in: crashCopy.epochDirectory())
+        try restore(["CURRENT", previousManifest], in: crashCopy.epochDirectory())
         try check(crashCopy, "the former log is gone")
     }
 
@@ -78,8 +78,8 @@ import Testing
     /// content.
     @Test func aCompletePreviousManifestIsKept() throws {
         let crashCopy = try larder.crashCopy()
-        let logs = former.keys.filter { $0.hasSuffix(".log") }
-        try restore(["CURRENT", formerManifest, "SYNCED"] + logs, in: crashCopy.epochDirectory())
+        let logs = previous.keys.filter { $0.hasSuffix(".log") }
+        try restore(["CURRENT", previousManifest, "SYNCED"] + logs, in: crashCopy.epochDirectory())
         try check(crashCopy, "the former manifest has everything", isRenewed: false)
     }
 
@@ -94,7 +94,7 @@ import Testing
             (
                 "only an older one is there",
                 {
-                    try Files.write($0 + "/" + self.formerManifest, self.former[self.formerManifest] ?? [])
+                    try Files.write($0 + "/" + self.previousManifest, self.previous[self.previousManifest] ?? [])
                     try Files.remove($0 + "/" + newest)
                 }
             ),

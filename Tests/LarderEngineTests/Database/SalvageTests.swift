@@ -247,7 +247,7 @@ import Testing
     /// - Parameter inOrder: whether the larder was closed after LevelDB had merged the removals away.
     private func withoutManifest(_ larder: TestLarder, inOrder: Bool) throws -> TestLarder {
         let epoch = try larder.epochDirectory()
-        let former = try Files.names(in: epoch, endingWith: ".ldb").map { ($0, try Files.read(epoch + "/" + $0)) }
+        let previous = try Files.names(in: epoch, endingWith: ".ldb").map { ($0, try Files.read(epoch + "/" + $0)) }
         let database = try larder.database()
         for number in 0..<5000 where number.isMultiple(of: 2) { try database.remove(key(number)) }
         try larder.engine().save()
@@ -255,7 +255,7 @@ import Testing
         if inOrder { larder.close() }
         let crashCopy = try larder.crashCopy()
         let copy = try crashCopy.epochDirectory()
-        for (name, bytes) in former where !FileSystem.exists(copy + "/" + name) {
+        for (name, bytes) in previous where !FileSystem.exists(copy + "/" + name) {
             try Files.write(copy + "/" + name, bytes)
         }
         #expect(try Files.names(in: copy, endingWith: ".ldb").count > 1)

@@ -79,7 +79,7 @@ import Testing
         // The time does not stand still there.
         source.advance(milliseconds: 1000)
         #expect(time.now() == EngineTime.latestMilliseconds + 1000)
-        time.goOn(from: .max)
+        time.resume(from: .max)
         source.advance(milliseconds: 1000)
         #expect(time.now() == EngineTime.endMilliseconds)
     }

@@ -200,14 +200,14 @@ import Testing
             purges = purges.adding((first..<(first + 1024)).map { UInt64($0) }, UInt64(first), softAt: nil)
         }
         #expect(purges.count == TagPurges.notesMax && purges.floors.hard == 0)
-        let former = purges
+        let previous = purges
         purges = purges.adding([UInt64.max], 100_000, softAt: nil)
         #expect(purges.count == 0 && purges.floors.hard == 100_000)
         let section = try tags("anything").section(stamp: 99_999)
         #expect(section.withUnsafeBytes { purges.end(of: $0) } == .min)
         let later = try tags("anything").section(stamp: 100_000)
         #expect(later.withUnsafeBytes { purges.end(of: $0) } == .max)
-        let changes = TagFacts.changes(from: former, to: purges, of: [.max], in: "books")
+        let changes = TagFacts.changes(from: previous, to: purges, of: [.max], in: "books")
         #expect(changes.count == 1 + TagPurges.notesMax && changes.dropFirst().allSatisfy { $0.value == nil })
     }
 

@@ -64,7 +64,7 @@ import Testing
             $0.journalSegmentBytes = 2000
         }
         // Those that were copied, which have their files below the first one's.
-        var former: [TestLarder] = []
+        var previous: [TestLarder] = []
         var copies = [FeedCopy(), FeedCopy()]
         copies[1].prefix = Array("a".utf8)
         var kills = 0
@@ -76,7 +76,7 @@ import Testing
             }
             if random.oneIn(15) {
                 let next = try larder.crashCopy()
-                former.append(larder)
+                previous.append(larder)
                 larder = next
                 kills += 1
             }
@@ -307,7 +307,9 @@ import Testing
     @Test func everyRecordComesBack() throws {
         let version = ChangeVersion(time: 1_700_000_000_000, sequence: 1 << 62)
         var state = FeedState(feed: .max, last: ChangePlace(5, 6), purge: version, readAt: 7)
-        state.formers = [FormerFeed(feed: 8, end: ChangePlace(9, 10)), FormerFeed(feed: 11, end: ChangePlace(0))]
+        state.previousFeeds = [
+            PreviousFeed(feed: 8, end: ChangePlace(9, 10)), PreviousFeed(feed: 11, end: ChangePlace(0)),
+        ]
         let records: [ChangeRecord] = [
             .start(reserved: 1 << 62, machine: Array("m".utf8)), .database(3, name: Array("books".utf8), state),
             .key(3, key: [], sequence: 12, version), .key(.max, key: [0, 255], sequence: .max, version),

@@ -41,7 +41,7 @@ enum StorageFormatExamples {
 
     /// Segment 2, after 1234 bytes of segment 1, which end with sequence 41.
     static let journalSegment = JournalSegmentHeader(
-        number: 2, formerNumber: 1, formerBytes: 1234, formerSequence: 41)
+        number: 2, previousNumber: 1, previousBytes: 1234, previousSequence: 41)
 
     /// The first group of that segment: a put and a removal in `books`, when everything up to 40 was synced.
     static var journalFrame: [UInt8] {

@@ -22,7 +22,7 @@ final class ModelRun {
     var random: SeededGenerator
     private(set) var larder: TestLarder
     /// Larders that were killed: their directory has that of the next one.
-    private var former: [TestLarder] = []
+    private var previous: [TestLarder] = []
     private let isFailing = Guarded(false)
     var models: [String: Model] = [:]
     private var views: [View] = []
@@ -413,7 +413,7 @@ final class ModelRun {
         try checkFiles(larder, "after the end")
         if killed {
             note("what is left is as after a kill")
-            former.append(larder)
+            previous.append(larder)
             larder = crashCopy
         }
         unsettled = []

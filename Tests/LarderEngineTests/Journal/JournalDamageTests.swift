@@ -125,8 +125,8 @@ import Testing
                 let known = history.groups[3].last
                 #expect(try history.open().groups(known: known).groups.count == 8)
                 // If it is known that they are not stored elsewhere, the loss is reported.
-                let (none, told) = try history.open().groups(known: known - 1)
-                #expect(none.isEmpty && told.damage?.laterFrames == 8)
+                let (none, notified) = try history.open().groups(known: known - 1)
+                #expect(none.isEmpty && notified.damage?.laterFrames == 8)
             case 1:
                 #expect(found.map(\.last) == history.groups[..<4].map(\.last))
                 #expect(report.damage?.segment == 3 && report.damage?.laterFrames == 4)

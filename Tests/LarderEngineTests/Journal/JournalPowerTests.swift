@@ -118,8 +118,8 @@ import Testing
                 #expect(stretch.map(\.entries) == found.map(\.entries), "round \(round)")
                 #expect(start + found.count >= synced, "round \(round)")
                 // If the first header is lost, the loss can be noticed only if it is known what is stored elsewhere.
-                let isTold = report.damage?.concernsSynced == true && (knowsWhatIsElsewhere || !found.isEmpty)
-                #expect(!isTold, "round \(round): \(String(describing: report.damage))")
+                let isNotified = report.damage?.concernsSynced == true && (knowsWhatIsElsewhere || !found.isEmpty)
+                #expect(!isNotified, "round \(round): \(String(describing: report.damage))")
             }
         }
     }

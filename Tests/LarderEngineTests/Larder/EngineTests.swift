@@ -209,12 +209,12 @@ import Testing
     @Test func observersAreNotifiedOfCommitsWithoutAWaiter() throws {
         final class Observer: CommitObserver {
             let lock = Lock()
-            let told = Condition()
+            let notified = Condition()
             let upTo = Guarded<UInt64>(0)
             func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
                 lock.withLock {
                     upTo.with { $0 = max($0, sequence) }
-                    told.broadcast()
+                    notified.broadcast()
                 }
             }
         }
@@ -227,7 +227,7 @@ import Testing
             let ticket = try database.putLater("k", "\(number)")
             pipeline.wake()
             observer.lock.lock()
-            while observer.upTo.value < ticket.sequence { observer.told.wait(observer.lock) }
+            while observer.upTo.value < ticket.sequence { observer.notified.wait(observer.lock) }
             observer.lock.unlock()
         }
         pipeline.remove(observer: observer)

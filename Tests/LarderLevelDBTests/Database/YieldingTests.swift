@@ -32,12 +32,12 @@ import Testing
     }
 
     @Test func mergedTablesAreRemovedWhileACursorIsOpen() throws {
-        let former = try tables()
-        #expect(!former.isEmpty)
+        let previous = try tables()
+        #expect(!previous.isEmpty)
         let cursor = try cursor(at: 7)
         try write(1)
         try database.compact()
-        #expect(try tables().isDisjoint(with: former))
+        #expect(try tables().isDisjoint(with: previous))
         // It keeps its position, and continues with the current entries.
         #expect(cursor.isValid)
         #expect(cursor.key == key(7))
@@ -52,11 +52,11 @@ import Testing
 
     @Test func withoutYieldingACursorKeepsMergedTables() throws {
         yields.with { $0 = false }
-        let former = try tables()
+        let previous = try tables()
         let cursor = try cursor(at: 7)
         try write(1)
         try database.compact()
-        #expect(try tables().isSuperset(of: former))
+        #expect(try tables().isSuperset(of: previous))
         try cursor.next()
         #expect(cursor.value.first == 0)
     }
@@ -64,12 +64,12 @@ import Testing
     @Test func aSnapshotStaysTheSame() throws {
         let snapshot = try database.snapshot()
         defer { snapshot.close() }
-        let former = try tables()
+        let previous = try tables()
         let cursor = try cursor(at: 7, ReadOptions(snapshot: snapshot))
         try write(1)
         for number in 0..<20 { try database.delete(key(number)) }
         try database.compact()
-        #expect(try tables().isDisjoint(with: former))
+        #expect(try tables().isDisjoint(with: previous))
         var found = 0
         while cursor.isValid {
             #expect(cursor.value.first == 0)

@@ -150,8 +150,8 @@ import Testing
         for line in ["WATCH gone", "MULTI", "SET l v"] { _ = other(line) }
         #expect(call("DEL gone") == Wire.int(0))
         #expect(other("EXEC") == Wire.array(Wire.ok))
-        let told = try changes()
-        #expect(told.contains(Wire.bulk("removed")) && told.contains(Wire.bulk("gone")), "\(told)")
+        let notified = try changes()
+        #expect(notified.contains(Wire.bulk("removed")) && notified.contains(Wire.bulk("gone")), "\(notified)")
         // Changes from another larder are forwarded to the next one, and stop at a larder that has already applied
         // them.
         #expect(call("UNPLACE away 5-7") == "+absent\r\n")
@@ -173,12 +173,12 @@ import Testing
         let place = try position(call("CHANGES SINCE $"))
         #expect(call("PURGE PREFIX a:").contains(Wire.bulk("entries") + Wire.int(1)))
         let purge = Wire.bulk("a:")
-        let told = call("CHANGES SINCE \(place)")
-        let (first, second) = (told.range(of: Wire.bulk("purged-prefix")), told.range(of: Wire.bulk("removed")))
-        #expect(try #require(first).upperBound < #require(second).lowerBound, "\(told)")
-        #expect(told.contains(purge) && told.contains(Wire.bulk("a:1")), "\(told)")
+        let notified = call("CHANGES SINCE \(place)")
+        let (first, second) = (notified.range(of: Wire.bulk("purged-prefix")), notified.range(of: Wire.bulk("removed")))
+        #expect(try #require(first).upperBound < #require(second).lowerBound, "\(notified)")
+        #expect(notified.contains(purge) && notified.contains(Wire.bulk("a:1")), "\(notified)")
         // The purge is also reported if no entries are left to remove, and to followers of a longer or shorter prefix.
-        let next = try position(told)
+        let next = try position(notified)
         #expect(call("PURGE PREFIX a:2").contains(Wire.bulk("entries") + Wire.int(0)))
         for prefix in ["a", "a:2", "a:2:x"] {
             #expect(call("CHANGES SINCE \(next) PREFIX \(prefix)").contains(Wire.bulk("a:2")))

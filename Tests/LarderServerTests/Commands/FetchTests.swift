@@ -492,8 +492,8 @@ extension TestClient {
             for words in [before, "SET k older TOKEN $"] {
                 #expect(one(words.replacing("$", with: token)) == "+QUEUED\r\n")
             }
-            let isGood = before.contains("other")
-            #expect(one("EXEC") == "*2\r\n" + first + (isGood ? Wire.ok : Wire.null), "\(before)")
+            let isValid = before.contains("other")
+            #expect(one("EXEC") == "*2\r\n" + first + (isValid ? Wire.ok : Wire.null), "\(before)")
         }
     }
 

@@ -15,15 +15,15 @@ import Testing
         #expect(manager.watchdogMilliseconds == 30_000)
         manager.tick(now: 100_000, isAlive: false)
         manager.tick(now: 100_000, isAlive: true)
-        manager.tell("first")
-        #expect(try [standIn.told(), standIn.told()] == ["WATCHDOG=1", "STATUS=first"])
+        manager.notify("first")
+        #expect(try [standIn.notified(), standIn.notified()] == ["WATCHDOG=1", "STATUS=first"])
         manager.tick(now: 114_999, isAlive: true)
         manager.tick(now: 200_000, isAlive: false)
-        manager.tell("first")
-        manager.tell("second\nWATCHDOG=1")
-        #expect(try standIn.told() == "STATUS=second WATCHDOG=1")
+        manager.notify("first")
+        manager.notify("second\nWATCHDOG=1")
+        #expect(try standIn.notified() == "STATUS=second WATCHDOG=1")
         manager.tick(now: 115_000, isAlive: true)
-        #expect(try standIn.told() == "WATCHDOG=1")
+        #expect(try standIn.notified() == "WATCHDOG=1")
     }
 
     /// States are sent in order even if the manager's queue was full, and status texts do not overtake them.
@@ -43,12 +43,12 @@ import Testing
         }
         manager.ready("one")
         manager.stopping("two")
-        for index in 0..<100 { manager.tell("dropped \(index)") }
-        while try standIn.told() == "x" {
+        for index in 0..<100 { manager.notify("dropped \(index)") }
+        while try standIn.notified() == "x" {
             manager.tick(now: 0, isAlive: true)
         }
-        #expect(try standIn.told() == "STOPPING=1\nSTATUS=stopping: two")
-        manager.tell("three")
-        #expect(try standIn.told() == "STATUS=three")
+        #expect(try standIn.notified() == "STOPPING=1\nSTATUS=stopping: two")
+        manager.notify("three")
+        #expect(try standIn.notified() == "STATUS=three")
     }
 }

@@ -37,9 +37,9 @@ import Testing
             ("SET p v PX 100000 TAGS 1 t", [":p stored"]), ("PURGE TAG t u SOFT", [" purged t", " purged u"]),
             ("FLUSHDB", [" purged"]), ("FLUSHDB", []), ("SELECT books", []), ("SET x v", [":books:x stored"]),
         ]
-        for (line, told) in cases {
+        for (line, notified) in cases {
             _ = writer(line)
-            let expected = told.map { text in
+            let expected = notified.map { text in
                 text.hasPrefix(":books") ? "__change@books__" + text.dropFirst(6) : "__change@0__" + text
             }
             #expect(heard() == expected, "\(line)")
@@ -59,11 +59,11 @@ import Testing
             ("FETCH new WAIT 0", []), ("MSETEX 2 x 1 y 2 EX 9", ["0__:x stored", "0__:y stored"]),
             ("FLUSHALL", ["0__ purged", "1__ purged"]),
         ]
-        for (line, told) in cases {
+        for (line, notified) in cases {
             _ = writer(line)
             let found = heard().map { String($0.dropFirst("__change@".count)) }
             #expect(
-                line.hasPrefix("SWAPDB") || line == "FLUSHALL" ? found.sorted() == told : found == told,
+                line.hasPrefix("SWAPDB") || line == "FLUSHALL" ? found.sorted() == notified : found == notified,
                 "\(line): \(found)")
         }
     }

@@ -91,8 +91,8 @@ import Testing
         let patterns = (1...20).map { "a" + String(repeating: "*", count: $0) }
         _ = client((["PSUBSCRIBE"] + patterns).joined(separator: " "))
         #expect(publisher("PUBLISH abc x") == Wire.int(20))
-        let told = client.takeSendable().split(separator: "\r\n").filter { $0.hasPrefix("a*") }
-        #expect(told.map(String.init) == patterns)
+        let notified = client.takeSendable().split(separator: "\r\n").filter { $0.hasPrefix("a*") }
+        #expect(notified.map(String.init) == patterns)
     }
 
     /// A message that was published before the UNSUBSCRIBE arrives before its reply; no message arrives after it.

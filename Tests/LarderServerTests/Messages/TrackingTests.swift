@@ -193,21 +193,21 @@ import Testing
         var limits = Limits()
         limits.trackedKeysMax = 4
         let (server, reader, writer) = try Self.start(limits: limits)
-        var told: [String] = []
+        var notified: [String] = []
         for index in 0..<10 {
             let reply = reader("GET k\(index)")
             server.deliver()
-            told += (reply + reader.takeSendable()).split(separator: "\r\n").map(String.init).filter {
+            notified += (reply + reader.takeSendable()).split(separator: "\r\n").map(String.init).filter {
                 $0.hasPrefix("k")
             }
         }
-        #expect(told.count == 6 && Set(told).count == 6)
+        #expect(notified.count == 6 && Set(notified).count == 6)
         #expect(server.state.tracking.trackedKeys == 4)
         // Each key is reported once, when it is evicted from the table or when it changes.
         for index in 0..<10 { _ = writer("SET k\(index) v") }
         server.deliver()
-        told += reader.takeSendable().split(separator: "\r\n").map(String.init).filter { $0.hasPrefix("k") }
-        #expect(told.sorted() == (0..<10).map { "k\($0)" })
+        notified += reader.takeSendable().split(separator: "\r\n").map(String.init).filter { $0.hasPrefix("k") }
+        #expect(notified.sorted() == (0..<10).map { "k\($0)" })
         #expect(server.state.tracking.trackedKeys == 0)
     }
 
@@ -222,8 +222,8 @@ import Testing
         #expect(writer("CONFIG SET tracking-table-max-keys 3") == Wire.ok)
         #expect(writer("CONFIG GET tracking-table-max-keys") == Wire.bulks("tracking-table-max-keys", "3"))
         server.deliver()
-        let told = reader.takeSendable().split(separator: "\r\n").filter { $0.hasPrefix("k") }
-        #expect(told.count == 7 && Set(told).count == 7)
+        let notified = reader.takeSendable().split(separator: "\r\n").filter { $0.hasPrefix("k") }
+        #expect(notified.count == 7 && Set(notified).count == 7)
         #expect(server.state.tracking.trackedKeys == 3)
     }
 
@@ -312,8 +312,8 @@ import Testing
     @Test func clientsThatStartTrackingDuringAPurgeAreKept() throws {
         let tracking = Tracking(directory: ConnectionDirectory(), keysMax: 10)
         let queue = PushQueue(PendingBytes())
-        let told = Recorder<Int64>()
-        queue.deliver = { for id in $0.connections { told.add(id) } }
+        let notified = Recorder<Int64>()
+        queue.deliver = { for id in $0.connections { notified.add(id) } }
         let late = TrackingClient(
             Subscriber(id: 2, queue: queue), TrackingSettings(), database: "0", hears: { _ in true })
         let first = TrackingClient(Subscriber(id: 1, queue: queue), TrackingSettings(), database: "0") { _ in
@@ -324,11 +324,11 @@ import Testing
         tracking.willRead([2], tracking.add(first))
         tracking.invalidateAll(in: ["0"])
         queue.deliverAll()
-        #expect(told.all == [1])
+        #expect(notified.all == [1])
         #expect(tracking.trackedKeys == 1)
         tracking.invalidate([[1], [2]], in: "0")
         queue.deliverAll()
-        #expect(told.all == [1, 2])
+        #expect(notified.all == [1, 2])
         tracking.remove(first)
         tracking.remove(late)
         #expect(tracking.trackedKeys == 0 && tracking.trackedItems == 0)

@@ -178,9 +178,9 @@ private final class EntryRun {
     }
 
     private func restart() throws {
-        let former = server
-        former.engine.shutdown()
-        server = try SocketlessServer(reopening: former, clock: former.time) { [memoryBytes] in
+        let previous = server
+        previous.engine.shutdown()
+        server = try SocketlessServer(reopening: previous, clock: previous.time) { [memoryBytes] in
             if let memoryBytes { $0.memoryBytes = memoryBytes }
         }
         connect()
@@ -192,7 +192,7 @@ private final class EntryRun {
     // MARK: Storing
 
     private func set(_ database: Int, _ key: String) throws {
-        let former = model.fresh(database, key)
+        let previous = model.fresh(database, key)
         let value = newValue(database, key)
         var entry = EntryModel.Entry(value: value, storedAt: model.time)
         var options: [[String]] = []
@@ -201,22 +201,22 @@ private final class EntryRun {
         switch random.below(12) {
         case 0:
             options.append(["NX"])
-            isAllowed = former == nil
+            isAllowed = previous == nil
         case 1:
             options.append(["XX"])
-            isAllowed = former != nil
+            isAllowed = previous != nil
         case 2:
-            let other = random.oneIn(2) ? former?.value ?? "none" : "none"
+            let other = random.oneIn(2) ? previous?.value ?? "none" : "none"
             options.append(["IFEQ", other])
-            isAllowed = former.map { $0.value == other } ?? false
+            isAllowed = previous.map { $0.value == other } ?? false
         case 3:
-            let other = random.oneIn(2) ? former?.value ?? "none" : "none"
+            let other = random.oneIn(2) ? previous?.value ?? "none" : "none"
             options.append(["IFNE", other])
-            isAllowed = former.map { $0.value != other } ?? true
+            isAllowed = previous.map { $0.value != other } ?? true
         default: break
         }
-        let returnsFormer = random.oneIn(5)
-        if returnsFormer { options.append(["GET"]) }
+        let returnsPrevious = random.oneIn(5)
+        if returnsPrevious { options.append(["GET"]) }
         switch random.below(10) {
         case 0..<3:
             keepsLife = true
@@ -254,7 +254,7 @@ private final class EntryRun {
         if let token { options.append(["TOKEN", token]) }
         var kept: EntryModel.Entry?
         if keepsLife || keepsTags {
-            kept = token == nil ? former : model.kept(database, key)
+            kept = token == nil ? previous : model.kept(database, key)
             if token != nil, let entry = kept { kept?.rule = model.renewed(entry) }
         }
         if keepsLife {
@@ -271,21 +271,21 @@ private final class EntryRun {
             }
         }
         let reply = call(database, ["SET", key, value] + options.shuffled(using: &random).joined())
-        let expected = returnsFormer ? bulk(former?.value) : isAllowed ? Wire.ok : Wire.null
+        let expected = returnsPrevious ? bulk(previous?.value) : isAllowed ? Wire.ok : Wire.null
         try expect(reply, expected, "SET")
     }
 
     /// Runs other commands that store entries.
     private func store(_ database: Int, _ key: String) throws -> [(Int, String)] {
-        let (value, former) = (newValue(database, key), model.fresh(database, key))
+        let (value, previous) = (newValue(database, key), model.fresh(database, key))
         let new = EntryModel.Entry(value: value, storedAt: model.time)
         switch random.below(5) {
         case 0:
-            if former == nil { model.store(database, key, new) }
-            try expect(call(database, ["SETNX", key, value]), Wire.int(former == nil ? 1 : 0), "SETNX")
+            if previous == nil { model.store(database, key, new) }
+            try expect(call(database, ["SETNX", key, value]), Wire.int(previous == nil ? 1 : 0), "SETNX")
         case 1:
             model.store(database, key, new)
-            try expect(call(database, ["GETSET", key, value]), bulk(former?.value), "GETSET")
+            try expect(call(database, ["GETSET", key, value]), bulk(previous?.value), "GETSET")
         case 2:
             let seconds = 1 + random.below(4)
             var entry = new
@@ -313,15 +313,15 @@ private final class EntryRun {
     }
 
     private func change(_ database: Int, _ key: String) throws {
-        let former = model.fresh(database, key)?.value
+        let previous = model.fresh(database, key)?.value
         switch random.below(4) {
         case 0:
             let value = newValue(database, key)
-            let text = (former ?? "") + value
+            let text = (previous ?? "") + value
             model.change(database, key, to: text)
             try expect(call(database, ["APPEND", key, value]), Wire.int(text.utf8.count), "APPEND")
         case 1:
-            var bytes = Array((former ?? "").utf8)
+            var bytes = Array((previous ?? "").utf8)
             let value = random.oneIn(8) ? "" : "w\(random.below(100))"
             let far = random.oneIn(40) ? Self.megabytes4 : random.oneIn(4) ? 5000 : 12
             let offset = random.below(bytes.count + far)
@@ -340,7 +340,7 @@ private final class EntryRun {
             ][random.below(3)]
             let change = words.count == 3 ? amount : amount < 0 ? -1 : 1
             let number =
-                former.map { text in
+                previous.map { text in
                     text.utf8.count > 18 ? nil : Int(text).flatMap { String($0) == text ? $0 : nil }
                 } ?? 0
             guard let number else { return try expect(call(database, words), Wire.notAnInteger, words[0]) }
@@ -414,7 +414,7 @@ private final class EntryRun {
     }
 
     private func getex(_ database: Int, _ key: String) throws {
-        let former = model.fresh(database, key)
+        let previous = model.fresh(database, key)
         var options: [String] = []
         switch random.below(4) {
         case 0: break
@@ -424,7 +424,7 @@ private final class EntryRun {
         default:
             let (words, deadline) = newLife(isPositive: true, "EX", "PX", "EXAT", "PXAT")
             options = words
-            if var entry = former {
+            if var entry = previous {
                 entry.rule = .own(deadline)
                 if deadline > model.time {
                     model.store(database, key, entry)
@@ -433,7 +433,7 @@ private final class EntryRun {
                 }
             }
         }
-        try expect(call(database, ["GETEX", key] + options), bulk(former?.value), "GETEX")
+        try expect(call(database, ["GETEX", key] + options), bulk(previous?.value), "GETEX")
     }
 
     // MARK: Other places
@@ -496,17 +496,17 @@ private final class EntryRun {
     // MARK: Removing
 
     private func remove(_ database: Int, _ key: String) throws {
-        let former = model.fresh(database, key)
+        let previous = model.fresh(database, key)
         switch random.below(3) {
         case 0:
             model.remove(database, key)
-            try expect(call(database, ["DEL", key]), Wire.int(former == nil ? 0 : 1), "DEL")
+            try expect(call(database, ["DEL", key]), Wire.int(previous == nil ? 0 : 1), "DEL")
         case 1:
             model.remove(database, key)
-            try expect(call(database, ["GETDEL", key]), bulk(former?.value), "GETDEL")
+            try expect(call(database, ["GETDEL", key]), bulk(previous?.value), "GETDEL")
         default:
-            let value = random.oneIn(2) ? former?.value ?? "none" : "none"
-            let isRemoved = former.map { $0.value == value } ?? false
+            let value = random.oneIn(2) ? previous?.value ?? "none" : "none"
+            let isRemoved = previous.map { $0.value == value } ?? false
             if isRemoved { model.remove(database, key) }
             try expect(call(database, ["DELEX", key, "IFEQ", value]), Wire.int(isRemoved ? 1 : 0), "DELEX")
         }
@@ -595,46 +595,46 @@ private final class EntryRun {
         let lost = Wire.null
         switch random.below(7) {
         case 0:
-            let isGood = model.holds(database, key, token, tags: [])
-            if isGood { model.databases[database].leases[key] = nil }
-            try expect(call(database, ["RELEASE", key, token]), isGood ? Wire.ok : lost, "RELEASE")
+            let isValid = model.holds(database, key, token, tags: [])
+            if isValid { model.databases[database].leases[key] = nil }
+            try expect(call(database, ["RELEASE", key, token]), isValid ? Wire.ok : lost, "RELEASE")
         case 1:
-            let isGood = model.holdsForAbsence(database, key, token)
-            if isGood {
+            let isValid = model.holdsForAbsence(database, key, token)
+            if isValid {
                 model.remove(database, key)
                 model.databases[database].rests[key] = .absent(until: model.time + milliseconds)
             }
             let reply = call(database, ["RELEASE", key, token, "ABSENT", "\(milliseconds)"])
-            try expect(reply, isGood ? Wire.ok : lost, "RELEASE ABSENT")
+            try expect(reply, isValid ? Wire.ok : lost, "RELEASE ABSENT")
         case 2:
-            let isGood = model.holds(database, key, token, tags: [])
-            if isGood {
+            let isValid = model.holds(database, key, token, tags: [])
+            if isValid {
                 model.databases[database].leases[key] = nil
                 model.databases[database].rests[key] = .failed(until: model.time + milliseconds)
             }
             let reply = call(database, ["RELEASE", key, token, "FAILED", "\(milliseconds)"])
-            try expect(reply, isGood ? Wire.ok : lost, "RELEASE FAILED")
+            try expect(reply, isValid ? Wire.ok : lost, "RELEASE FAILED")
         default: try releaseUnchanged(database, key, token)
         }
     }
 
     private func releaseUnchanged(_ database: Int, _ key: String, _ token: String) throws {
         let kept = model.kept(database, key)
-        let isGood = model.holds(database, key, token, tags: kept?.tags ?? [])
-        let isPurged = isGood && !(model.databases[database].leases[key]?.purged.isEmpty ?? true)
-        if isGood, var entry = kept {
+        let isValid = model.holds(database, key, token, tags: kept?.tags ?? [])
+        let isPurged = isValid && !(model.databases[database].leases[key]?.purged.isEmpty ?? true)
+        if isValid, var entry = kept {
             entry.rule = model.renewed(entry)
             entry.storedAt = model.time
             entry.softEnds = [:]
             model.store(database, key, entry, isRefresh: true)
-        } else if isGood {
+        } else if isValid {
             model.databases[database].leases[key] = nil
         }
         let reply = call(database, ["RELEASE", key, token, "UNCHANGED"])
         // The purged tags may belong to an expired entry whose space was not reclaimed.
         if isPurged, kept == nil, reply == Wire.null { return }
         let nothing = Wire.error("ERR UNCHANGED needs a stored value, and there is none; the lease was released")
-        try expect(reply, !isGood ? Wire.null : kept == nil ? nothing : Wire.ok, "RELEASE UNCHANGED")
+        try expect(reply, !isValid ? Wire.null : kept == nil ? nothing : Wire.ok, "RELEASE UNCHANGED")
     }
 
     /// Most often the last token of the key; otherwise an invalid or expired one.

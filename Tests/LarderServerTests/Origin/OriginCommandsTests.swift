@@ -176,9 +176,9 @@ import Testing
     }
 
     @Test(arguments: ["ORIGIN NONE", "ORIGIN redis://there"]) func entriesAlreadyInAnOutboxDatabaseAreNotDelivered(
-        _ former: String
+        _ previous: String
     ) throws {
-        #expect(client(former) == Wire.ok)
+        #expect(client(previous) == Wire.ok)
         let other = server.connect()
         _ = other("SELECT 0.outbox")
         try server.store("v", under: "mine", in: "0.outbox")

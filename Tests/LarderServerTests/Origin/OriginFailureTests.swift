@@ -17,7 +17,7 @@ import Testing
 
     @Test func reasonsThatAlwaysDifferAreBounded() {
         let lines = OriginFailureLines()
-        let told = (0..<1000).count { lines.line("reason \($0)", at: 5) != nil }
-        #expect(told == 17)
+        let notified = (0..<1000).count { lines.line("reason \($0)", at: 5) != nil }
+        #expect(notified == 17)
     }
 }

@@ -504,7 +504,7 @@ import Testing
             "\(reply)")
         origin.setPath(["one", "two", "three"])
         server.time.advance(milliseconds: 1_000)
-        server.state.origins.checkCircles()
+        server.state.origins.checkCycles()
         #expect(client("GET a") == Wire.null)
     }
 
@@ -518,7 +518,7 @@ import Testing
         func look(seconds: Int64 = 0) -> [String] {
             server.time.advance(milliseconds: seconds * 1000)
             _ = origin.takeCommands()
-            server.state.origins.checkCircles()
+            server.state.origins.checkCycles()
             return origin.takeCommands()
         }
         #expect(look() == [])
@@ -557,7 +557,7 @@ import Testing
         func look() -> [String] {
             fixture.server.time.advance(milliseconds: 60_000)
             _ = fixture.origin.takeCommands()
-            fixture.server.state.origins.checkCircles()
+            fixture.server.state.origins.checkCycles()
             return fixture.origin.takeCommands()
         }
         #expect(look() == ["ORIGIN PATH \(own)"])

@@ -63,7 +63,10 @@ import Testing
             }
             group.addTask {
                 let client = try server.connect()
-                for _ in 0..<3 { #expect(try client.text(["EVAL", script, "0"]) == Wire.int(1)) }
+                for _ in 0..<3 {
+                    let reply = try client.text(["EVAL", script, "0"])
+                    #expect(reply == Wire.int(1), "\(reply)")
+                }
                 isDone.value = true
             }
             try await group.waitForAll()

@@ -65,7 +65,7 @@ import Testing
         }
 
         /// Returns the messages about the writes so far, which must be committed.
-        func told() throws -> (events: [[UInt8]], invalidations: [[UInt8]]) {
+        func notified() throws -> (events: [[UInt8]], invalidations: [[UInt8]]) {
             try writer.send(["PUBLISH", "end", "all"])
             _ = try writer.receive()
             let events = try take(listener, until: Array("$3\r\nend\r\n$3\r\nall\r\n".utf8))
@@ -99,15 +99,15 @@ import Testing
                 let batch = (0..<8).map { _ in generator.next() } + ["EXEC", "UNWATCH"]
                 let results = try sides.map { side in
                     _ = try side.call(side.reader, reads)
-                    return (replies: try side.call(side.writer, batch), told: try side.told())
+                    return (replies: try side.call(side.writer, batch), notified: try side.notified())
                 }
                 let what = "\(events), \(reads.joined(separator: " ; ")), then \(batch.joined(separator: " ; "))"
                 try #require(shown(results[0].replies) == shown(results[1].replies), "replies, \(what)")
                 try #require(
-                    shown(results[0].told.events) == shown(results[1].told.events), "events, \(what)")
+                    shown(results[0].notified.events) == shown(results[1].notified.events), "events, \(what)")
                 // Redis notifies broadcasting clients once per iteration of its loop, larderd with each commit.
                 let keys = results.map {
-                    mode.contains("BCAST") ? told($0.told.invalidations) : shown($0.told.invalidations)
+                    mode.contains("BCAST") ? notified($0.notified.invalidations) : shown($0.notified.invalidations)
                 }
                 try #require(keys[0] == keys[1], "invalidations, \(what)")
             }
@@ -117,7 +117,7 @@ import Testing
     private func shown(_ messages: [[UInt8]]) -> [String] { messages.map { String(decoding: $0, as: UTF8.self) } }
 
     /// The distinct keys of invalidations, in their order.
-    private func told(_ messages: [[UInt8]]) -> [String] {
+    private func notified(_ messages: [[UInt8]]) -> [String] {
         let words = shown(messages).flatMap { message in
             message.split(separator: "\r\n", omittingEmptySubsequences: false).dropFirst(4).filter {
                 !$0.hasPrefix("$")

@@ -44,22 +44,23 @@ import Testing
         let database = engine.filter { $0.path.contains("/Database.swift") || $0.path.contains("/Database+") }
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: files.map { $0.lines.count - 1 }.reduce(0, +), most: 0),
-            Figure(name: "files", value: files.count, most: 0),
-            Figure(name: "types", value: types.count, most: 0),
+            Figure(
+                name: "lines of Swift in Sources", value: files.map { $0.lines.count - 1 }.reduce(0, +), most: 102_100),
+            Figure(name: "files", value: files.count, most: 916),
+            Figure(name: "types", value: types.count, most: 1540),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
-            Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 0),
+            Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 127),
             Figure(name: "files above 600 lines", value: files.count { $0.lines.count > 601 }, most: 0),
-            Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 0),
+            Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 16),
             Figure(
                 name: "@unchecked Sendable",
-                value: files.map { $0.lines.count { $0.contains("@unchecked Sendable") } }.reduce(0, +), most: 0),
-            Figure(name: "lines of Database", value: Self.lines(of: "Database", engine), most: 0),
+                value: files.map { $0.lines.count { $0.contains("@unchecked Sendable") } }.reduce(0, +), most: 175),
+            Figure(name: "lines of Database", value: Self.lines(of: "Database", engine), most: 3523),
             Figure(
                 name: "package functions of Database",
                 value: database.map { $0.lines.count { $0.contains("package") && $0.contains("func ") } }.reduce(0, +),
-                most: 0),
-            Figure(name: "lines of Session", value: Self.lines(of: "Session", files), most: 0),
+                most: 51),
+            Figure(name: "lines of Session", value: Self.lines(of: "Session", files), most: 2236),
         ]
         for figure in figures {
             print("\(figure.name): \(figure.value), at most \(figure.most)")

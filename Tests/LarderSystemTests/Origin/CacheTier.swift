@@ -133,9 +133,9 @@ final class CacheTier: FleetTier, Sendable {
         }
 
         func deliverAfterRestart() async {
-            let former = outbox.value
-            await former.close()
-            await former.cache.close()
+            let previous = outbox.value
+            await previous.close()
+            await previous.cache.close()
             // The larder stays open in this process until its last reference is released.
             guard let again = try? Self.open(directory.path, origin) else { return }
             outbox.value = again

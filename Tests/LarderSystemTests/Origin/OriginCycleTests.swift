@@ -2,7 +2,7 @@ import LarderTestSupport
 import Testing
 
 /// Tests of larders that have each other as origins, although none of them could know that when its origin was set.
-@Suite struct OriginCircleTests {
+@Suite struct OriginCycleTests {
     /// The directories of several larders, whose daemons may or may not run.
     private struct Ring {
         let places: [TemporaryDirectory]
@@ -99,8 +99,8 @@ import Testing
         for (_, client) in clients { try Self.awaitCycle(client) }
         let client = clients[0].1
         #expect(try client.call("SET a v") == "+OK\r\n")
-        let told = try client.call("ORIGIN")
-        #expect(told.contains("ORIGIN NONE DISCARD drops them"), "\(told)")
+        let notified = try client.call("ORIGIN")
+        #expect(notified.contains("ORIGIN NONE DISCARD drops them"), "\(notified)")
         let refused = try client.call("ORIGIN NONE")
         #expect(refused.hasPrefix("-ERR 1 write is queued"), "\(refused)")
         #expect(try client.call("ORIGIN NONE DISCARD") == "+OK\r\n")

@@ -17,14 +17,14 @@ import Testing
         let daemon = try manager.start(["--config", file])
         #expect(try SocketClient(manager.socketPath).call("SET k v") == "+OK\r\n")
         daemon.process.send(signal: SIGHUP)
-        let reloading = try manager.told("RELOADING=1")
+        let reloading = try manager.notified("RELOADING=1")
         let field = reloading.split(separator: "\n").first { $0.hasPrefix("MONOTONIC_USEC=") }
         let time = try #require(field.flatMap { Int64($0.dropFirst("MONOTONIC_USEC=".count)) })
         #expect(time <= MonotonicClock.nanoseconds() / 1000)
-        _ = try manager.told("READY=1")
+        _ = try manager.notified("READY=1")
         daemon.process.send(signal: SIGTERM)
-        #expect(try manager.told("STOPPING=1").contains("\nSTATUS=stopping: SIGTERM"))
-        #expect(try manager.told("STATUS=writing the last checkpoint") == "STATUS=writing the last checkpoint")
+        #expect(try manager.notified("STOPPING=1").contains("\nSTATUS=stopping: SIGTERM"))
+        #expect(try manager.notified("STATUS=writing the last checkpoint") == "STATUS=writing the last checkpoint")
         #expect(try daemon.process.waitForExit() == .exited(0))
         #expect(daemon.process.errors.contains("was passed by the service manager, which keeps it"))
     }
@@ -39,7 +39,7 @@ import Testing
             let child = try ChildProcess(
                 variables[0], Array(variables.dropFirst()) + [try DaemonProcess.program()] + options)
             #expect(try child.waitForExit() != .exited(0))
-            while try !manager.told("STATUS=").hasPrefix("STATUS=\(reason)") { nap() }
+            while try !manager.notified("STATUS=").hasPrefix("STATUS=\(reason)") { nap() }
         }
     }
 
@@ -49,15 +49,15 @@ import Testing
         let faults = try FaultControl(in: place)
         let daemon = try manager.start(
             ["--threads", "3"], variables: ["WATCHDOG_USEC=90000", "WATCHDOG_PID=$$"], faults: faults)
-        for _ in 0..<3 { _ = try manager.told("WATCHDOG=1") }
+        for _ in 0..<3 { _ = try manager.notified("WATCHDOG=1") }
         // Messages are also sent during the shutdown, however long it takes.
         #expect(try SocketClient(manager.socketPath).call("SET k v") == "+OK\r\n")
         faults.arm(FaultControl.Rule(.sync, .pause))
         daemon.process.send(signal: SIGTERM)
-        _ = try manager.told("STATUS=writing the last checkpoint")
+        _ = try manager.notified("STATUS=writing the last checkpoint")
         for _ in 0..<3 {
-            _ = try manager.told("EXTEND_TIMEOUT_USEC=30000000")
-            _ = try manager.told("WATCHDOG=1")
+            _ = try manager.notified("EXTEND_TIMEOUT_USEC=30000000")
+            _ = try manager.notified("WATCHDOG=1")
         }
         #expect(!daemon.process.hasEnded())
         faults.disarm()
@@ -77,7 +77,7 @@ import Testing
         daemon.process.send(signal: SIGTERM)
         var text = ""
         repeat {
-            text = try manager.told()
+            text = try manager.notified()
             #expect(!text.contains("WATCHDOG="))
         } while !text.contains("STOPPING=1")
         #expect(try daemon.process.waitForExit() == .exited(0))
@@ -106,7 +106,7 @@ import Testing
         let client = try daemon.connect()
         for index in 0..<200 { #expect(try client.call("SET k\(index) v") == "+OK\r\n") }
         // Important states are reported as soon as the queue has space again.
-        _ = try manager.told("READY=1")
+        _ = try manager.notified("READY=1")
         #expect(try daemon.stop() == .exited(0))
     }
 

@@ -43,7 +43,7 @@ package final class ServiceStandIn {
         let all = ["NOTIFY_SOCKET=\(notifyName)", "LISTEN_FDS=1", "LISTEN_PID=$$"] + variables
         let daemon = try DaemonProcess(
             options, in: place, wrapper: Self.environment(all), faults: faults, passing: listening)
-        _ = try told("READY=1")
+        _ = try notified("READY=1")
         return daemon
     }
 
@@ -51,7 +51,7 @@ package final class ServiceStandIn {
     private static let patienceMilliseconds: Int32 = 120_000
 
     /// Returns the next notification.
-    package func told() throws -> String {
+    package func notified() throws -> String {
         var entry = pollfd(fd: notifications, events: Int16(POLLIN), revents: 0)
         guard poll(&entry, 1, Self.patienceMilliseconds) > 0 else {
             throw ChildProcess.Failure(description: "the daemon tells nothing")
@@ -62,9 +62,9 @@ package final class ServiceStandIn {
     }
 
     /// Returns the next notification with this line; earlier ones are skipped.
-    package func told(_ line: String) throws -> String {
+    package func notified(_ line: String) throws -> String {
         while true {
-            let text = try told()
+            let text = try notified()
             if text.split(separator: "\n").contains(where: { $0 == line || line.hasSuffix("=") && $0.hasPrefix(line) })
             {
                 return text

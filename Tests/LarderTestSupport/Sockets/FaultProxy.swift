@@ -151,7 +151,7 @@ package final class FaultProxy: @unchecked Sendable {
             var entries: [pollfd] = []
             var polled: [ProxyLink] = []
             var timeout: CInt = -1
-            let goesOn = lock.withLock { () -> Bool in
+            let continues = lock.withLock { () -> Bool in
                 guard !isStopped else { return false }
                 let now = MonotonicClock.nanoseconds()
                 for link in links { link.deliver(faults[link.server], now) }
@@ -164,7 +164,7 @@ package final class FaultProxy: @unchecked Sendable {
                 }
                 return true
             }
-            guard goesOn else { return }
+            guard continues else { return }
             poll(&entries, nfds_t(entries.count), timeout)
             lock.withLock { handle(entries, polled) }
         }

@@ -15,7 +15,8 @@ import Testing
     }
 
     /// Returns the changes reported so far. Stores and removes one more key, which must be reported.
-    private func told(_ changes: CacheChanges, _ cache: Cache? = nil, end: String = "~end") async throws -> [String] {
+    private func notified(_ changes: CacheChanges, _ cache: Cache? = nil, end: String = "~end") async throws -> [String]
+    {
         try await (cache ?? self.cache).set(0, forKey: end)
         var found: [String] = []
         for try await change in changes {
@@ -35,38 +36,38 @@ import Testing
     @Test func everyWriteIsReported() async throws {
         let changes = try cache.changes()
         try await cache.set(1, forKey: "a")
-        #expect(try await told(changes) == ["stored a"])
+        #expect(try await notified(changes) == ["stored a"])
         try await cache.set(["b": 1, "c": 2])
-        #expect(try await told(changes).sorted() == ["stored b", "stored c"])
+        #expect(try await notified(changes).sorted() == ["stored b", "stored c"])
         try await cache.increment("a")
-        #expect(try await told(changes) == ["stored a"])
+        #expect(try await notified(changes) == ["stored a"])
         try await cache.update([Int].self, forKey: "d") { $0 = [1] }
-        #expect(try await told(changes) == ["stored d"])
+        #expect(try await notified(changes) == ["stored d"])
         try await cache.batch { batch in
             try batch.set(5, forKey: "e")
             batch.remove("a")
         }
-        #expect(try await told(changes) == ["stored e", "removed a"])
+        #expect(try await notified(changes) == ["stored e", "removed a"])
         try await cache.batch { batch in
             batch.remove("never there")
             try batch.set(1, forKey: "both")
             batch.remove("both")
         }
-        #expect(try await told(changes) == ["removed both"])
+        #expect(try await notified(changes) == ["removed both"])
         try await cache.batch { batch in batch.remove("never there") }
-        #expect(try await told(changes) == [], "nothing was removed")
+        #expect(try await notified(changes) == [], "nothing was removed")
         #expect(try await cache.touch("e", policy: .low))
-        #expect(try await told(changes) == ["stored e"])
+        #expect(try await notified(changes) == ["stored e"])
         #expect(try await cache.setIfAbsent(1, forKey: "e") == false)
         #expect(try await cache.value(Int.self, forKey: "f") { 6 } == 6)
-        #expect(try await told(changes) == ["stored f"])
+        #expect(try await notified(changes) == ["stored f"])
         #expect(try await cache.removeValue(Int.self, forKey: "f") == 6)
-        #expect(try await told(changes) == ["removed f"])
+        #expect(try await notified(changes) == ["removed f"])
         #expect(try await cache.remove("nothing") == false)
         try await cache.setBytes([UInt8](repeating: 1, count: 5 << 20), forKey: "long")
-        #expect(try await told(changes) == ["stored long"])
+        #expect(try await notified(changes) == ["stored long"])
         try await cache.remove(prefix: "l")
-        #expect(try await told(changes) == ["removed long"])
+        #expect(try await notified(changes) == ["removed long"])
     }
 
     @Test func aPurgeIsReportedAsOneChange() async throws {
@@ -75,18 +76,18 @@ import Testing
         let other = try cache.changes(prefix: "x")
         for key in ["a", "b"] { try await cache.set(1, forKey: key) }
         try await cache.removeAll()
-        #expect(try await told(changes) == ["purged"])
-        #expect(try await told(one, end: "a") == ["purged"])
-        #expect(try await told(other, end: "x") == ["purged"])
+        #expect(try await notified(changes) == ["purged"])
+        #expect(try await notified(one, end: "a") == ["purged"])
+        #expect(try await notified(other, end: "x") == ["purged"])
     }
 
     @Test func aTagPurgeIsReportedWithItsTags() async throws {
         let database = try Engine.open(work.directory).database("books")
         let changes = try cache.changes(prefix: "p")
         try database.purge(tags: [Array("article:17".utf8), Array("x".utf8)], soft: false)
-        #expect(try await told(changes, end: "p") == ["purged article:17 x"])
+        #expect(try await notified(changes, end: "p") == ["purged article:17 x"])
         try database.purge(tags: [Array("y".utf8)], soft: true)
-        #expect(try await told(changes, end: "p") == ["purged y"])
+        #expect(try await notified(changes, end: "p") == ["purged y"])
     }
 
     @Test func changesOfOtherDatabasesAreNotReported() async throws {
@@ -95,7 +96,7 @@ import Testing
         try await other.set(1, forKey: "a")
         try await other.removeAll()
         try await work.cache(policy: nil).set(1, forKey: "b")
-        #expect(try await told(changes) == ["stored b"])
+        #expect(try await notified(changes) == ["stored b"])
     }
 
     @Test func aDeletedDatabaseEndsTheSequence() async throws {
@@ -111,10 +112,10 @@ import Testing
     @Test func aPrefixMatchesExactly() async throws {
         let changes = try cache.changes(prefix: "user:")
         for key in ["user", "user:", "user:1", "user;", "usfr:", "", "User:1"] { try await cache.set(1, forKey: key) }
-        #expect(try await told(changes, end: "user:~") == ["stored user:", "stored user:1"])
+        #expect(try await notified(changes, end: "user:~") == ["stored user:", "stored user:1"])
         let one = try cache.changes(forKey: "user:1")
         for key in ["user:", "user:1", "user:10"] { try await cache.set(1, forKey: key) }
-        #expect(try await told(one, end: "user:1") == [])
+        #expect(try await notified(one, end: "user:1") == [])
     }
 
     @Test func keysMayHaveAnyBytes() async throws {
@@ -144,17 +145,17 @@ import Testing
         try await cache.set(1, forKey: "governed")
         try await cache.set(1, forKey: "own", policy: .seconds(30))
         try await cache.set(1, forKey: "never", policy: .never)
-        _ = try await told(changes)
+        _ = try await notified(changes)
         try await advance(29_999)
-        #expect(try await told(changes) == [])
+        #expect(try await notified(changes) == [])
         try await advance(1)
-        #expect(try await told(changes) == ["expired own"])
+        #expect(try await notified(changes) == ["expired own"])
         try await advance(30_000)
-        #expect(try await told(changes) == ["expired governed"])
+        #expect(try await notified(changes) == ["expired governed"])
         // The later sweep, which reclaims the space, does not report them again.
         try await cache.removeExpired()
         for _ in 0..<4 { try await advance(60_000) }
-        #expect(Set(try await told(changes)).isSubset(of: ["expired ~end"]))
+        #expect(Set(try await notified(changes)).isSubset(of: ["expired ~end"]))
     }
 
     @Test func anEntryThatWasStoredAgainHasNotExpired() async throws {
@@ -163,14 +164,14 @@ import Testing
         work.time.advance(milliseconds: 10_000)
         try await cache.set(2, forKey: "k", policy: .seconds(10))
         try await cache.sweep()
-        #expect(try await told(changes) == ["stored k"])
+        #expect(try await notified(changes) == ["stored k"])
         work.time.advance(milliseconds: 9_999)
         try await cache.touch("k", policy: .seconds(10))
-        _ = try await told(changes)
+        _ = try await notified(changes)
         try await advance(9_999)
-        #expect(try await told(changes) == [])
+        #expect(try await notified(changes) == [])
         try await advance(1)
-        #expect(try await told(changes).contains("expired k"))
+        #expect(try await notified(changes).contains("expired k"))
     }
 
     @Test func theExpiryOfAnExistingEntryIsReportedToObserversOfItsKey() async throws {
@@ -181,7 +182,7 @@ import Testing
         // Earlier expiries are not reported.
         let late = try cache.changes(forKey: "k")
         try await cache.sweep()
-        #expect(try await told(late, end: "k") == [])
+        #expect(try await notified(late, end: "k") == [])
     }
 
     @Test func otherExpiriesAreReportedWhenTheirSpaceIsReclaimed() async throws {
@@ -190,43 +191,43 @@ import Testing
         work.time.advance(milliseconds: 10_000)
         try await cache.removeExpired()
         try await cache.sweep()
-        #expect(try await told(changes, end: "a~") == ["expired a"])
+        #expect(try await notified(changes, end: "a~") == ["expired a"])
     }
 
     @Test func anExpiryNoticedByARemovalIsReportedAsExpired() async throws {
         let changes = try cache.changes()
         try await cache.set(1, forKey: "k", policy: .seconds(10))
-        _ = try await told(changes)
+        _ = try await notified(changes)
         work.time.advance(milliseconds: 10_000)
         #expect(try await cache.remove("k") == false)
-        #expect(try await told(changes) == ["expired k"])
+        #expect(try await notified(changes) == ["expired k"])
         try await cache.sweep()
-        #expect(try await told(changes) == [])
+        #expect(try await notified(changes) == [])
     }
 
     @Test func aShorterPolicyExpiresEntriesEarlier() async throws {
         let changes = try cache.changes(prefix: "k")
         try await cache.set(1, forKey: "k")
-        _ = try await told(changes, end: "kend")
+        _ = try await notified(changes, end: "kend")
         work.time.advance(milliseconds: 10_000)
         try await cache.setPolicy(.highest)
         try await cache.sweep()
-        #expect(Set(try await told(changes, end: "k~")).contains("expired k"))
+        #expect(Set(try await notified(changes, end: "k~")).contains("expired k"))
     }
 
     @Test func deadlinesBeyondTheLimitAreLeftToTheSweep() async throws {
         let changes = try cache.changes(prefix: "k", bufferMax: 100_000)
         let count = 65_536 + 500
         try await cache.set(Dictionary(uniqueKeysWithValues: (0..<count).map { ("k\($0)", 1) }), policy: .seconds(10))
-        #expect(try await told(changes, end: "k").count == count)
+        #expect(try await notified(changes, end: "k").count == count)
         work.time.advance(milliseconds: 10_000)
         try await cache.sweep()
-        #expect(try await told(changes, end: "k").count { $0.hasPrefix("expired") } >= 65_536 - 1)
+        #expect(try await notified(changes, end: "k").count { $0.hasPrefix("expired") } >= 65_536 - 1)
         try await cache.removeExpired()
         try await cache.sweep()
-        let rest = try await told(changes, end: "k")
+        let rest = try await notified(changes, end: "k")
         #expect(rest.count <= 501 && rest.allSatisfy { $0.hasPrefix("expired") }, "\(rest.count)")
-        #expect(try await told(changes, end: "k") == [])
+        #expect(try await notified(changes, end: "k") == [])
     }
 
     /// Expiries found by the sweep are buffered; if there are too many, the observer falls behind.
@@ -243,9 +244,9 @@ import Testing
         let changes = try cache.changes()
         try await cache.set(1, forKey: "k", policy: .seconds(10))
         try await cache.removeAll()
-        #expect(try await told(changes) == ["purged"])
+        #expect(try await notified(changes) == ["purged"])
         try await advance(10_000)
-        #expect(try await told(changes) == [])
+        #expect(try await notified(changes) == [])
     }
 
     // MARK: Values
@@ -313,7 +314,7 @@ import Testing
         for index in 0..<8 { #expect(try await changes.makeAsyncIterator().nextText() == "stored k\(index)") }
         for index in 0..<9 { try await cache.set(index, forKey: "k\(index)") }
         #expect(try await changes.makeAsyncIterator().nextText() == "fellBehind")
-        #expect(try await told(changes) == [])
+        #expect(try await notified(changes) == [])
     }
 }
 

@@ -15,7 +15,7 @@ import Testing
     }
 
     /// Returns the changes up to a key.
-    private func told<Value>(_ changes: PositionedChanges<Value>, end: String) async throws
+    private func notified<Value>(_ changes: PositionedChanges<Value>, end: String) async throws
         -> (texts: [String], position: ChangePosition)
     {
         var texts: [String] = []
@@ -48,11 +48,11 @@ import Testing
         try await cache.remove("b")
         try await cache.removeAll(tagged: "t")
         try await cache.set(0, forKey: "end")
-        let more = try await told(try cache.decodedChanges(Int.self, since: position), end: "end")
+        let more = try await notified(try cache.decodedChanges(Int.self, since: position), end: "end")
         #expect(more.texts == ["stored a 2", "removed b", "purged"])
         // A position is text, and may be used again.
         let same = ChangePosition(position.description)
-        #expect(try await told(try cache.decodedChanges(Int.self, since: same), end: "end").texts == more.texts)
+        #expect(try await notified(try cache.decodedChanges(Int.self, since: same), end: "end").texts == more.texts)
         try await cache.removeAll()
         try await cache.set(0, forKey: "a1")
         try await cache.set(0, forKey: "last")
@@ -113,7 +113,7 @@ import Testing
         let again = try work.cache(policy: .high)
         try await again.set(2, forKey: "a")
         try await again.set(2, forKey: "end")
-        let changes = try await told(try again.decodedChanges(Int.self, since: position), end: "end")
+        let changes = try await notified(try again.decodedChanges(Int.self, since: position), end: "end")
         #expect(changes.texts == ["stored a 2"])
     }
 

@@ -192,9 +192,9 @@ import Testing
         origin.fails = true
         #expect(try await fetch("with a secret") == 1)
         await eventually { !events.all.filter { $0.message.contains("in the background failed") }.isEmpty }
-        let told = events.all.filter { $0.message.contains("in the background failed") }
-        #expect(told.count == 1 && told[0].level == .warning)
-        #expect(told.first?.message.contains("with a secret") ?? false)
+        let notified = events.all.filter { $0.message.contains("in the background failed") }
+        #expect(notified.count == 1 && notified[0].level == .warning)
+        #expect(notified.first?.message.contains("with a secret") ?? false)
         #expect(try await cache.statistics().originFailures == 1)
     }
 

@@ -198,7 +198,7 @@ import Testing
     }
 
     /// The model saved by a previous version of the program.
-    private struct FormerOrder: Codable {
+    private struct PreviousOrder: Codable {
         var fruit: Int
     }
 
@@ -234,17 +234,17 @@ import Testing
     }
 
     @Test func savingEventuallyWithAnotherModel() async throws {
-        let former = try Outbox<FormerOrder>(cache) { _ in throw CancellationError() }
-        try await former.save(FormerOrder(fruit: 5), forKey: "order:3")
-        await former.close()
+        let previous = try Outbox<PreviousOrder>(cache) { _ in throw CancellationError() }
+        try await previous.save(PreviousOrder(fruit: 5), forKey: "order:3")
+        await previous.close()
 
         let shop = Shop()
         let deliver: @Sendable (OutboxDelivery<Order>) async throws -> Void = { _ in }
         let outbox = try Outbox<Order>(
             cache,
-            undecodable: { former in
-                let order = try JSONDecoder().decode(FormerOrder.self, from: Data(former.bytes))
-                _ = try await shop.place(Order(apples: order.fruit), as: former.key, idempotencyKey: former.token)
+            undecodable: { previous in
+                let order = try JSONDecoder().decode(PreviousOrder.self, from: Data(previous.bytes))
+                _ = try await shop.place(Order(apples: order.fruit), as: previous.key, idempotencyKey: previous.token)
             },
             handler: deliver)
         await outbox.untilDelivered("order:3")

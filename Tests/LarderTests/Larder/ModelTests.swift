@@ -169,14 +169,14 @@ import Testing
             if keeps { (policy, own) = (.keep, { _ in nil }) }
             let (tags, grace) = (pickTags(), pickGrace())
             if let grace { policy = policy.grace(.milliseconds(grace)) }
-            let former = fresh(key)
+            let previous = fresh(key)
             switch random.below(6) {
             case 0:
-                #expect(try cache.setIfAbsent(value, forKey: key, policy: policy, tags: tags) == (former == nil))
-                if former != nil { return }
+                #expect(try cache.setIfAbsent(value, forKey: key, policy: policy, tags: tags) == (previous == nil))
+                if previous != nil { return }
             case 1:
-                #expect(try cache.setIfPresent(value, forKey: key, policy: policy, tags: tags) == (former != nil))
-                if former == nil { return }
+                #expect(try cache.setIfPresent(value, forKey: key, policy: policy, tags: tags) == (previous != nil))
+                if previous == nil { return }
             default: try cache.set(value, forKey: key, policy: policy, tags: tags)
             }
             store(key, value, keeps, own(now), grace, tags)
@@ -185,10 +185,10 @@ import Testing
         private func store(
             _ key: String, _ value: Reader, _ keeps: Bool, _ own: Int64??, _ grace: Int64?, _ tags: [String]
         ) {
-            let former = keeps ? fresh(key) : nil
+            let previous = keeps ? fresh(key) : nil
             expected.items[id(key)] = item(
-                value, keeps ? former?.own ?? nil : own, grace ?? former?.grace,
-                tags.isEmpty ? former?.tags ?? [] : tags)
+                value, keeps ? previous?.own ?? nil : own, grace ?? previous?.grace,
+                tags.isEmpty ? previous?.tags ?? [] : tags)
         }
 
         /// Updates an entry while another caller changes the entry, or only its lifetime or tags: the closure runs
@@ -205,12 +205,12 @@ import Testing
             }
             // Setting the same lifetime changes nothing visible, and is not a change.
             if before != nil, meddles == 1 || meddles == 3 { #expect(runs == 2) }
-            let former = fresh(key)
-            let value = Reader("u\(number)", price: (former?.value.book.price ?? 0) + 1)
-            expected.items[id(key)] = item(value, former?.own ?? nil, former?.grace, former?.tags ?? [])
+            let previous = fresh(key)
+            let value = Reader("u\(number)", price: (previous?.value.book.price ?? 0) + 1)
+            expected.items[id(key)] = item(value, previous?.own ?? nil, previous?.grace, previous?.tags ?? [])
         }
 
-        private func meddle(_ key: String, _ former: Expected.Item, _ kind: Int, _ number: Int) throws {
+        private func meddle(_ key: String, _ previous: Expected.Item, _ kind: Int, _ number: Int) throws {
             switch kind {
             case 1:
                 // Set a new lifetime. Deadlines refer to the wall clock, which may be behind.
@@ -223,8 +223,9 @@ import Testing
                 expected.items[id(key)] = nil
             case 3:
                 // Store the same value with other tags and another grace.
-                try cache.set(former.value, forKey: key, policy: .never.grace(.milliseconds(number)), tags: ["meddled"])
-                expected.items[id(key)] = item(former.value, .some(nil), Int64(number), ["meddled"])
+                try cache.set(
+                    previous.value, forKey: key, policy: .never.grace(.milliseconds(number)), tags: ["meddled"])
+                expected.items[id(key)] = item(previous.value, .some(nil), Int64(number), ["meddled"])
             default: break
             }
         }

@@ -12,7 +12,7 @@ import Testing
         var random = SeededGenerator(seed: testSeed())
         let keys = (0..<3).map { [UInt8($0)] }
         for _ in 0..<(TestSetting.rounds.number() ?? 20) {
-            let trust = InvalidationEpoch(isTold: false) { nil }
+            let trust = InvalidationEpoch(isNotified: false) { nil }
             var (event, floor) = (0, 0)
             var changes: [[UInt8]: Int] = [:]
             var calls: [(ticket: InvalidationEpoch.Ticket, at: Int)] = []
@@ -29,7 +29,7 @@ import Testing
                     calls.remove(at: random.below(calls.count))
                     trust.endCall()
                 case 4:
-                    _ = trust.changed([key], isTold: random.oneIn(2))
+                    _ = trust.changed([key], isNotified: random.oneIn(2))
                     note(key)
                 case 5..<7:
                     let ticket = trust.beginWrite([key])
@@ -52,7 +52,7 @@ import Testing
                 for call in calls {
                     for key in keys {
                         let isUnchanged = changes[key] ?? 0 <= call.at && floor <= call.at
-                        #expect(trust.isGood(call.ticket, key) == isUnchanged)
+                        #expect(trust.isValid(call.ticket, key) == isUnchanged)
                         let isBeingWritten = writes.contains { $0.key == key }
                         #expect(trust.mayStore(call.ticket, key) == (isUnchanged && !isBeingWritten))
                     }
@@ -69,7 +69,7 @@ import Testing
         let engine = try Engine.open(directory.path + "/larder", options: options, time: ManualTimeSource())
         defer { engine.shutdown() }
         let database = try engine.openDatabase("origin")
-        let trust = InvalidationEpoch(isTold: false) { nil }
+        let trust = InvalidationEpoch(isNotified: false) { nil }
         // Making the entry stale ends the key's lease, which wakes the client that waits for it.
         let isChanged = Guarded(false)
         let waiter = LeaseWaiter(LeaseHolder(), leaseMilliseconds: nil) {

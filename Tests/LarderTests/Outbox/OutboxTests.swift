@@ -137,14 +137,14 @@ import Testing
     }
 
     /// The previous version of the program saved texts; this one has books.
-    private func savedByFormerVersion(_ count: Int) async throws {
-        let former = try outbox()
-        for number in 0..<count { try await former.save("old", forKey: "old:\(number)") }
-        await former.close()
+    private func savedByEarlierVersion(_ count: Int) async throws {
+        let previous = try outbox()
+        for number in 0..<count { try await previous.save("old", forKey: "old:\(number)") }
+        await previous.close()
     }
 
     @Test func undecodableWritesAreKeptAndBlockNoOthers() async throws {
-        try await savedByFormerVersion(20)
+        try await savedByEarlierVersion(20)
         let outbox = try Outbox<Book>(cache) { [server] in server.add($0.key) }
         try await outbox.save(Book(name: "Reader", price: 1), forKey: "new")
         while await outbox.deliverDue() == 0 {}
@@ -160,14 +160,14 @@ import Testing
     }
 
     @Test func undecodableWritesArePassedToTheirHandler() async throws {
-        try await savedByFormerVersion(3)
+        try await savedByEarlierVersion(3)
         let outbox = try Outbox<Book>(
             cache,
-            undecodable: { [server, tokens] former in
-                #expect(former.codec == .raw && former.error.code == .decoding && former.attempt == 1)
-                if former.key == "old:1" { throw DeliveryRefusal("too old") }
-                tokens.add(former.token)
-                server.add(former.key + "=" + String(decoding: former.bytes, as: UTF8.self))
+            undecodable: { [server, tokens] previous in
+                #expect(previous.codec == .raw && previous.error.code == .decoding && previous.attempt == 1)
+                if previous.key == "old:1" { throw DeliveryRefusal("too old") }
+                tokens.add(previous.token)
+                server.add(previous.key + "=" + String(decoding: previous.bytes, as: UTF8.self))
             },
             handler: { [server] in server.add($0.key) })
         while await outbox.deliverDue() == 0 {}
@@ -295,11 +295,11 @@ import Testing
     }
 
     @Test func aClosedOutboxKeepsPendingWrites() async throws {
-        let former = try outbox()
-        try await former.save("1", forKey: "a")
-        await former.close()
+        let previous = try outbox()
+        try await previous.save("1", forKey: "a")
+        await previous.close()
         let outbox = try outbox()
-        await #expect { try await former.purge() } throws: { ($0 as? LarderError)?.code == .closed }
+        await #expect { try await previous.purge() } throws: { ($0 as? LarderError)?.code == .closed }
         await deliver(outbox)
         #expect(server.all == ["a=1"])
     }

@@ -30,12 +30,12 @@ package final class ChangeFeed: @unchecked Sendable {
         }
     }
 
-    func tell(_ changes: [EntryChange]) {
+    func notify(_ changes: [EntryChange]) {
         if changes.isEmpty { return }
-        guard changes.contains(where: \.isUnseen) else { return tellEach { $0.changed(changes) } }
+        guard changes.contains(where: \.isUnseen) else { return notifyEach { $0.changed(changes) } }
         let seen = changes.filter { !$0.isUnseen }
-        tellEach { observer in
-            if observer.hearsUnseen {
+        notifyEach { observer in
+            if observer.wantsUnseen {
                 observer.changed(changes)
             } else if !seen.isEmpty {
                 observer.changed(seen)
@@ -44,7 +44,7 @@ package final class ChangeFeed: @unchecked Sendable {
     }
 
     /// Runs `body` for each observer that is turned on, without the lock.
-    func tellEach(_ body: (any ChangeObserver) -> Void) {
+    func notifyEach(_ body: (any ChangeObserver) -> Void) {
         guard isOn else { return }
         for observer in lock.withLock({ listeners.compactMap(\.observer) }) { body(observer) }
     }

@@ -200,7 +200,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     // MARK: Commits
 
     /// Followers need unseen changes too, because their copies of the entries expire by the same rules.
-    package var hearsUnseen: Bool { true }
+    package var wantsUnseen: Bool { true }
 
     package func changed(_ changes: [EntryChange]) {
         let woken = lock.withLock { () -> [FeedWaiter] in

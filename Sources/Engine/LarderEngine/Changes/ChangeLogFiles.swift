@@ -78,7 +78,7 @@ final class ChangeLogFiles: @unchecked Sendable {
         let temporary = path(number) + ".new"
         let new = try files.create(temporary)
         let bytes =
-            ChangeSegment.header(number: number, formerBytes: segments.last?.bytes ?? 0)
+            ChangeSegment.header(number: number, previousBytes: segments.last?.bytes ?? 0)
             + ChangeSegment.frame(records, number: number, offset: ChangeSegment.headerBytes)
         do throws(FileError) {
             try files.write(bytes, to: new, path: temporary)

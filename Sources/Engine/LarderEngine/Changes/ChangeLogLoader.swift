@@ -50,9 +50,9 @@ struct ChangeLogLoader {
         for index in segments.indices {
             var limit: Int?
             if index + 1 < segments.count {
-                limit = try Self.formerBytes(segments[index + 1])
+                limit = try Self.previousBytes(segments[index + 1])
             }
-            _ = try Self.formerBytes(segments[index])
+            _ = try Self.previousBytes(segments[index])
             counted.append((segments[index].number, try read(segments[index], limit: limit)))
             forgetOldest()
         }
@@ -68,8 +68,8 @@ struct ChangeLogLoader {
         return (logs.values.sorted { $0.number < $1.number }, counted)
     }
 
-    private static func formerBytes(_ segment: (number: UInt64, bytes: [UInt8])) throws(Unusable) -> Int {
-        guard let bytes = ChangeSegment.formerBytes(segment.bytes, number: segment.number) else {
+    private static func previousBytes(_ segment: (number: UInt64, bytes: [UInt8])) throws(Unusable) -> Int {
+        guard let bytes = ChangeSegment.previousBytes(segment.bytes, number: segment.number) else {
             throw Unusable(reason: "\(ChangeSegment.fileName(segment.number)) is damaged")
         }
         return bytes
@@ -131,7 +131,7 @@ struct ChangeLogLoader {
 
     private mutating func begin(_ number: UInt32, _ bytes: [UInt8], _ state: FeedState) {
         let name = String(decoding: bytes, as: UTF8.self)
-        if let log = logs[name], log.goOn(state) {
+        if let log = logs[name], log.resume(state) {
             numbers[number] = log
             return
         }

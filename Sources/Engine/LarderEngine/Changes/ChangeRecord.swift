@@ -108,10 +108,10 @@ struct ChangeRecordWriter {
         // No change has the version 0.
         add(state.purge ?? ChangeVersion(time: 0))
         add(UInt64(bitPattern: state.readAt))
-        addCount(state.formers.count)
-        for former in state.formers {
-            add(former.feed)
-            add(former.end)
+        addCount(state.previousFeeds.count)
+        for previous in state.previousFeeds {
+            add(previous.feed)
+            add(previous.end)
         }
     }
 }
@@ -196,7 +196,7 @@ struct ChangeRecordReader {
         let (feed, last, purge) = (try number(), try place(), try version())
         var state = FeedState(
             feed: feed, last: last, purge: purge.time == 0 ? nil : purge, readAt: Int64(bitPattern: try number()))
-        for _ in 0..<(try short()) { state.formers.append(FormerFeed(feed: try number(), end: try place())) }
+        for _ in 0..<(try short()) { state.previousFeeds.append(PreviousFeed(feed: try number(), end: try place())) }
         return state
     }
 }

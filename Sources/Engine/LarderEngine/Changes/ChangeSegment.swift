@@ -20,8 +20,8 @@ enum ChangeSegment {
     /// The longest frame that is read.
     static let frameBytesMax = 1 << 28
 
-    static func header(number: UInt64, formerBytes: Int) -> [UInt8] {
-        SealedBlock.bytes(magic, version: version, [number, UInt64(formerBytes)])
+    static func header(number: UInt64, previousBytes: Int) -> [UInt8] {
+        SealedBlock.bytes(magic, version: version, [number, UInt64(previousBytes)])
     }
 
     static func frame(_ records: [UInt8], number: UInt64, offset: Int) -> [UInt8] {
@@ -41,7 +41,7 @@ enum ChangeSegment {
 
     /// The number of valid bytes in the previous segment.
     /// - Returns: nil if this is not a segment with that number.
-    static func formerBytes(_ bytes: [UInt8], number: UInt64) -> Int? {
+    static func previousBytes(_ bytes: [UInt8], number: UInt64) -> Int? {
         let numbers = bytes.withUnsafeBytes { try? SealedBlock.numbers(2, in: $0, magic, version: version) }
         guard let numbers, numbers[0] == number else { return nil }
         return Int(clamping: numbers[1])

@@ -16,7 +16,7 @@ final class DatabaseChanges {
     /// The ID of this feed: a random number. Change places of other feeds are not valid in it.
     private(set) var feed = UInt64.random(in: 1 ... .max)
     /// The feeds that it continues, the oldest first.
-    private(set) var formers: [FormerFeed] = []
+    private(set) var previousFeeds: [PreviousFeed] = []
     /// Changes up to this place are forgotten.
     private(set) var forgotten: ChangePlace
     /// The place of the last change.
@@ -51,30 +51,32 @@ final class DatabaseChanges {
         self.database = database
         self.number = number
         name = database.name
-        (readAt, feed, formers) = (state.readAt, state.feed, state.formers)
+        (readAt, feed, previousFeeds) = (state.readAt, state.feed, state.previousFeeds)
         (forgotten, last, purge) = (state.last, state.last, state.purge)
         latest = state.purge?.time ?? 0
     }
 
     /// The state without the changes.
-    var state: FeedState { FeedState(feed: feed, last: last, purge: purge, readAt: readAt, formers: formers) }
+    var state: FeedState {
+        FeedState(feed: feed, last: last, purge: purge, readAt: readAt, previousFeeds: previousFeeds)
+    }
 
     /// Takes over the state at the start of a new segment.
     /// - Returns: false if it does not continue the known state.
-    func goOn(_ state: FeedState) -> Bool {
+    func resume(_ state: FeedState) -> Bool {
         guard state.last == last else { return false }
-        (readAt, feed, formers, purge) = (state.readAt, state.feed, state.formers, state.purge)
+        (readAt, feed, previousFeeds, purge) = (state.readAt, state.feed, state.previousFeeds, state.purge)
         return true
     }
 
     /// The most previous feeds that are remembered.
-    private static let formersMax = 64
+    private static let previousFeedsMax = 64
 
     /// Starts the feed of a new process. It has its own ID, because a copy of the larder may continue the old one as
     /// well.
     func beginProcess() {
-        formers.append(FormerFeed(feed: feed, end: last))
-        if formers.count > Self.formersMax { formers.removeFirst() }
+        previousFeeds.append(PreviousFeed(feed: feed, end: last))
+        if previousFeeds.count > Self.previousFeedsMax { previousFeeds.removeFirst() }
         feed = UInt64.random(in: 1 ... .max)
         isWritten = false
     }
@@ -82,7 +84,7 @@ final class DatabaseChanges {
     /// Whether a place of a feed belongs to this feed, or to one that it continues.
     func has(_ place: ChangePlace, of other: UInt64?) -> Bool {
         if let other, other != feed {
-            return formers.last { $0.feed == other }.map { place <= $0.end } ?? false
+            return previousFeeds.last { $0.feed == other }.map { place <= $0.end } ?? false
         }
         return place <= last
     }
@@ -164,7 +166,7 @@ final class DatabaseChanges {
     /// - Parameter number: the ID of the new feed.
     func beginAnew(_ number: UInt64 = UInt64.random(in: 1 ... .max)) {
         feed = number
-        formers = []
+        previousFeeds = []
         forgetKeys()
         (items, first, voidCount, bytes) = ([], 0, 0, 0)
         (purge, finishedPurge) = (nil, nil)

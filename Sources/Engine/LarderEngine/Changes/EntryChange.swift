@@ -32,7 +32,7 @@ package struct EntryChange: Sendable {
     }
 
     /// The entry before the change.
-    package enum Former: Sendable, Equatable {
+    package enum Previous: Sendable, Equatable {
         /// Not read.
         case unknown
         /// Absent or unreadable.
@@ -43,11 +43,11 @@ package struct EntryChange: Sendable {
     package let database: any DatabaseIdentity
     package let key: [UInt8]
     package let kind: Kind
-    package let former: Former
+    package let previous: Previous
     package var origin: WriteOrigin
     /// When a stored entry expires under the current rules; nil for never.
     package var deadline: Int64?
-    /// Whether readers see no difference; only observers with ``ChangeObserver/hearsUnseen`` are notified.
+    /// Whether readers see no difference; only observers with ``ChangeObserver/wantsUnseen`` are notified.
     package var isUnseen = false
     /// Whether a removed entry had already expired.
     package var removesExpired = false
@@ -59,7 +59,7 @@ package struct EntryChange: Sendable {
 /// possibly with shards locked. Calls must be short, must not block, and must not call the engine.
 package protocol ChangeObserver: AnyObject, Sendable {
     /// Whether it is notified of changes that readers do not see.
-    var hearsUnseen: Bool { get }
+    var wantsUnseen: Bool { get }
     func changed(_ changes: [EntryChange])
     /// A purge has emptied a database. Called before ``emptied(_:)``, which is called for every way to empty a
     /// database.
@@ -81,7 +81,7 @@ package protocol ChangeObserver: AnyObject, Sendable {
 }
 
 extension ChangeObserver {
-    package var hearsUnseen: Bool { false }
+    package var wantsUnseen: Bool { false }
     package func purged(_ database: any DatabaseIdentity) {}
     package func replaced(_ database: any DatabaseIdentity) { emptied(database) }
     package func deleted(_ database: any DatabaseIdentity) {}

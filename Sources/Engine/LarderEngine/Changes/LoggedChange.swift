@@ -32,7 +32,7 @@ package struct LoggedChange: Sendable {
 }
 
 /// A previous feed: its places are valid up to its end.
-struct FormerFeed: Hashable {
+struct PreviousFeed: Hashable {
     let feed: UInt64
     let end: ChangePlace
 }
@@ -48,7 +48,7 @@ struct FeedState: Hashable {
     /// When it was last read.
     var readAt: Int64
     /// The feeds that this one continues, the oldest first.
-    var formers: [FormerFeed] = []
+    var previousFeeds: [PreviousFeed] = []
 }
 
 /// The result of reading a feed after a place.

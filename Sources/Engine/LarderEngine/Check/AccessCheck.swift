@@ -34,14 +34,14 @@ struct AccessCheck {
         init(owner: uid_t) { self.owner = owner }
 
         func add(to report: inout CheckReport) {
-            tell(
+            addProblem(
                 foreign, "they belong to another user than the larder (uid \(owner))", "chown them to that user",
                 &report)
-            tell(locked, "their owner cannot read and write them", "give the owner access: chmod u+rwX", &report)
-            tell(open, "other users can write to them", "remove that right: chmod go-w", &report)
+            addProblem(locked, "their owner cannot read and write them", "give the owner access: chmod u+rwX", &report)
+            addProblem(open, "other users can write to them", "remove that right: chmod go-w", &report)
         }
 
-        private func tell(_ names: [String], _ what: String, _ remedy: String, _ report: inout CheckReport) {
+        private func addProblem(_ names: [String], _ what: String, _ remedy: String, _ report: inout CheckReport) {
             guard let first = names.first else { return }
             let one = names.count == 1
             let what =

@@ -79,8 +79,8 @@ package struct LarderCheck {
     /// Reports the databases that the larder had when it was last used, and that have no files now.
     private mutating func addMissing(_ found: [String]) -> [String] {
         // If the file itself cannot be read, that is reported with the journal.
-        let former = (try? SequencesFile.read(in: directory))?.databases ?? []
-        let missing = former.filter { name in
+        let previous = (try? SequencesFile.read(in: directory))?.databases ?? []
+        let missing = previous.filter { name in
             guard self.name == nil || [self.name, DatabaseName.ledger].contains(name), !found.contains(name) else {
                 return false
             }

@@ -110,7 +110,7 @@ final class CheckpointPass: CheckpointWork {
         statistics.evictedBytes.add(entry.key.count + Int(entry.head.pointee.recordCount))
         // Report the eviction now, so that it precedes later writes of the key.
         if database.context.changes.isOn {
-            database.context.changes.tell([database.evictedChange(Array(entry.key), header)])
+            database.context.changes.notify([database.evictedChange(Array(entry.key), header)])
         }
         _ = entry.reserve(0)
         run.add(removal: entry)
@@ -122,7 +122,7 @@ final class CheckpointPass: CheckpointWork {
         run.sort()
         var next = 0
         var batch = LarderLevelDB.WriteBatch()
-        database.context.changes.tell(swept)
+        database.context.changes.notify(swept)
         swept = []
         while next < run.count {
             // Frees the memory of the pinned records.

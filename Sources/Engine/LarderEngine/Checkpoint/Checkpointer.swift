@@ -94,11 +94,11 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 let isNew = trigger.note(failure: error)
                 context.report(isNew ? .error : .debug, "a checkpoint failed and will be retried: \(error)")
                 trigger.want()
-                pipeline.tellOfCheckpoint()
+                pipeline.reportCheckpoint()
                 return false
             }
         }
-        pipeline.tellOfCheckpoint()
+        pipeline.reportCheckpoint()
         return true
     }
 

@@ -81,8 +81,8 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Continues after a sequence that this process did not know. May block.
-    func goOn(behind sequence: UInt64) {
-        context.sequences.goOn(behind: sequence)
+    func resume(behind sequence: UInt64) {
+        context.sequences.resume(behind: sequence)
         // Queue an empty unit with this sequence, so that ``everythingApplied`` refers to a unit that will be decided.
         lock.withLock {
             guard sequence > lastSequence, sequence < Sequences.end - Sequences.unitsStep else { return }
@@ -257,7 +257,7 @@ package final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Notifies observers that a checkpoint ended.
-    func tellOfCheckpoint() {
+    func reportCheckpoint() {
         for observer in lock.withLock({ observers }) { observer.congestionMayBeOver() }
     }
 

@@ -119,7 +119,7 @@ final class Sequences: @unchecked Sendable {
     // MARK: Databases
 
     /// The databases that existed when the larder was last used; none if that is unknown.
-    var formerDatabases: Set<String> { if case .known(let file) = origin { file.databases } else { [] } }
+    var previousDatabases: Set<String> { if case .known(let file) = origin { file.databases } else { [] } }
 
     /// Sets the databases that were found. Called before ``begin(behind:now:)``, which writes them.
     func found(_ names: Set<String>) { writing.withLock { databases = names } }
@@ -156,7 +156,7 @@ final class Sequences: @unchecked Sendable {
     }
 
     /// Continues after a number that was found, and that this process did not know.
-    func goOn(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
+    func resume(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
 
     /// Whether a database's reference to the journal up to `needed` proves the loss of a part of the journal after
     /// `end`. A number that was never taken under the current count proves nothing, because it is older.

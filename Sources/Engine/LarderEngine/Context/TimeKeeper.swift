@@ -51,7 +51,7 @@ final class TimeKeeper: @unchecked Sendable {
     /// - Throws: `newerFormat`; `io` if the file exists and cannot be read: the next try may succeed, and with the
     ///   clock alone expired entries could come back. A damaged file is reported, and the larder follows the clock.
     func begin() throws(LarderError) {
-        if let mark = try load() { goOn(from: mark) }
+        if let mark = try load() { resume(from: mark) }
         lock.withLock { isClosed = false }
         note()
         time.onUnmarked { [weak self] in self?.note() }
@@ -86,7 +86,7 @@ final class TimeKeeper: @unchecked Sendable {
         return newest
     }
 
-    private func goOn(from mark: TimeMark) {
+    private func resume(from mark: TimeMark) {
         lock.withLock {
             number = mark.number
             hadMark = true
@@ -97,7 +97,7 @@ final class TimeKeeper: @unchecked Sendable {
         if wall >= mark.time { return }
         let rest = wall.subtractingReportingOverflow(mark.wall)
         let counted = !rest.overflow && (0...Self.restMilliseconds).contains(rest.partialValue) ? rest.partialValue : 0
-        time.goOn(from: min(max(mark.time, 0), EngineTime.endMilliseconds) + counted)
+        time.resume(from: min(max(mark.time, 0), EngineTime.endMilliseconds) + counted)
         let offset = time.offsetMilliseconds
         guard offset > 0 else { return }
         report(
@@ -109,8 +109,8 @@ final class TimeKeeper: @unchecked Sendable {
 
     /// Continues from the storage time of an entry, if there was a mark: that time was taken after the last mark.
     /// Without a mark it may come from an older version, with a clock that was ahead.
-    func goOn(fromStoredAt storedAt: Int64) {
-        if lock.withLock({ hadMark && storedAt > time.reached }) { time.goOn(from: storedAt) }
+    func resume(fromStoredAt storedAt: Int64) {
+        if lock.withLock({ hadMark && storedAt > time.reached }) { time.resume(from: storedAt) }
     }
 
     // MARK: Marks

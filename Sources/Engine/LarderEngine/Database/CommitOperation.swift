@@ -36,9 +36,9 @@ package enum CommitOperation: Sendable {
 /// The information about an operation for listeners to changes.
 package struct ChangeNote: Sendable {
     var origin = WriteOrigin()
-    var former = EntryChange.Former.unknown
+    var previous = EntryChange.Previous.unknown
     /// Whether the previous entry exists and has expired.
-    var formerHasExpired = false
+    var previousHasExpired = false
     /// The operation's place in a transaction of several databases.
     var step = 0
     /// Whether readers of the entry see no difference. If so, watchers and listeners are not notified.

@@ -9,12 +9,12 @@ extension Database {
             case .put(_, let record, let note): batch.changes.add(stored(key, record.header, note), sequence)
             case .putLarge(_, let header, let note): batch.changes.add(stored(key, header, note), sequence)
             case .remove(let removed, let note):
-                if note.former == .unknown, storedKeys == nil { storedKeys = Self.keysStored(by: operations) }
-                let isKnown = note.former != .unknown || storedKeys?.contains(removed) ?? false
-                let (former, hasExpired) = isKnown ? (note.former, note.formerHasExpired) : lookedUp(removed)
+                if note.previous == .unknown, storedKeys == nil { storedKeys = Self.keysStored(by: operations) }
+                let isKnown = note.previous != .unknown || storedKeys?.contains(removed) ?? false
+                let (previous, hasExpired) = isKnown ? (note.previous, note.previousHasExpired) : lookedUp(removed)
                 batch.changes.add(
                     EntryChange(
-                        database: self, key: key, kind: .removed, former: former, origin: note.origin,
+                        database: self, key: key, kind: .removed, previous: previous, origin: note.origin,
                         isUnseen: note.isUnseen, removesExpired: hasExpired), sequence)
             }
         }
@@ -33,7 +33,7 @@ extension Database {
     /// The entry in memory of a key that is removed without a lookup. Called with the shard's lock held, before the
     /// removal.
     /// - Returns: also whether it has expired.
-    private func lookedUp(_ key: Key) -> (EntryChange.Former, hasExpired: Bool) {
+    private func lookedUp(_ key: Key) -> (EntryChange.Previous, hasExpired: Bool) {
         guard let entry = key.withBytes({ shards[key].table.find($0, hash: key.hash) }) else {
             return (.unknown, false)
         }
@@ -44,7 +44,7 @@ extension Database {
     /// The change for an entry that was stored. Called with a shard lock held.
     func stored(_ key: [UInt8], _ header: RecordHeader, _ note: ChangeNote) -> EntryChange {
         EntryChange(
-            database: self, key: key, kind: .stored(header), former: note.former, origin: note.origin,
+            database: self, key: key, kind: .stored(header), previous: note.previous, origin: note.origin,
             deadline: applied.rules.deadline(header), isUnseen: note.isUnseen)
     }
 
@@ -52,7 +52,8 @@ extension Database {
     func sweptChange(_ key: [UInt8], _ header: RecordHeader, _ rules: FreshnessRules) -> EntryChange? {
         guard context.changes.isOn, let deadline = rules.deadline(header) else { return nil }
         return EntryChange(
-            database: self, key: key, kind: .swept(header, deadline: deadline), former: .absent, origin: WriteOrigin())
+            database: self, key: key, kind: .swept(header, deadline: deadline), previous: .absent, origin: WriteOrigin()
+        )
     }
 }
 
@@ -60,14 +61,14 @@ extension Database {
     /// The change for an entry that was evicted for a disk limit.
     func evictedChange(_ key: [UInt8], _ header: RecordHeader) -> EntryChange {
         EntryChange(
-            database: self, key: key, kind: .evicted(header), former: .fresh(header.rule), origin: WriteOrigin())
+            database: self, key: key, kind: .evicted(header), previous: .fresh(header.rule), origin: WriteOrigin())
     }
 }
 
 extension ChangeFeed {
     /// Notifies listeners of the difference between two states of a database.
-    func tell(_ database: Database, was: DatabaseState, is new: DatabaseState) {
-        tellEach { observer in
+    func notify(_ database: Database, was: DatabaseState, is new: DatabaseState) {
+        notifyEach { observer in
             if was.store !== new.store {
                 // Where the new epoch took over the entries, the journal's operations of the previous one are still
                 // valid.

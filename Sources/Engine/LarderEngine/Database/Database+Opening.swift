@@ -75,17 +75,17 @@ extension Database {
                 throw error
             }
             var isNews = true
-            if case .failed(let former) = appliedState.presence { isNews = former.description != error.description }
+            if case .failed(let previous) = appliedState.presence { isNews = previous.description != error.description }
             shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
             guard error.code == .damaged, isLedger || context.options.onDamage == .salvage else { throw error }
             // Report it once, not at every use.
             context.report(isNews ? .error : .debug, "database '\(name)' is damaged: \(error.message)")
-            try mend(error, isInTurn)
+            try repair(error, isInTurn)
         }
     }
 
     /// Handles damage that keeps the files from being opened.
-    private func mend(_ damage: LarderError, _ isInTurn: Bool) throws(LarderError) {
+    private func repair(_ damage: LarderError, _ isInTurn: Bool) throws(LarderError) {
         // A salvage takes the checkpointer's turn, so a checkpoint that detects damage would wait for itself.
         if !isInTurn, isLedger || isSalvagedAtOnce || life.needsMoreJournal || !context.options.backgroundMaintenance {
             try salvageUnopenedLocked(damage)
@@ -140,7 +140,7 @@ extension Database {
         do throws(LarderError) {
             let needed = try life.checkJournal(store, files, context)
             // The reference is older than the larder's own count. New sequences must be above it.
-            if needed > context.sequences.base { pipeline.goOn(behind: needed) }
+            if needed > context.sequences.base { pipeline.resume(behind: needed) }
         } catch {
             store.close()
             throw error
@@ -155,7 +155,7 @@ extension Database {
         let now = now()
         if pointer.rules.deadBefore < now { return pointer }
         if pointer.rules.deadBefore - now < Self.momentMilliseconds {
-            context.time.goOn(from: pointer.rules.deadBefore + 1)
+            context.time.resume(from: pointer.rules.deadBefore + 1)
             return pointer
         }
         var pointer = pointer

@@ -54,8 +54,8 @@ extension Database {
             return shards.withAllLocked {
                 // After everything that was stored in this database, because its shards are locked.
                 let sequence = pipeline.everythingApplied.sequence + 1
-                let former = applied.rules.purges ?? TagPurges()
-                let purges = former.adding(tags, sequence, softAt: softAt)
+                let previous = applied.rules.purges ?? TagPurges()
+                let purges = previous.adding(tags, sequence, softAt: softAt)
                 // Entries being read from LevelDB were judged by the previous purges.
                 let hashes = Set(tags)
                 for shard in shards.all {
@@ -64,13 +64,13 @@ extension Database {
                     shard.leases?.changed(tags: hashes, sequence)
                 }
                 applied.rules.purges = purges
-                let isCoarse = purges.floors != former.floors
+                let isCoarse = purges.floors != previous.floors
                 return control(
                     committed: { [self] in
-                        context.changes.tellEach { isCoarse ? $0.replaced(self) : $0.purged(tags: names, in: self) }
+                        context.changes.notifyEach { isCoarse ? $0.replaced(self) : $0.purged(tags: names, in: self) }
                     },
                     enqueue: { committed in
-                        let changes = TagFacts.changes(from: former, to: purges, of: tags, in: name)
+                        let changes = TagFacts.changes(from: previous, to: purges, of: tags, in: name)
                         return ledger.apply(changes, to: store) { pipeline.enqueue(committed: committed, $0) }
                     })
             }
@@ -87,12 +87,12 @@ extension Database {
             purges = (purges ?? TagPurges()).adding(TagPurges.Floors(soft: loss.sequence, softAt: loss.time))
         }
         shards.withAllLocked { setBoth { $0.rules.purges = purges } }
-        if let purges { goOn(behind: purges) }
+        if let purges { resume(behind: purges) }
     }
 
     /// Ensures that records stored from now on are later than the purges.
-    private func goOn(behind purges: TagPurges) {
-        if purges.last > pipeline.everythingApplied.sequence { pipeline.goOn(behind: purges.last) }
+    private func resume(behind purges: TagPurges) {
+        if purges.last > pipeline.everythingApplied.sequence { pipeline.resume(behind: purges.last) }
     }
 
     /// Returns the purges of tags that must be known before the files count as open: those of the ledger, and those
@@ -125,7 +125,7 @@ extension Database {
         }
         guard let found else { return known }
         let purges = known.map { $0.adding(found) } ?? found
-        goOn(behind: purges)
+        resume(behind: purges)
         try ledger("open").commit(TagFacts.all(purges, of: name))
         try files.wrapErrors("open") { () throws(FileError) in try files.tags.remove() }
         return purges

@@ -85,7 +85,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     package var counts: Shard.Counters {
         shards.all.reduce(into: Shard.Counters()) { counts, shard in
             shard.lock.withLock {
-                counts.add(shard.formerCounters)
+                counts.add(shard.previousCounters)
                 counts.add(shard.counters)
             }
         }

@@ -29,7 +29,7 @@ final class EngineContext: Sendable {
         memory = MemoryBudget(limitBytes: options.memoryBytes, largestPart: options.largestMemoryPart)
         leases = LeaseContext(time: time) { [changes] owner, key in
             guard let database = owner as? any DatabaseIdentity else { return }
-            changes.tellEach { $0.fetchAgain(Array(key.bytes), in: database) }
+            changes.notifyEach { $0.fetchAgain(Array(key.bytes), in: database) }
         }
     }
 

@@ -155,7 +155,7 @@ package struct Ledger: Sendable {
     /// - Throws: if something else is in its place.
     static func findOrRemakeDirectory(_ context: EngineContext) throws(LarderError) -> Bool {
         let path = context.directory + "/" + DatabaseName.ledger
-        let wasThere = context.sequences.formerDatabases.contains(DatabaseName.ledger)
+        let wasThere = context.sequences.previousDatabases.contains(DatabaseName.ledger)
         switch DatabaseDirectory(path) {
         case .database, .unreadable: return true
         case .absent where wasThere:

@@ -54,11 +54,11 @@ enum TagFacts {
     /// The changes that lead from previous purges to newer ones.
     /// - Parameter tags: those whose notes may differ, unless all previous notes were merged into the floors.
     static func changes(
-        from former: TagPurges, to new: TagPurges, of tags: [UInt64], in database: String
+        from previous: TagPurges, to new: TagPurges, of tags: [UInt64], in database: String
     ) -> [Ledger.Change] {
-        guard new.floors == former.floors else {
+        guard new.floors == previous.floors else {
             var changes = [floors(new.floors, of: database)]
-            former.forEachNote { tag, _ in
+            previous.forEachNote { tag, _ in
                 if new.note(tag) == nil { changes.append(Ledger.Change(key: key(database, tag), value: nil)) }
             }
             return changes

@@ -18,8 +18,8 @@ struct UnresolvedOperations {
         _ epoch: UInt64, _ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?, _ sequence: UInt64
     ) {
         let operation = Operation(record: record.map { Array($0) }, sequence: sequence)
-        let former = epochs[epoch, default: [:]].updateValue(operation, forKey: Key(key))
-        byteCount += (record?.count ?? 0) - (former?.record?.count ?? 0)
-        if former == nil { byteCount += key.count + 16 }
+        let previous = epochs[epoch, default: [:]].updateValue(operation, forKey: Key(key))
+        byteCount += (record?.count ?? 0) - (previous?.record?.count ?? 0)
+        if previous == nil { byteCount += key.count + 16 }
     }
 }

@@ -206,10 +206,10 @@ package struct Record: Hashable, Sendable {
         stored = bytes
     }
 
-    /// A payload of `count` bytes that begins with as much of `former` as fits and continues with zeros; `edit` then
+    /// A payload of `count` bytes that begins with as much of `previous` as fits and continues with zeros; `edit` then
     /// changes it in place. For values that are changed rather than replaced, which may be long: they are copied once.
     package init(
-        _ header: RecordHeader, tags: [UInt8] = [], count: Int, former: Record?,
+        _ header: RecordHeader, tags: [UInt8] = [], count: Int, previous: Record?,
         _ edit: (UnsafeMutableRawBufferPointer) -> Void
     ) {
         let header = header.tagged(tags.count)
@@ -223,8 +223,8 @@ package struct Record: Hashable, Sendable {
             (start + header.fixedCount).copyMemory(from: tags, byteCount: tags.count)
             // The space for the payload; `count` is its length.
             let payload = UnsafeMutableRawBufferPointer(start: start + headerCount, count: count)
-            let kept = min(count, former?.payloadCount ?? 0)
-            former?.withPayload { payload.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<kept])) }
+            let kept = min(count, previous?.payloadCount ?? 0)
+            previous?.withPayload { payload.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<kept])) }
             UnsafeMutableRawBufferPointer(rebasing: payload[kept...]).initializeMemory(as: UInt8.self, repeating: 0)
             edit(payload)
             initialized = headerCount + count

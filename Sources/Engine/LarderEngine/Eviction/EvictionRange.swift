@@ -104,7 +104,7 @@ struct EvictionRange {
                 changes.append(database.evictedChange(key, header))
             }
         }
-        database.context.changes.tell(changes)
+        database.context.changes.notify(changes)
     }
 }
 

@@ -89,7 +89,7 @@ final class Evictor: @unchecked Sendable {
         var more = false
         for limit in limits {
             do throws(LarderError) {
-                more = try goOn(limit) || more
+                more = try resume(limit) || more
             } catch {
                 context.report(.debug, "eviction stopped: \(error)")
             }
@@ -111,7 +111,7 @@ final class Evictor: @unchecked Sendable {
         }
     }
 
-    private func goOn(_ limit: EvictionLimit) throws(LarderError) -> Bool {
+    private func resume(_ limit: EvictionLimit) throws(LarderError) -> Bool {
         let isRunning = limit.database == nil && isEvicting.load(ordering: .relaxed)
         let bytes = limit.measure()
         guard bytes > (isRunning ? limit.marks.low : limit.marks.high) else {

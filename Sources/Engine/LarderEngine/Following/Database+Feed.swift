@@ -30,8 +30,8 @@ extension Database {
                 var step = FeedStep(
                     position: FeedPosition(feed: feed, end, position.pass), state: hasMore ? .changes : .current,
                     time: time)
-                try tell(changes, &step, options)
-                if position.pass != nil { try goOn(&step, options) }
+                try notify(changes, &step, options)
+                if position.pass != nil { try resume(&step, options) }
                 return step
             }
         }
@@ -55,7 +55,7 @@ extension Database {
         let (feed, end) = beginFeed()
         var step = FeedStep(
             position: FeedPosition(feed: feed, end, .notBegun), state: .scan, reason: reason, time: time)
-        try goOn(&step, options)
+        try resume(&step, options)
         return step
     }
 
@@ -63,7 +63,7 @@ extension Database {
 
     /// Adds changes with the current entries of their keys. An entry may be newer than the change; then a later change
     /// reports it again.
-    private func tell(_ changes: [LoggedChange], _ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
+    private func notify(_ changes: [LoggedChange], _ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
         var bytes = 0
         var ticket = CommitTicket.none
         for (index, change) in changes.enumerated() {
@@ -117,7 +117,7 @@ extension Database {
     private static let goneMax = 100_000
 
     /// Adds the next part of a full pass.
-    private func goOn(_ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
+    private func resume(_ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
         guard let pass = step.position.pass, case .behind(let feed?, let place) = step.position.start else { return }
         step.state = .scan
         let count = step.changes.count

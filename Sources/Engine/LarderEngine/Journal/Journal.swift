@@ -222,8 +222,8 @@ final class Journal: @unchecked Sendable {
     var nextHeader: JournalSegmentHeader {
         lock.withLock {
             JournalSegmentHeader(
-                number: nextNumber, formerNumber: segments.last?.number ?? 0,
-                formerBytes: UInt64(segments.last?.liveBytes ?? 0), formerSequence: lastSequence)
+                number: nextNumber, previousNumber: segments.last?.number ?? 0,
+                previousBytes: UInt64(segments.last?.liveBytes ?? 0), previousSequence: lastSequence)
         }
     }
 

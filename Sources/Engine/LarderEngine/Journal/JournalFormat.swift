@@ -70,9 +70,9 @@ enum JournalFormat {
 /// ```
 struct JournalSegmentHeader: Equatable {
     var number: UInt64
-    var formerNumber: UInt64
-    var formerBytes: UInt64
-    var formerSequence: UInt64
+    var previousNumber: UInt64
+    var previousBytes: UInt64
+    var previousSequence: UInt64
 
     enum Defect: Error, Equatable {
         case newerVersion(UInt32)
@@ -82,7 +82,7 @@ struct JournalSegmentHeader: Equatable {
     var bytes: [UInt8] {
         SealedBlock.bytes(
             JournalFormat.segmentMagic, version: JournalFormat.version,
-            [number, formerNumber, formerBytes, formerSequence])
+            [number, previousNumber, previousBytes, previousSequence])
     }
 }
 
@@ -99,17 +99,18 @@ extension JournalSegmentHeader {
         // A newer layout may differ from here on, so nothing else is read.
         guard version <= UInt64(JournalFormat.version) else { throw .newerVersion(UInt32(version)) }
         guard version >= 1 else { throw .malformed("invalid version \(version)") }
-        guard let number = BigEndian.read(bytes, at: 16), let formerNumber = BigEndian.read(bytes, at: 24),
-            let formerBytes = BigEndian.read(bytes, at: 32), let formerSequence = BigEndian.read(bytes, at: 40),
+        guard let number = BigEndian.read(bytes, at: 16), let previousNumber = BigEndian.read(bytes, at: 24),
+            let previousBytes = BigEndian.read(bytes, at: 32), let previousSequence = BigEndian.read(bytes, at: 40),
             let sum = BigEndian.read(bytes, at: 48, count: 4)
         else { throw .malformed("the file ends within its header") }
         guard sum == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<48]))) else {
             throw .malformed("the checksum of the header does not match")
         }
         guard number == expected else { throw .malformed("its header has the number \(number)") }
-        guard formerNumber < number else { throw .malformed("its header names the predecessor \(formerNumber)") }
+        guard previousNumber < number else { throw .malformed("its header names the predecessor \(previousNumber)") }
         self.init(
-            number: number, formerNumber: formerNumber, formerBytes: formerBytes, formerSequence: formerSequence)
+            number: number, previousNumber: previousNumber, previousBytes: previousBytes,
+            previousSequence: previousSequence)
     }
 }
 

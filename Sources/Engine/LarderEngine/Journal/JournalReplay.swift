@@ -60,9 +60,9 @@ struct JournalReplay {
         dropStale()
         report.segments = items.count
         for index in items.indices {
-            let goesOn = try read(index, visit)
+            let continues = try read(index, visit)
             items[index].reader?.release()
-            if !goesOn { break }
+            if !continues { break }
         }
         report.lastSequence = sequence
         requireSynced()
@@ -106,7 +106,7 @@ struct JournalReplay {
 
     private mutating func dropStale() {
         let first = items.lastIndex { item in
-            if case .success(let header) = item.header { return header.formerNumber == 0 }
+            if case .success(let header) = item.header { return header.previousNumber == 0 }
             return false
         }
         guard let first else { return }
@@ -167,22 +167,22 @@ struct JournalReplay {
         case .failure(.newerVersion(let version)): return "it has version \(version)"
         case .success(let header):
             if index == 0 {
-                report.precedingSequence = header.formerSequence
-                guard header.formerSequence <= known else {
-                    return "it follows sequence \(header.formerSequence), but only those up to \(known) are elsewhere"
+                report.precedingSequence = header.previousSequence
+                guard header.previousSequence <= known else {
+                    return "it follows sequence \(header.previousSequence), but only those up to \(known) are elsewhere"
                 }
-                if let mark, header.formerNumber != 0, header.formerSequence > mark.removed {
-                    return "it follows \(JournalFormat.fileName(header.formerNumber)), which is missing and was not "
+                if let mark, header.previousNumber != 0, header.previousSequence > mark.removed {
+                    return "it follows \(JournalFormat.fileName(header.previousNumber)), which is missing and was not "
                         + "removed by Larder"
                 }
-                sequence = header.formerSequence
+                sequence = header.previousSequence
                 return nil
             }
-            if header.formerNumber != items[index - 1].segment.number {
-                return "it follows \(JournalFormat.fileName(header.formerNumber)), which is missing"
+            if header.previousNumber != items[index - 1].segment.number {
+                return "it follows \(JournalFormat.fileName(header.previousNumber)), which is missing"
             }
-            return header.formerSequence == sequence
-                ? nil : "it follows sequence \(header.formerSequence), but the previous segment ends with \(sequence)"
+            return header.previousSequence == sequence
+                ? nil : "it follows sequence \(header.previousSequence), but the previous segment ends with \(sequence)"
         }
     }
 
@@ -190,9 +190,9 @@ struct JournalReplay {
     private func limit(of index: Int) -> Int? {
         if let known = items[index].segment.byteCount { return known }
         guard index + 1 < items.count, case .success(let next) = items[index + 1].header,
-            next.formerNumber == items[index].segment.number
+            next.previousNumber == items[index].segment.number
         else { return nil }
-        return Int(clamping: next.formerBytes)
+        return Int(clamping: next.previousBytes)
     }
 
     // MARK: Damage

@@ -49,7 +49,7 @@ extension Engine {
     /// Repairs damage found by a check, as far as possible: damaged databases are salvaged, and an index that lacks
     /// keys is completed. All readable entries stay.
     /// - Returns: the failures, by database.
-    package func mend(_ report: CheckReport) -> [String] {
+    package func repair(_ report: CheckReport) -> [String] {
         var failures: [String] = []
         for database in [ledger.database].filter(\.exists) + databases {
             let place = DatabaseCheck.place(database.name)
@@ -98,6 +98,6 @@ extension Engine {
         options.backgroundMaintenance = false
         let engine = try open(directory, options: options, time: time)
         defer { engine.shutdown() }
-        return engine.mend(report)
+        return engine.repair(report)
     }
 }

@@ -153,7 +153,7 @@ package final class Engine: @unchecked Sendable {
     private func noteDatabases() {
         let found = Set(table.all.filter(\.exists).map(\.name))
         context.sequences.found(found)
-        for name in context.sequences.formerDatabases.subtracting(found).sorted() {
+        for name in context.sequences.previousDatabases.subtracting(found).sorted() {
             context.report(
                 .error,
                 "database '\(name)' is lost: its files are missing from \(directory)/\(name). Unless they were removed on "

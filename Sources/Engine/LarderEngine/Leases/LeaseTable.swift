@@ -128,7 +128,7 @@ struct LeaseTable {
     /// Whether a lease is valid.
     /// - Parameter purgedAt: the last purge of the value's tags. A lease that was granted before it is invalid, and is
     ///   released.
-    mutating func isGood(_ key: Key, _ token: UInt64, purgedAt: UInt64 = 0) -> Bool {
+    mutating func isValid(_ key: Key, _ token: UInt64, purgedAt: UInt64 = 0) -> Bool {
         guard let lease = state(key).lease, lease.token == token else { return false }
         guard lease.sequence < purgedAt else { return true }
         _ = release(key, token, .open)
@@ -137,14 +137,14 @@ struct LeaseTable {
 
     /// Whether the holder of a lease may report that the origin has no value. False if tags were purged since the lease
     /// was granted, because the value may have appeared with that change. In that case the lease is released.
-    mutating func isGoodForAbsence(_ key: Key, _ token: UInt64) -> Bool {
-        isGood(key, token, purgedAt: tagsPurgedAt)
+    mutating func isValidForAbsence(_ key: Key, _ token: UInt64) -> Bool {
+        isValid(key, token, purgedAt: tagsPurgedAt)
     }
 
     /// Ends a lease without a write.
     /// - Returns: whether the lease was valid.
     mutating func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
-        if case .absent = release, !isGoodForAbsence(key, token) { return false }
+        if case .absent = release, !isValidForAbsence(key, token) { return false }
         var state = state(key)
         guard let lease = state.lease, lease.token == token else { return false }
         end(lease)

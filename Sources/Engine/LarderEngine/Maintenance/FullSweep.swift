@@ -66,7 +66,7 @@ struct FullSweep {
                 }
             }
             if !batch.isEmpty { try store.write(batch, sync: false) }
-            database.context.changes.tell(changes)
+            database.context.changes.notify(changes)
             return removal
         }
         resume = next

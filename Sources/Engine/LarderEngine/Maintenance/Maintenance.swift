@@ -113,7 +113,7 @@ final class Maintenance: @unchecked Sendable {
             let more = isExpiryHeld ? false : sweep(databases)
             unopened.look(databases, lastUnit: journal.lastAppended, isBusy: more, context)
             for database in databases { database.dropEndedLeases() }
-            if !isExpiryHeld { observation.tellExpired() }
+            if !isExpiryHeld { observation.notifyExpired() }
             context.disposalQueue.clear(report: context.report)
             return more
         }

@@ -165,13 +165,13 @@ struct Sweeper {
         if governedBefore > 0 {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }
-        try goOnScanning(database, store, state, monotonic)
+        try resumeScanning(database, store, state, monotonic)
         // A scan that indexes or follows many removals is urgent; other scans are not.
         return more || scan.map { $0.indexingFor != nil || isHurried } ?? false
     }
 
     /// One step of a scan of all entries, if one is due or running.
-    private mutating func goOnScanning(
+    private mutating func resumeScanning(
         _ database: Database, _ store: EpochStore, _ state: DatabaseState, _ monotonic: Int64
     ) throws(LarderError) {
         let mustIndex = state.isUnindexed && ExpiryIndex.indexes(state.rules.policy)
@@ -301,7 +301,7 @@ struct Sweeper {
                 batch.delete(key)
             }
             if !batch.isEmpty { try store.write(batch, sync: false) }
-            database.context.changes.tell(changes)
+            database.context.changes.notify(changes)
             return removal
         }
         database.context.statistics.indexSwept.add(due.count)

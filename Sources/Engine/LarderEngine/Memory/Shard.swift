@@ -23,7 +23,7 @@ package final class Shard: @unchecked Sendable {
     /// ``Statistics``. Accesses are too short to overlap, so the run-time check is turned off.
     @exclusivity(unchecked) var counters = Counters()
     /// The sum of the counts that ``takeCounters()`` has returned.
-    private(set) var formerCounters = Counters()
+    private(set) var previousCounters = Counters()
 
     /// Counts of operations on keys.
     package struct Counters: Sendable {
@@ -75,7 +75,7 @@ package final class Shard: @unchecked Sendable {
     /// Returns the counts since the last call, and resets them to 0.
     func takeCounters() -> Counters {
         let taken = counters
-        formerCounters.add(taken)
+        previousCounters.add(taken)
         counters = Counters()
         return taken
     }
@@ -158,15 +158,15 @@ package final class Shard: @unchecked Sendable {
     ) {
         table.remove(key, hash: hash, version: sequence)
         counters.removals += 1
-        tellReaders(key, hash, lease, isRemoval: true)
+        notifyReaders(key, hash, lease, isRemoval: true)
     }
 
     private func changed(_ key: UnsafeRawBufferPointer, _ hash: Int, _ lease: LeaseEffect = .outdated) {
-        tellReaders(key, hash, lease, isRemoval: false)
+        notifyReaders(key, hash, lease, isRemoval: false)
         makeRoom()
     }
 
-    private func tellReaders(
+    private func notifyReaders(
         _ key: UnsafeRawBufferPointer, _ hash: Int, _ lease: LeaseEffect, isRemoval: Bool
     ) {
         reads.changed(key, hash)

@@ -37,7 +37,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     /// The entries being checked, without those that have changed since the check began.
     private var examined: Set<EntryName> = []
     /// The entries whose expiry was reported and whose space has not been freed yet.
-    private var told: Set<EntryName> = []
+    private var notified: Set<EntryName> = []
 
     init(_ context: EngineContext) { self.context = context }
 
@@ -73,7 +73,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
             context.changes.turn(on: false, for: self)
             hasObservers.store(false, ordering: .relaxed)
             deadlines.removeAll()
-            (waiting, examined, told) = ([], [], [])
+            (waiting, examined, notified) = ([], [], [])
         }
     }
 
@@ -85,8 +85,8 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
                 guard let database = change.database as? Database else { continue }
                 let name = EntryName(database, change.key)
                 let observers = table.observers(of: name)
-                if !observers.isEmpty, let told = take(change, name) {
-                    for observer in observers { observer.noticed(told, in: database) }
+                if !observers.isEmpty, let notified = take(change, name) {
+                    for observer in observers { observer.noticed(notified, in: database) }
                 }
             }
         }
@@ -98,24 +98,24 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         switch change.kind {
         case .stored:
             examined.remove(name)
-            told.remove(name)
+            notified.remove(name)
             watch(name, change.deadline)
             return .stored(key: name.key)
         case .removed:
             let wasWatched = deadlines.deadline(name) != nil
-            let wasTold = told.remove(name) != nil
+            let wasNotified = notified.remove(name) != nil
             examined.remove(name)
             deadlines.set(name, nil)
-            if change.former != .absent { return .removed(key: name.key) }
-            return !wasTold && (wasWatched || change.removesExpired) ? .expired(key: name.key) : nil
+            if change.previous != .absent { return .removed(key: name.key) }
+            return !wasNotified && (wasWatched || change.removesExpired) ? .expired(key: name.key) : nil
         case .evicted:
             examined.remove(name)
-            told.remove(name)
+            notified.remove(name)
             deadlines.set(name, nil)
             return .evicted(key: name.key)
         case .swept(let header, _):
             // Entries that ended by a purge of a tag are not reported: the purge itself was.
-            if told.remove(name) == nil, header.tagsEnd == .max { wait(name, .swept) }
+            if notified.remove(name) == nil, header.tagsEnd == .max { wait(name, .swept) }
             return nil
         }
     }
@@ -128,22 +128,22 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private func wait(_ name: EntryName, _ reason: Reason) {
         if waiting.count < Self.namesMax { return waiting.append((name, reason)) }
         waiting.removeAll { if case .swept = $0.reason { $0.name.database === name.database } else { false } }
-        tellAll(.anything, name.database)
+        notifyAll(.anything, name.database)
     }
 
-    private func tellAll(_ change: ObservedChange, _ database: Database) {
+    private func notifyAll(_ change: ObservedChange, _ database: Database) {
         for observer in table.observers(of: database) { observer.noticed(change, in: database) }
     }
 
     // MARK: Changes of a database
 
-    package func emptied(_ database: any DatabaseIdentity) { tell(.purged, database, forgets: true) }
+    package func emptied(_ database: any DatabaseIdentity) { notify(.purged, database, forgets: true) }
 
-    package func replaced(_ database: any DatabaseIdentity) { tell(.anything, database) }
+    package func replaced(_ database: any DatabaseIdentity) { notify(.anything, database) }
 
-    package func deleted(_ database: any DatabaseIdentity) { tell(.deleted, database, forgets: true) }
+    package func deleted(_ database: any DatabaseIdentity) { notify(.deleted, database, forgets: true) }
 
-    package func purged(tags: [[UInt8]], in database: any DatabaseIdentity) { tell(.purgedTags(tags), database) }
+    package func purged(tags: [[UInt8]], in database: any DatabaseIdentity) { notify(.purgedTags(tags), database) }
 
     package func purgesChanged(_ database: any DatabaseIdentity) {}
 
@@ -155,23 +155,23 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    private func tell(_ change: ObservedChange, _ database: any DatabaseIdentity, forgets: Bool = false) {
+    private func notify(_ change: ObservedChange, _ database: any DatabaseIdentity, forgets: Bool = false) {
         guard let database = database as? Database else { return }
         lock.withLock {
             if forgets {
                 deadlines.removeAll { $0.database === database }
                 waiting.removeAll { $0.name.database === database }
                 examined = examined.filter { $0.database !== database }
-                told = told.filter { $0.database !== database }
+                notified = notified.filter { $0.database !== database }
             }
-            tellAll(change, database)
+            notifyAll(change, database)
         }
     }
 
     // MARK: Expiry
 
     /// Reports the entries that have expired by now. May block. One caller at a time.
-    func tellExpired() {
+    func notifyExpired() {
         guard hasObservers.load(ordering: .relaxed) else { return }
         while true {
             let due = takeDue()
@@ -199,23 +199,23 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
             switch life {
             case .fresh(let deadline): watch(name, deadline)
             case .purged, .unknown: deadlines.set(name, nil)
-            case .absent: if case .asked = reason {} else { tellExpired(name, reason) }
+            case .absent: if case .asked = reason {} else { notifyExpired(name, reason) }
             case .expired(let deadline):
                 if case .asked(let since) = reason, deadline <= since { return }
-                tellExpired(name, reason)
+                notifyExpired(name, reason)
             }
         }
     }
 
     /// Called with `lock` held.
-    private func tellExpired(_ name: EntryName, _ reason: Reason) {
+    private func notifyExpired(_ name: EntryName, _ reason: Reason) {
         deadlines.set(name, nil)
         if case .swept = reason {
             // The expiry was reported before the sweep found the entry.
-            if told.remove(name) != nil { return }
+            if notified.remove(name) != nil { return }
         } else {
-            if told.count >= Self.namesMax { told = [] }
-            if !told.insert(name).inserted { return }
+            if notified.count >= Self.namesMax { notified = [] }
+            if !notified.insert(name).inserted { return }
         }
         for observer in table.observers(of: name) { observer.noticed(.expired(key: name.key), in: name.database) }
     }

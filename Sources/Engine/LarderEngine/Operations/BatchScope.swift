@@ -30,7 +30,7 @@ package final class BatchScope: @unchecked Sendable {
         /// Whether there was a fresh entry before the changes.
         var wasThere: Bool
         /// The entry if it is no longer fresh. Needed to count the miss.
-        var former: RecordHeader?
+        var previous: RecordHeader?
         var change: Change
     }
 
@@ -74,7 +74,7 @@ package final class BatchScope: @unchecked Sendable {
         (slots + count).initialize(
             to: Slot(
                 key: key, hash: Key.hash(key), shard: nil, header: nil, payload: Self.nothing, entry: nil,
-                wasThere: false, former: nil, change: .none))
+                wasThere: false, previous: nil, change: .none))
         count += 1
         return true
     }
@@ -102,7 +102,7 @@ package final class BatchScope: @unchecked Sendable {
         let slot = slots + index
         return slot.pointee.shard?._withUnsafeGuaranteedRef { shard in
             guard slot.pointee.header != nil else {
-                shard.noteMiss(slot.pointee.former, slot.pointee.hash, now: now)
+                shard.noteMiss(slot.pointee.previous, slot.pointee.hash, now: now)
                 return nil
             }
             shard.counters.hits += 1
@@ -129,10 +129,10 @@ package final class BatchScope: @unchecked Sendable {
         _ index: Int, _ payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, keepsLife: Bool = false
     ) -> Bool {
         guard let rules, let place = copy(payload) else { return false }
-        let former = keepsLife ? slots[index].header : nil
+        let previous = keepsLife ? slots[index].header : nil
         let header = RecordHeader(
-            storedAt: now, rule: rules.stored(former?.rule ?? rule, now: now), codec: former?.codec ?? .raw,
-            generation: generation, grace: former?.grace)
+            storedAt: now, rule: rules.stored(previous?.rule ?? rule, now: now), codec: previous?.codec ?? .raw,
+            generation: generation, grace: previous?.grace)
         change(index, header, place)
         return true
     }
@@ -151,7 +151,7 @@ package final class BatchScope: @unchecked Sendable {
     /// - Returns: whether there was a fresh entry.
     package func remove(_ index: Int) -> Bool {
         let slot = slots[index]
-        guard slot.header != nil || slot.former != nil || slot.change == .remove else {
+        guard slot.header != nil || slot.previous != nil || slot.change == .remove else {
             slots[index].change = .outdate
             hasOutdated = true
             return false
@@ -218,9 +218,9 @@ package final class BatchScope: @unchecked Sendable {
                     slot.pointee.payload = UnsafeRawBufferPointer(rebasing: record[header.byteCount...])
                     slot.pointee.entry = entry
                     slot.pointee.wasThere = true
-                case .stale: slot.pointee.former = header
+                case .stale: slot.pointee.previous = header
                 case .gone:
-                    slot.pointee.former = header
+                    slot.pointee.previous = header
                     shard.foundExpired(entry)
                 }
                 return true
@@ -281,7 +281,7 @@ package final class BatchScope: @unchecked Sendable {
 }
 
 /// The outcome of ``Database/withBatch(_:now:ticket:_:)``.
-package enum FewEnd: Sendable {
+package enum BatchEnd: Sendable {
     /// The changes are applied, as one commit unit.
     case applied
     /// Nothing was done: memory cannot tell whether a key has an entry, changes have listeners, files are not open, or
@@ -297,7 +297,7 @@ extension Database {
     ///     Returns whether to apply its changes.
     package func withBatch(
         _ entries: BatchScope, now: Int64, ticket: inout CommitTicket, _ body: (BatchScope) -> Bool
-    ) -> FewEnd {
+    ) -> BatchEnd {
         guard !ForkGuard.isForked else { return .left }
         let locked = entries.lock(shards)
         defer {

@@ -146,7 +146,7 @@ extension Database {
                 shards.with(hashes[index]) { shard in shard.lock.withLock { shard.table.prefetchEntry(hashes[index]) } }
             }
             for index in keys.indices {
-                let (isKnown, goesOn) = shards.with(hashes[index]) { shard in
+                let (isKnown, continues) = shards.with(hashes[index]) { shard in
                     shard.lock.withLock { () -> (Bool, Bool) in
                         var ticket = CommitTicket.none
                         switch lookAndAsk(shard, keys[index], hashes[index], now, &ticket) {
@@ -161,7 +161,7 @@ extension Database {
                         }
                     }
                 }
-                if !goesOn { return isKnown ? index + 1 : index }
+                if !continues { return isKnown ? index + 1 : index }
             }
             return keys.count
         }

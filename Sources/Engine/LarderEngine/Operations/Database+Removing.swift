@@ -16,7 +16,7 @@ extension Database {
         // call.
         endLeases(prefix: prefix)
         shards.withAllLocked { forgetEvicted() }
-        tellFollowers(purgeOf: prefix)
+        notifyFollowers(purgeOf: prefix)
         let report = try removeMatching(prefix) { _, _, _ in
             true
         } stillMatches: { found, header, _, start in
@@ -36,7 +36,7 @@ extension Database {
 
     /// Reports the purge to followers, which may still have entries that were evicted here. Called before the first
     /// removal, so that followers receive entries stored during the purge after it.
-    private func tellFollowers(purgeOf prefix: [UInt8]) {
+    private func notifyFollowers(purgeOf prefix: [UInt8]) {
         guard context.changes.isOn, context.changeLog.isFollowed(self) else { return }
         _ = pipeline.enqueue(perform: {}, committed: { [self] _ in context.changeLog.purged(prefix: prefix, in: self) })
         pipeline.drain()

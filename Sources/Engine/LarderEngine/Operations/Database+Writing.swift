@@ -176,7 +176,7 @@ extension Database {
 
     /// Whether a key to be removed has a fresh entry; true if the key was not looked up and memory cannot tell.
     private func wasThere(_ note: ChangeNote, _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
-        switch note.former {
+        switch note.previous {
         case .fresh: return true
         case .absent: return false
         case .unknown:

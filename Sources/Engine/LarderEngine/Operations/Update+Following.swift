@@ -89,9 +89,9 @@ extension Update {
     private mutating func withVersion(
         _ version: ChangeVersion, _ body: (inout Update) -> FollowedChange
     ) -> FollowedChange {
-        let former = origin
+        let previous = origin
         (origin.version, origin.isForeign) = (version, true)
-        defer { origin = former }
+        defer { origin = previous }
         return body(&self)
     }
 }

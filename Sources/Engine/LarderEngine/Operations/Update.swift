@@ -191,7 +191,7 @@ package struct Update {
     private var stamp: UInt64 { database.pipeline.everythingApplied.sequence }
 
     /// The tags section of a new record that keeps the tags of a previous one.
-    private func tags(of former: Record?) -> [UInt8] { former?.tags?.section(stamp: stamp) ?? [] }
+    private func tags(of previous: Record?) -> [UInt8] { previous?.tags?.section(stamp: stamp) ?? [] }
 
     private func header(_ rule: DeadlineRule, _ grace: Int64?, _ codec: Codec) -> RecordHeader {
         RecordHeader(
@@ -251,10 +251,10 @@ package struct Update {
     /// into it. A fresh entry keeps its deadline rule and its codec; a new entry is governed by the policy. Both get
     /// this update's time.
     package mutating func change(_ index: Int, count: Int, _ edit: (UnsafeMutableRawBufferPointer) -> Void) {
-        let former = current(index)
-        let header = header(former?.header.rule ?? .governed, former?.header.grace, former?.header.codec ?? .raw)
+        let previous = current(index)
+        let header = header(previous?.header.rule ?? .governed, previous?.header.grace, previous?.header.codec ?? .raw)
         builtBytes += count
-        put(index, Record(header, tags: tags(of: former), count: count, former: former, edit))
+        put(index, Record(header, tags: tags(of: previous), count: count, previous: previous, edit))
     }
 
     /// Adds the length of a value that was built for ``put(_:payload:rule:grace:codec:)`` to ``builtBytes``.
@@ -269,16 +269,16 @@ package struct Update {
     package mutating func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
         let key = keys[index]
         let purged = tags.flatMap { rules.purges?.last(of: $0) } ?? 0
-        guard !isChanged(key), isGood(key, token, purgedAt: purged) else { return false }
+        guard !isChanged(key), isValid(key, token, purgedAt: purged) else { return false }
         leaseEffects[key] = .refreshed
         return true
     }
 
-    private func isGood(_ key: Key, _ token: UInt64, purgedAt purged: UInt64) -> Bool {
+    private func isValid(_ key: Key, _ token: UInt64, purgedAt purged: UInt64) -> Bool {
         let shard = database.shards[key]
         if isSpeculative { shard.lock.lock() }
         defer { if isSpeculative { shard.lock.unlock() } }
-        return shard.leases?.isGood(key, token, purgedAt: purged) ?? false
+        return shard.leases?.isValid(key, token, purgedAt: purged) ?? false
     }
 
     /// Whether an earlier command of the transaction has changed a key, and thereby ended its lease.
@@ -293,7 +293,7 @@ package struct Update {
     mutating func restsWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         let key = keys[index]
         let until = database.context.time.monotonic() + milliseconds
-        guard !isChanged(key), database.shards[key].leases?.isGoodForAbsence(key, token) ?? false else { return false }
+        guard !isChanged(key), database.shards[key].leases?.isValidForAbsence(key, token) ?? false else { return false }
         leaseEffects[key] = .absent(until: until)
         return true
     }
@@ -361,8 +361,8 @@ package struct Update {
         if note.origin.version.time == 0 { note.origin.version.time = now }
         if !leaseEffects.isEmpty { note.lease = leaseEffects.removeValue(forKey: keys[index]) ?? .outdated }
         if loaded.isEmpty { return note }
-        note.former = current(index).map { EntryChange.Former.fresh($0.header.rule) } ?? .absent
-        note.formerHasExpired = note.former == .absent && isStored(index)
+        note.previous = current(index).map { EntryChange.Previous.fresh($0.header.rule) } ?? .absent
+        note.previousHasExpired = note.previous == .absent && isStored(index)
         return note
     }
 

@@ -22,7 +22,7 @@ final class JournalRecovery: CommitOwner {
     func hasChanged() { context.changeLog.changed() }
 
     func committed(_ notes: any CommitNotes) {
-        if let list = notes as? ChangeList { context.changes.tell(list.changes) }
+        if let list = notes as? ChangeList { context.changes.notify(list.changes) }
     }
 
     func rollBack(_ failing: () -> UInt64) {
@@ -58,7 +58,7 @@ final class JournalRecovery: CommitOwner {
                 "the journal has operations of database '\(name)', which no longer exists"
                     + (isForeign ? ", but another file or directory has its name; they are skipped" : ""))
         }
-        context.timeKeeper.goOn(fromStoredAt: applier.latestStored)
+        context.timeKeeper.resume(fromStoredAt: applier.latestStored)
         // Refused before anything is changed, so that the next start finds the same damage.
         if let damage = report.damage, context.options.onDamage == .fail { throw Self.refusal(of: damage) }
         context.sequences.wasCut = report.damage != nil || report.cut != nil

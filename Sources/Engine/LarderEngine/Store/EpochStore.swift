@@ -401,7 +401,8 @@ final class EpochStore: @unchecked Sendable {
                     // Nothing may be written to the new log before the log is recorded.
                     try writeLock.withLock {
                         guard try gate.withWriteLock(openAnew) else { return false }
-                        notedManifest = try SyncedFiles.write(to: path, logs: SyncedFiles.logLengths(in: path), databaseName)
+                        notedManifest = try SyncedFiles.write(
+                            to: path, logs: SyncedFiles.logLengths(in: path), databaseName)
                         noted = writeGeneration
                         return true
                     }

@@ -33,9 +33,9 @@ struct SyncedFiles: Equatable {
     var logs: [UInt64: Int]
     /// Files with this number or a higher one were created later. 0 means that it and the tables were not recorded.
     var nextFileNumber: UInt64 = 0
-    /// The contents of logs with lower numbers are in tables, except for the log `formerLogNumber`.
+    /// The contents of logs with lower numbers are in tables, except for the log `previousLogNumber`.
     var logNumber: UInt64 = 0
-    var formerLogNumber: UInt64 = 0
+    var previousLogNumber: UInt64 = 0
     var tables: [UInt64: Table] = [:]
 
     /// A table in the manifest's form.
@@ -51,7 +51,7 @@ struct SyncedFiles: Equatable {
 
     var text: String {
         var body = "larder-synced \(Self.formatVersion)\nmanifest \(manifest.number) \(manifest.byteCount)\n"
-        if nextFileNumber > 0 { body += "files \(nextFileNumber) \(logNumber) \(formerLogNumber)\n" }
+        if nextFileNumber > 0 { body += "files \(nextFileNumber) \(logNumber) \(previousLogNumber)\n" }
         for (number, byteCount) in logs.sorted(by: { $0.key < $1.key }) { body += "log \(number) \(byteCount)\n" }
         for (number, table) in tables.sorted(by: { $0.key < $1.key }) {
             body +=
@@ -70,7 +70,7 @@ struct SyncedFiles: Equatable {
     init(_ manifest: ManifestScan, logs: [UInt64: Int]) {
         self.init(manifest: (manifest.number, manifest.log.goodBytes), logs: logs)
         nextFileNumber = manifest.nextFileNumber
-        (logNumber, formerLogNumber) = (manifest.logNumber, manifest.formerLogNumber)
+        (logNumber, previousLogNumber) = (manifest.logNumber, manifest.previousLogNumber)
         tables = manifest.tables.mapValues { table in
             let keys = [table.smallest, table.largest].map { $0.count <= Self.keyBytesMax ? $0 : nil }
             return Table(
@@ -126,10 +126,10 @@ struct SyncedFiles: Equatable {
             guard let number = UInt64(line[1]), let byteCount = Int(line[2]) else { return false }
             logs[number] = byteCount
         case ("files", 4):
-            guard let next = UInt64(line[1]), let log = UInt64(line[2]), let former = UInt64(line[3]) else {
+            guard let next = UInt64(line[1]), let log = UInt64(line[2]), let previous = UInt64(line[3]) else {
                 return false
             }
-            (nextFileNumber, logNumber, formerLogNumber) = (next, log, former)
+            (nextFileNumber, logNumber, previousLogNumber) = (next, log, previous)
         case ("table", 6):
             guard let number = UInt64(line[1]), let level = Int(line[2]), let byteCount = Int(line[3]),
                 let smallest = Self.key(line[4]), let largest = Self.key(line[5])
@@ -147,7 +147,7 @@ extension SyncedFiles {
         guard nextFileNumber > 0 else { return nil }
         return NotedManifest(
             number: manifest.number, byteCount: manifest.byteCount, logNumber: logNumber,
-            formerLogNumber: formerLogNumber, nextFileNumber: nextFileNumber,
+            previousLogNumber: previousLogNumber, nextFileNumber: nextFileNumber,
             tables: tables.mapValues { table in
                 NotedManifest.Table(
                     level: table.level, byteCount: table.byteCount, smallest: table.smallest, largest: table.largest)

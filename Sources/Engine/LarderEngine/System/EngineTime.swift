@@ -83,7 +83,7 @@ package final class EngineTime: Sendable {
     func noteMark(_ time: Int64) { Self.raise(marked, to: time) }
 
     /// Continues from a time that was reached in the past, if it is later.
-    func goOn(from time: Int64) {
+    func resume(from time: Int64) {
         let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
         let time = min(time, Self.endMilliseconds)
         Self.raise(lead, to: time - monotonic)

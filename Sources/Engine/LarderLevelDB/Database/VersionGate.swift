@@ -62,7 +62,7 @@ private final class GateRegistry: @unchecked Sendable {
     init() {
         larder_leveldb_on_merge { directory, begins in
             guard let directory else { return }
-            VersionGate.tell(String(cString: directory), begins: begins != 0)
+            VersionGate.notify(String(cString: directory), begins: begins != 0)
         }
     }
 
@@ -71,7 +71,7 @@ private final class GateRegistry: @unchecked Sendable {
 }
 
 extension VersionGate {
-    fileprivate static func tell(_ directory: String, begins: Bool) {
+    fileprivate static func notify(_ directory: String, begins: Bool) {
         guard let gate = registry.gate(directory) else { return }
         if begins { gate.shut() } else { gate.open() }
     }

@@ -6,9 +6,9 @@ package struct ManifestScan: Hashable, Sendable {
     /// The manifest's number.
     package let number: UInt64
     package private(set) var log = LogScan()
-    /// The contents of logs with lower numbers are in tables, except for the log ``formerLogNumber``.
+    /// The contents of logs with lower numbers are in tables, except for the log ``previousLogNumber``.
     package private(set) var logNumber: UInt64 = 0
-    package private(set) var formerLogNumber: UInt64 = 0
+    package private(set) var previousLogNumber: UInt64 = 0
     /// Files that are created later have this number or a higher one.
     package private(set) var nextFileNumber: UInt64 = 0
     /// The current tables, by number.
@@ -59,19 +59,19 @@ package struct ManifestScan: Hashable, Sendable {
             return true
         }
         var edits: [[UInt8]] = []
-        let former = log.goodBytes
-        log = try LogScan.scan("\(directory)/\(name)", from: former) { edit in
+        let previous = log.goodBytes
+        log = try LogScan.scan("\(directory)/\(name)", from: previous) { edit in
             edits.append(Array(edit))
             return nil
         }
         for edit in edits { apply(edit) }
-        return log.goodBytes != former
+        return log.goodBytes != previous
     }
 
     private init(number: UInt64) { self.number = number }
 
     /// Whether LevelDB reads a log when it opens.
-    package func needs(log number: UInt64) -> Bool { number >= logNumber || number == formerLogNumber }
+    package func needs(log number: UInt64) -> Bool { number >= logNumber || number == previousLogNumber }
 
     private mutating func apply(_ edit: [UInt8]) {
         var fields = Fields(rest: edit[...])
@@ -80,19 +80,19 @@ package struct ManifestScan: Hashable, Sendable {
                 isStrange = true
                 return
             }
-            var isGood = true
+            var isValid = true
             switch tag {
-            case 1: isGood = fields.skipText()  // comparator
-            case 2: isGood = fields.varint().map { logNumber = $0 } != nil
-            case 3: isGood = fields.varint().map { nextFileNumber = $0 } != nil
-            case 4: isGood = fields.varint() != nil  // last sequence
-            case 5: isGood = fields.varint() != nil && fields.skipText()  // where compactions go on
-            case 6: isGood = remove(&fields)
-            case 7: isGood = add(&fields)
-            case 9: isGood = fields.varint().map { formerLogNumber = $0 } != nil
-            default: isGood = false
+            case 1: isValid = fields.skipText()  // comparator
+            case 2: isValid = fields.varint().map { logNumber = $0 } != nil
+            case 3: isValid = fields.varint().map { nextFileNumber = $0 } != nil
+            case 4: isValid = fields.varint() != nil  // last sequence
+            case 5: isValid = fields.varint() != nil && fields.skipText()  // where compactions go on
+            case 6: isValid = remove(&fields)
+            case 7: isValid = add(&fields)
+            case 9: isValid = fields.varint().map { previousLogNumber = $0 } != nil
+            default: isValid = false
             }
-            if !isGood {
+            if !isValid {
                 isStrange = true
                 return
             }

@@ -56,7 +56,7 @@ struct LogPieces {
         case bad(LogHole)
         /// A fragment with one wrong bit: its payload, the hole that the fragment would be without the correction, and
         /// in `flip` the bit of the payload that must be flipped back; nil if the bit is not in the payload.
-        case mended(LogFragmentKind, UnsafeRawBufferPointer, flip: (offset: Int, mask: UInt8)?, LogHole)
+        case repaired(LogFragmentKind, UnsafeRawBufferPointer, flip: (offset: Int, mask: UInt8)?, LogHole)
     }
 
     /// Calls `body` with all pieces in the order of the file.
@@ -133,30 +133,31 @@ struct LogBlock {
         }
         let end = position + LogPieces.headerBytes + header.length
         guard end <= bytes.count else {
-            return mended(header, position) ?? bad(position, bytes.count, "a length beyond the block", isTorn: !isWhole)
+            return repaired(header, position)
+                ?? bad(position, bytes.count, "a length beyond the block", isTorn: !isWhole)
         }
         if header.kind == 0, header.length == 0 {
             let isZero = bytes[position...].allSatisfy { $0 == 0 }
             return bad(position, bytes.count, "zeros instead of a record", isTorn: isZero)
         }
-        if let kind = LogFragmentKind(rawValue: header.kind), isGood(header, at: position) {
+        if let kind = LogFragmentKind(rawValue: header.kind), isValid(header, at: position) {
             let payload = UnsafeRawBufferPointer(rebasing: bytes[(position + LogPieces.headerBytes)..<end])
             return (.fragment(kind, payload, offset: offset + position), end)
         }
-        if let mended = mended(header, position) { return mended }
+        if let repaired = repaired(header, position) { return repaired }
         guard leadsOn(end) else { return bad(position, bytes.count, "checksum mismatch", isTorn: false) }
         return badFragment(header, position, end)
     }
 
     /// Returns the fragment if only one bit of it is wrong and a valid fragment follows, or the block ends.
-    private func mended(_ header: Header, _ position: Int) -> (LogPieces.Piece, next: Int)? {
+    private func repaired(_ header: Header, _ position: Int) -> (LogPieces.Piece, next: Int)? {
         let start = position + LogPieces.headerBytes
         for bit in 0..<16 {
             let length = header.length ^ 1 << bit
             guard start + length <= bytes.count, let kind = LogFragmentKind(rawValue: header.kind) else { continue }
             let other = Header(checksum: header.checksum, length: length, kind: header.kind)
-            if isGood(other, at: position), leadsOn(start + length) {
-                return mended(kind, position, start + length, nil)
+            if isValid(other, at: position), leadsOn(start + length) {
+                return repaired(kind, position, start + length, nil)
             }
         }
         let end = start + header.length
@@ -164,17 +165,17 @@ struct LogBlock {
         let checked = UnsafeRawBufferPointer(rebasing: bytes[(start - 1)..<end])
         switch BitFlip.place(stored: header.checksum, checked) {
         case nil: return nil
-        case .checksum: return LogFragmentKind(rawValue: header.kind).flatMap { mended($0, position, end, nil) }
+        case .checksum: return LogFragmentKind(rawValue: header.kind).flatMap { repaired($0, position, end, nil) }
         case .bytes(0, let mask):
-            return LogFragmentKind(rawValue: header.kind ^ mask).flatMap { mended($0, position, end, nil) }
+            return LogFragmentKind(rawValue: header.kind ^ mask).flatMap { repaired($0, position, end, nil) }
         case .bytes(let offset, let mask):
             return LogFragmentKind(rawValue: header.kind).flatMap {
-                mended($0, position, end, (offset: offset - 1, mask: mask))
+                repaired($0, position, end, (offset: offset - 1, mask: mask))
             }
         }
     }
 
-    private func mended(
+    private func repaired(
         _ kind: LogFragmentKind, _ position: Int, _ end: Int, _ flip: (offset: Int, mask: UInt8)?
     ) -> (LogPieces.Piece, next: Int)? {
         // A middle fragment fills its block.
@@ -183,10 +184,10 @@ struct LogBlock {
         let hole = LogHole(
             offset: offset + position, byteCount: end - position, reason: "a flipped bit", claim: kind,
             payloadCount: end - start, isTorn: false)
-        return (.mended(kind, UnsafeRawBufferPointer(rebasing: bytes[start..<end]), flip: flip, hole), end)
+        return (.repaired(kind, UnsafeRawBufferPointer(rebasing: bytes[start..<end]), flip: flip, hole), end)
     }
 
-    private func isGood(_ header: Header, at position: Int) -> Bool {
+    private func isValid(_ header: Header, at position: Int) -> Bool {
         let start = position + LogPieces.headerBytes
         // The checksum covers the kind, which is the last byte of the header, and the data.
         return MaskedChecksum.matches(
@@ -197,7 +198,7 @@ struct LogBlock {
     private func leadsOn(_ position: Int) -> Bool {
         guard let header = header(at: position) else { return isWhole || position == bytes.count }
         return LogFragmentKind(rawValue: header.kind) != nil
-            && position + LogPieces.headerBytes + header.length <= bytes.count && isGood(header, at: position)
+            && position + LogPieces.headerBytes + header.length <= bytes.count && isValid(header, at: position)
     }
 
     private func badFragment(_ header: Header, _ position: Int, _ end: Int) -> (LogPieces.Piece, next: Int) {

@@ -8,7 +8,7 @@ struct LogRecord {
     var holes: [(position: Int, hole: LogHole)] = []
     /// The parts of `memory` in which one bit was flipped back: their ranges there, and their holes in the file. Keys
     /// in these parts are used, but values are not.
-    var mended: [(range: Range<Int>, hole: LogHole)] = []
+    var repaired: [(range: Range<Int>, hole: LogHole)] = []
     /// False if the beginning is missing.
     let hasHead: Bool
     /// False if the end is missing.
@@ -21,14 +21,15 @@ struct LogRecord {
     var front: UnsafeRawBufferPointer {
         guard hasHead else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
         if holes.isEmpty, hasEnd { return memory.bytes }
-        let count = min(holes.first?.position ?? memory.count, mended.first?.range.lowerBound ?? memory.count)
+        let count = min(holes.first?.position ?? memory.count, repaired.first?.range.lowerBound ?? memory.count)
         return UnsafeRawBufferPointer(rebasing: memory.bytes[..<count])
     }
 
     /// The bytes after the last missing part, and after the last part with a flipped bit.
     var tail: UnsafeRawBufferPointer {
         guard let last = holes.last, hasEnd else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
-        return UnsafeRawBufferPointer(rebasing: memory.bytes[max(last.position, mended.last?.range.upperBound ?? 0)...])
+        return UnsafeRawBufferPointer(
+            rebasing: memory.bytes[max(last.position, repaired.last?.range.upperBound ?? 0)...])
     }
 }
 
@@ -66,16 +67,16 @@ struct LogAssembler {
     private mutating func add(_ piece: LogPieces.Piece) throws(SalvageError) {
         switch piece {
         case .bad(let hole): add(hole)
-        case .mended(let kind, let payload, let flip, let hole):
+        case .repaired(let kind, let payload, let flip, let hole):
             guard isExpected(kind) else { return add(hole) }
             try add(.fragment(kind, payload, offset: hole.offset))
             // This fragment has completed its record, unless it was not expected.
             if kind == .full || kind == .last {
                 guard case .record(var record)? = units.popLast() else { return }
-                Self.mend(&record, payload.count, flip, hole)
+                Self.repair(&record, payload.count, flip, hole)
                 units.append(.record(record))
             } else if var record = current {
-                Self.mend(&record, payload.count, flip, hole)
+                Self.repair(&record, payload.count, flip, hole)
                 current = record
             }
         case .fragment(.full, let payload, let offset):
@@ -85,9 +86,9 @@ struct LogAssembler {
         case .fragment(.first, let payload, let offset):
             endUnfinished(offset)
             try begin(payload, offset, hasHead: true)
-        case .fragment(.middle, let payload, let offset): try goOn(payload, offset)
+        case .fragment(.middle, let payload, let offset): try resume(payload, offset)
         case .fragment(.last, let payload, let offset):
-            try goOn(payload, offset)
+            try resume(payload, offset)
             complete()
         }
     }
@@ -97,12 +98,12 @@ struct LogAssembler {
         (current == nil) == (kind == .full || kind == .first)
     }
 
-    private static func mend(
+    private static func repair(
         _ record: inout LogRecord, _ count: Int, _ flip: (offset: Int, mask: UInt8)?, _ hole: LogHole
     ) {
         let start = record.memory.count - count
         if let flip { record.memory.flip(flip.mask, at: start + flip.offset) }
-        record.mended.append((start..<record.memory.count, hole))
+        record.repaired.append((start..<record.memory.count, hole))
     }
 
     private mutating func begin(_ payload: UnsafeRawBufferPointer, _ offset: Int, hasHead: Bool) throws(SalvageError) {
@@ -110,7 +111,7 @@ struct LogAssembler {
         try append(payload)
     }
 
-    private mutating func goOn(_ payload: UnsafeRawBufferPointer, _ offset: Int) throws(SalvageError) {
+    private mutating func resume(_ payload: UnsafeRawBufferPointer, _ offset: Int) throws(SalvageError) {
         if current == nil {
             try begin(payload, offset, hasHead: false)
         } else {

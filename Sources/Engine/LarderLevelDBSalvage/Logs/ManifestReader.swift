@@ -19,7 +19,7 @@ struct ManifestContents {
     /// The number of valid edits.
     var edits = 0
     /// Edits in which one bit was flipped back. They are used, because each of them is valid after the correction.
-    var mended: [LogHole] = []
+    var repaired: [LogHole] = []
     /// The place where reading ended before the end of the file.
     var damage: LogHole?
     /// Whether the file ends within its last edit. That edit has not taken effect.
@@ -39,7 +39,7 @@ extension NotedManifest {
                 largest: table.largest)
         }
         contents.logNumber = logNumber
-        contents.previousLogNumber = formerLogNumber
+        contents.previousLogNumber = previousLogNumber
         contents.nextFileNumber = nextFileNumber
         return contents
     }
@@ -90,7 +90,7 @@ struct ManifestReader {
                     return contents
                 }
                 contents.edits += 1
-                contents.mended += record.mended.map(\.hole)
+                contents.repaired += record.repaired.map(\.hole)
             }
         }
         return contents

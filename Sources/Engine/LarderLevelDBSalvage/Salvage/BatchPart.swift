@@ -89,7 +89,7 @@ struct BatchPart {
     /// The offset in the tail at which the incomplete entry ends, if the lengths of the entry and of the missing part
     /// are known.
     private var exactTailOffset: Int? {
-        guard let cut, record.holes.count == 1, record.mended.isEmpty, let hole = record.holes.first?.hole,
+        guard let cut, record.holes.count == 1, record.repaired.isEmpty, let hole = record.holes.first?.hole,
             let missing = hole.payloadCount
         else { return nil }
         let offset = cut.end - record.front.count - missing

@@ -73,23 +73,23 @@ struct LogSalvage {
             return lose(Self.hole(of: record, "the record is not a batch"), at: index, &report)
         }
         scanner = BatchScanner(record.front, from: BatchScanner.headerBytes)
-        if record.mended.isEmpty {
+        if record.repaired.isEmpty {
             add(entries: scanner, from: header.sequence, record, at: index)
         } else {
-            addMended(entries: scanner, from: header.sequence, record, at: index, &report)
+            addRepaired(entries: scanner, from: header.sequence, record, at: index, &report)
         }
         expected = header.next
     }
 
     /// Adds a record with corrected bits. Keeps entries without a corrected part. The keys of the other entries are
     /// lost.
-    private func addMended(
+    private func addRepaired(
         entries scanner: BatchScanner, from sequence: UInt64, _ record: LogRecord, at index: Int,
         _ report: inout SalvageReport
     ) {
         var scanner = scanner
         var sequence = sequence
-        var lost: [KeyRange?] = Array(repeating: nil, count: record.mended.count)
+        var lost: [KeyRange?] = Array(repeating: nil, count: record.repaired.count)
         var part = 0
         contents.keep(record.memory)
         while true {
@@ -97,8 +97,8 @@ struct LogSalvage {
             guard let entry = scanner.next() else { break }
             defer { sequence += 1 }
             if isIgnored(entry.key) { continue }
-            while part < record.mended.count, record.mended[part].range.upperBound <= start { part += 1 }
-            guard part < record.mended.count, record.mended[part].range.lowerBound < scanner.offset else {
+            while part < record.repaired.count, record.repaired[part].range.upperBound <= start { part += 1 }
+            guard part < record.repaired.count, record.repaired[part].range.lowerBound < scanner.offset else {
                 contents.add(entry, sequence: sequence, log: items[index].log)
                 continue
             }
@@ -107,7 +107,7 @@ struct LogSalvage {
             contents.add(Gap(range: range, hidden: .sequences(upTo: sequence)))
             lost[part] = lost[part].map { $0.joined(with: range) } ?? range
         }
-        for (part, range) in zip(record.mended, lost) {
+        for (part, range) in zip(record.repaired, lost) {
             report.add(
                 SalvageDamage(
                     part: .logRecord, file: items[index].name, offset: part.hole.offset, byteCount: part.hole.byteCount,

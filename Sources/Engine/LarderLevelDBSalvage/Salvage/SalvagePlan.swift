@@ -112,7 +112,7 @@ struct SalvagePlan {
         logs = names.logs.keys.filter { $0 >= log || $0 == manifest.previousLogNumber && $0 != 0 }.sorted()
         requiredLog = log == 0 ? nil : log
         let missing = missingTables(manifest)
-        for hole in manifest.mended {
+        for hole in manifest.repaired {
             report.add(
                 SalvageDamage(
                     part: .manifest, file: name, offset: hole.offset, byteCount: hole.byteCount, reason: hole.reason,

@@ -22,7 +22,7 @@ final class TableRun: MergeSource {
         /// The index entry of the block that is being read or is read next.
         var index: BlockCursor
         /// The internal key after which that block begins; nil for the first block.
-        var former: [UInt8]?
+        var previous: [UInt8]?
     }
 
     init(_ tables: [TableReference], files: SalvageFiles, options: SalvageOptions, sink: any SalvageSink)
@@ -89,7 +89,7 @@ final class TableRun: MergeSource {
                 return try loseTable(.table, offset: 0, byteCount: table.byteCount, "it is a different table")
             }
             guard let index = try BlockCursor(file.index, path: files.path) else { return try leaveTable() }
-            open = Open(file: file, index: index, former: nil)
+            open = Open(file: file, index: index, previous: nil)
             try nextBlock()
         }
     }
@@ -142,9 +142,9 @@ final class TableRun: MergeSource {
 
     private func leaveBlock() throws(SalvageError) {
         guard let key = open?.index.key else { return }
-        let former = Array(key.bytes)
-        open?.former = former
-        try move(to: Array(former.dropLast(8)))
+        let previous = Array(key.bytes)
+        open?.previous = previous
+        try move(to: Array(previous.dropLast(8)))
         try nextBlock()
     }
 
@@ -155,7 +155,7 @@ final class TableRun: MergeSource {
         if isIgnored(open) { return try leaveBlock() }
         switch try open.file.blocks.read(handle) {
         case .bad(let reason): try loseBlock(handle, reason)
-        case .block(let memory), .mended(let memory):
+        case .block(let memory), .repaired(let memory):
             guard let cursor = try BlockCursor(memory, path: files.path) else {
                 return try loseBlock(handle, "it is not a block")
             }
@@ -166,7 +166,7 @@ final class TableRun: MergeSource {
 
     /// Whether all keys of the block begin with a byte in ``SalvageOptions/ignoredFirstBytes``.
     private func isIgnored(_ open: Open) -> Bool {
-        guard let first = (open.former ?? tables[tableIndex].smallest)?.dropLast(8).first else { return false }
+        guard let first = (open.previous ?? tables[tableIndex].smallest)?.dropLast(8).first else { return false }
         return options.ignoredFirstBytes.contains(first) && open.index.key.bytes.dropLast(8).first == first
     }
 
@@ -176,7 +176,9 @@ final class TableRun: MergeSource {
         guard let open else { return }
         let table = tables[tableIndex]
         var range = table.range
-        if let former = key ?? open.former.map({ Array($0.dropLast(8)) }) { range.lower = KeyRange.successor(former) }
+        if let previous = key ?? open.previous.map({ Array($0.dropLast(8)) }) {
+            range.lower = KeyRange.successor(previous)
+        }
         let upper = KeyRange.successor(Array(open.index.key.bytes.dropLast(8)))
         // The index entry of the last block may be greater than the table's last key.
         if range.upper.map({ KeyRange.isLess(upper, $0) }) ?? true { range.upper = upper }
@@ -201,7 +203,7 @@ final class TableRun: MergeSource {
         else {
             var scanner = Scanner(open.index.value)
             guard let handle = BlockHandle(&scanner) else { return try leaveBlock() }
-            if isFirst, open.former == nil, let smallest = tables[tableIndex].smallest, case .entry = step,
+            if isFirst, open.previous == nil, let smallest = tables[tableIndex].smallest, case .entry = step,
                 smallest != Array(cursor.key.bytes)
             {
                 let byteCount = tables[tableIndex].byteCount
@@ -224,13 +226,13 @@ final class TableRun: MergeSource {
             let order = compare(place.bytes, key.userKey)
             return order < 0 || order == 0 && key.sequence < sequence
         }
-        guard let former = open.former else {
+        guard let previous = open.previous else {
             guard let smallest = tables[tableIndex].smallest else { return true }
             return smallest.withUnsafeBytes {
                 InternalKey($0).map { !InternalKey.isLess(key, $0) && !InternalKey.isLess($0, key) }
             }
                 ?? false
         }
-        return former.withUnsafeBytes { InternalKey($0).map { InternalKey.isLess($0, key) } } ?? false
+        return previous.withUnsafeBytes { InternalKey($0).map { InternalKey.isLess($0, key) } } ?? false
     }
 }

@@ -35,7 +35,7 @@ struct BlockReader {
     enum Outcome {
         case block(Memory)
         /// One bit was flipped back. Only for data whose validity is also proven in another way.
-        case mended(Memory)
+        case repaired(Memory)
         case bad(String)
     }
 
@@ -44,7 +44,7 @@ struct BlockReader {
     private static let snappy: UInt8 = 1
 
     /// - Parameter mends: whether to correct one flipped bit.
-    func read(_ handle: BlockHandle, mends: Bool = false) throws(SalvageError) -> Outcome {
+    func read(_ handle: BlockHandle, repairs: Bool = false) throws(SalvageError) -> Outcome {
         guard handle.fits(before: byteCount) else { return .bad("it is beyond the file's end") }
         guard handle.byteCount <= blockBytesMax else { return .bad("it is longer than any block") }
         let stored = try Memory(count: handle.byteCount + BlockHandle.trailerBytes, path: files.path)
@@ -53,15 +53,17 @@ struct BlockReader {
         var trailer = Scanner(stored.bytes, from: handle.byteCount)
         guard trailer.byte() != nil, let checksum = trailer.fixed32() else { return .bad("it has no trailer") }
         let checked = UnsafeRawBufferPointer(rebasing: stored.bytes[..<(handle.byteCount + 1)])
-        let isGood = MaskedChecksum.matches(checksum, checked)
-        if !isGood {
-            guard mends, let place = BitFlip.place(stored: checksum, checked) else { return .bad("checksum mismatch") }
+        let isValid = MaskedChecksum.matches(checksum, checked)
+        if !isValid {
+            guard repairs, let place = BitFlip.place(stored: checksum, checked) else {
+                return .bad("checksum mismatch")
+            }
             if case .bytes(let offset, let mask) = place { stored.flip(mask, at: offset) }
         }
         let kind = stored.bytes[handle.byteCount]
         stored.truncate(to: handle.byteCount)
         let outcome = try uncompress(stored, kind)
-        if !isGood, case .block(let memory) = outcome { return .mended(memory) }
+        if !isValid, case .block(let memory) = outcome { return .repaired(memory) }
         return outcome
     }
 

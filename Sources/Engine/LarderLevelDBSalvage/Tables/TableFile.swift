@@ -64,7 +64,7 @@ struct TableFile {
         switch found.block {
         case .bad(let reason):
             return .bad(.index, offset: found.handle.offset, byteCount: found.handle.byteCount, reason: reason)
-        case .block(let index), .mended(let index):
+        case .block(let index), .repaired(let index):
             var harmless = found.harmless.map { part, offset, byteCount in
                 SalvageDamage(
                     part: part, file: reference.name, offset: offset, byteCount: byteCount, reason: "a flipped bit",
@@ -93,10 +93,10 @@ struct TableFile {
     /// footer.
     private static func index(by footer: Memory, at place: Int, _ blocks: BlockReader) throws(SalvageError) -> Found? {
         if let (meta, handle) = handles(footer) {
-            let block = try blocks.read(handle, mends: true)
+            let block = try blocks.read(handle, repairs: true)
             switch block {
             case .block: return Found(meta: meta, handle: handle, block: block, harmless: [])
-            case .mended:
+            case .repaired:
                 let place = (SalvageDamage.Part.index, offset: handle.offset, byteCount: handle.byteCount)
                 return Found(meta: meta, handle: handle, block: block, harmless: [place])
             // The index may be unreadable because the footer is wrong. In this case the footer is right, because it

@@ -58,18 +58,18 @@ package struct NotedManifest: Sendable {
     /// The manifest's number, and the length of the manifest when it was noted.
     package let number: UInt64
     package let byteCount: Int
-    /// The contents of logs with lower numbers were in tables, except for the log `formerLogNumber`.
+    /// The contents of logs with lower numbers were in tables, except for the log `previousLogNumber`.
     package let logNumber: UInt64
-    package let formerLogNumber: UInt64
+    package let previousLogNumber: UInt64
     /// Files that are created later have this number or a higher one.
     package let nextFileNumber: UInt64
     package let tables: [UInt64: Table]
 
     package init(
-        number: UInt64, byteCount: Int, logNumber: UInt64, formerLogNumber: UInt64, nextFileNumber: UInt64,
+        number: UInt64, byteCount: Int, logNumber: UInt64, previousLogNumber: UInt64, nextFileNumber: UInt64,
         tables: [UInt64: Table]
     ) {
         (self.number, self.byteCount, self.nextFileNumber, self.tables) = (number, byteCount, nextFileNumber, tables)
-        (self.logNumber, self.formerLogNumber) = (logNumber, formerLogNumber)
+        (self.logNumber, self.previousLogNumber) = (logNumber, previousLogNumber)
     }
 }

@@ -30,7 +30,7 @@ final class ServiceReport {
         service.tick(now: now, isAlive: isAlive)
         guard now >= nextStatus else { return }
         nextStatus = now + Self.statusMilliseconds
-        service.tell(status)
+        service.notify(status)
     }
 
     private var status: String {

@@ -94,7 +94,7 @@ enum OriginCommand {
                 "ERR GRACE, JITTER, TAGS, KEEPTAGS, CODEC and TOKEN cannot be used in a database with an origin, which "
                     + "does not have them")
         }
-        guard case .none = options.condition, !options.returnsFormer else {
+        guard case .none = options.condition, !options.returnsPrevious else {
             if case .policy = options.lifetime {
                 throw CommandError(
                     "ERR POLICY and a condition cannot be combined in a database with an origin: use EX or PX")

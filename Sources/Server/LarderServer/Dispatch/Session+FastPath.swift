@@ -203,7 +203,7 @@ extension Session {
         let key = arguments[1]
         let value = arguments[2]
         guard key.count <= Key.bytesMax, value.count <= Limits.loopBytesMax, !server.isCongested,
-            !server.notifier.needsFormer
+            !server.notifier.needsPrevious
         else { return false }
         var rule = DeadlineRule.governed
         if arguments.count > 3 {

@@ -23,7 +23,7 @@ extension Session {
         // A forwarded command gets its reply even if the origin was removed in the meantime.
         if isSent || origin.isForwarded, origin.call != nil {
             let outcome = try replyWithOrigins()
-            if case .done = outcome { tellUnheard(spec, keys.map { words.array($0) }, nil) }
+            if case .done = outcome { notifyUnheard(spec, keys.map { words.array($0) }, nil) }
             return outcome
         }
         if let failure = origin.failure { throw failure }
@@ -46,7 +46,7 @@ extension Session {
         do throws(CommandError) {
             let outcome = try command.run(&call)
             if case .waits = outcome { return outcome }
-            if call.readsOrigin { tellUnheard(spec, keys.map { words.array($0) }, tier) }
+            if call.readsOrigin { notifyUnheard(spec, keys.map { words.array($0) }, tier) }
             endOriginCall()
             return outcome
         } catch {
@@ -200,7 +200,7 @@ extension Session {
                 let outcome = try replyWithOrigins()
                 if case .done = outcome {
                     for command in transactions.queue?.commands ?? [] {
-                        tellUnheard(command.row, Self.keys(command), nil)
+                        notifyUnheard(command.row, Self.keys(command), nil)
                     }
                     transactions.discard()
                 }

@@ -13,7 +13,7 @@ extension Session {
     /// - Returns: false if the command had no effect.
     func runQuickly(_ word: ShortWord, _ arguments: RequestArguments, _ now: Int64) -> Bool {
         guard arguments.count >= 2, arguments.count <= Self.quickWordsMax, QuickCommands.has(word), seesCurrent,
-            !server.isCongested, !server.notifier.needsFormer
+            !server.isCongested, !server.notifier.needsPrevious
         else { return false }
         let quick = server.quickCommands.take()
         defer { server.quickCommands.give(quick) }

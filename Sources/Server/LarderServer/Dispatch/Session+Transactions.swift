@@ -34,7 +34,7 @@ extension Session {
             let plan = TransactionPlan(
                 rest, in: database, watches: execution.watches, more: execution.more,
                 // Load all if commands may be refused when they run: a refused command overwrites nothing.
-                loadsAll: server.notifier.needsFormer || rights?.areLimited ?? false, engine: server.engine)
+                loadsAll: server.notifier.needsPrevious || rights?.areLimited ?? false, engine: server.engine)
             if pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
                 return .congested
             }

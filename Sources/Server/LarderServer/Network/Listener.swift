@@ -11,7 +11,7 @@ final class Listener {
     private let log: Log
     private var poll: UnsafeMutablePointer<uv_poll_t>
     /// The polls of previous descriptors: libuv needs them until its loop stops.
-    private var formerPolls: [UnsafeMutablePointer<uv_poll_t>] = []
+    private var previousPolls: [UnsafeMutablePointer<uv_poll_t>] = []
     private var next = 0
     private var isClosed = false
     /// When accepting resumes after the process ran out of descriptors; 0 if it was not paused.
@@ -34,7 +34,7 @@ final class Listener {
         start()
     }
 
-    deinit { for poll in formerPolls + [poll] { poll.deallocate() } }
+    deinit { for poll in previousPolls + [poll] { poll.deallocate() } }
 
     private func initializePoll() {
         // accept must not block: the client may already have disconnected.
@@ -50,7 +50,7 @@ final class Listener {
         if resumeAt == 0 { acceptWaiting() }
         uv_poll_stop(poll)
         uv_close(asHandle(poll), nil)
-        formerPolls.append(poll)
+        previousPolls.append(poll)
         self.descriptor = descriptor
         poll = .allocate(capacity: 1)
         initializePoll()

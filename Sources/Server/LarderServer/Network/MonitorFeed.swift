@@ -48,9 +48,9 @@ final class MonitorFeed {
 
     private func change(to group: MonitorGroup, _ connection: (Int64) -> (any MonitorReader)?) {
         self.group = group
-        let former = readers
+        let previous = readers
         readers = group.members.compactMap(connection)
-        for reader in former where !readers.contains(where: { $0 === reader }) { reader.feedPosition = nil }
+        for reader in previous where !readers.contains(where: { $0 === reader }) { reader.feedPosition = nil }
         for reader in readers where reader.feedPosition == nil { reader.feedPosition = end }
     }
 

@@ -85,13 +85,13 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     package static var eventsError: String { KeyspaceEvents.errorText }
 
     /// Whether a write must look up the old entry.
-    var needsFormer: Bool { formerIsNeeded.load(ordering: .relaxed) }
-    private let formerIsNeeded = Atomic<Bool>(false)
+    var needsPrevious: Bool { previousIsNeeded.load(ordering: .relaxed) }
+    private let previousIsNeeded = Atomic<Bool>(false)
 
     private func wishesChanged() {
         let (begins, background) = lock.withLock {
             engine.changes.turn(on: events.isActive || tracking.hasClients, for: self)
-            formerIsNeeded.store(events.isActive && events.contains(.new), ordering: .relaxed)
+            previousIsNeeded.store(events.isActive && events.contains(.new), ordering: .relaxed)
             let watches = events.isActive && events.contains(.expired) || tracking.hasBroadcast
             defer { isWatching = watches }
             if !watches { deadlines.removeAll() }
@@ -156,7 +156,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
                 let arrival = index + 1 < changes.count ? changes[index + 1] : nil
                 let announces = arrival.map { isMove(from: change, to: $0) } ?? false
                 if announces, let arrival, events.isActive { publish(.new, "new", arrival) }
-                tell(change, isAnnounced: isAnnounced)
+                notify(change, isAnnounced: isAnnounced)
                 isAnnounced = announces
             }
         }
@@ -172,19 +172,19 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     /// Reports a change. Called with `lock` held.
     /// - Parameter isAnnounced: whether the entry was reported as new.
-    private func tell(_ change: EntryChange, isAnnounced: Bool) {
+    private func notify(_ change: EntryChange, isAnnounced: Bool) {
         let old = isWatching ? watch(change) : nil
         guard events.isActive else { return }
         let tag = WriteTag(rawValue: change.origin.tag) ?? .other
-        let isNew = !isAnnounced && (change.former == .absent || tag.replaces)
+        let isNew = !isAnnounced && (change.previous == .absent || tag.replaces)
         switch change.kind {
         case .stored(let header):
-            if let old, old <= header.storedAt, !isFresh(change.former) { publish(.expired, "expired", change) }
+            if let old, old <= header.storedAt, !isFresh(change.previous) { publish(.expired, "expired", change) }
             if isNew { publish(.new, "new", change) }
             for event in tag.stored(header) { publish(event.kind, event.name, change) }
         case .removed:
-            if change.former == .absent, let old, old <= engine.now() { publish(.expired, "expired", change) }
-            guard tag == .set || change.former != .absent else { return }
+            if change.previous == .absent, let old, old <= engine.now() { publish(.expired, "expired", change) }
+            guard tag == .set || change.previous != .absent else { return }
             if tag == .set, isNew { publish(.new, "new", change) }
             for event in tag.removed { publish(event.kind, event.name, change) }
         case .evicted: publish(.evicted, "evicted", change)
@@ -201,8 +201,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    private func isFresh(_ former: EntryChange.Former) -> Bool {
-        if case .fresh = former { true } else { false }
+    private func isFresh(_ previous: EntryChange.Previous) -> Bool {
+        if case .fresh = previous { true } else { false }
     }
 
     /// Records an entry's deadline. Called with `lock` held.
@@ -220,17 +220,17 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     }
 
     package func emptied(_ database: any DatabaseIdentity) {
-        let isToldLater = lock.withLock {
+        let isNotifiedLater = lock.withLock {
             deadlines.removeAll { $0.database === database }
             return flushing[ObjectIdentifier(database)] != nil
         }
-        if !isToldLater { tracking.invalidateAll(in: [database.name]) }
+        if !isNotifiedLater { tracking.invalidateAll(in: [database.name]) }
     }
 
     /// Runs `body`, which purges databases. Tracking clients get one report at the end.
     /// - Parameter isForAll: whether all tracking clients get the report, regardless of the databases they have used,
     ///   as in Redis.
-    func tellOnce<Result, Failure: Error>(
+    func notifyOnce<Result, Failure: Error>(
         of databases: [Database], isForAll: Bool = false, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
         lock.withLock { for database in databases { flushing[ObjectIdentifier(database), default: 0] += 1 } }

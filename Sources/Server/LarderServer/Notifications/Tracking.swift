@@ -374,19 +374,19 @@ final class Tracking: @unchecked Sendable {
     func invalidateAll(in databases: [String]?) {
         guard hasClients else { return }
         let all = lock.withLock { Array(clients.values) }
-        let told =
+        let notified =
             databases.map { names in all.filter { client in names.contains { client.isConcerned(by: $0) } } } ?? all
         // If only some clients are notified, their keys stay in the table, and are reported at most once more than
         // necessary.
-        if told.count == all.count {
-            let gone = Set(told.map { ObjectIdentifier($0) })
+        if notified.count == all.count {
+            let gone = Set(notified.map { ObjectIdentifier($0) })
             forgetKeys { gone.contains(ObjectIdentifier($0)) || !$0.isActive }
         }
-        for client in told { send(nil, to: client) }
+        for client in notified { send(nil, to: client) }
     }
 
     /// Reports keys to one client.
-    func tell(_ keys: [[UInt8]], _ client: TrackingClient, in database: String) {
+    func notify(_ keys: [[UInt8]], _ client: TrackingClient, in database: String) {
         guard client.isBroadcast else { return send(keys, to: client) }
         guard client.isConcerned(by: database) else { return }
         let meant = keys.filter { key in client.prefixes.contains { key.starts(with: $0) } }

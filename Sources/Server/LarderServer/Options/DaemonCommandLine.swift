@@ -167,8 +167,8 @@ package struct DaemonCommandLine: Sendable {
 
     /// The text of a repeatable option joined with the previous ones.
     func joined(_ option: DaemonOption, _ text: String) -> String {
-        guard option.isRepeatable, let former = texts[option.name] else { return text }
-        return former + "," + text
+        guard option.isRepeatable, let previous = texts[option.name] else { return text }
+        return previous + "," + text
     }
 
     mutating func apply(_ option: DaemonOption, _ value: OptionValue) throws(Failure) {

@@ -77,7 +77,7 @@ package final class OriginTable: @unchecked Sendable {
             }
         }
         noteUse()
-        watchCircles()
+        watchCycles()
     }
 
     /// Reads the origins from the ledger, or moves the file of an earlier version into it. Sets ``defect``.
@@ -188,45 +188,45 @@ package final class OriginTable: @unchecked Sendable {
         }
         try changing.withLock { () throws(CommandError) in
             if lock.withLock({ isClosed }) { throw .originsClosed }
-            let (former, before) = lock.withLock { (tiers[name], tiers[name]?.settings ?? failed[name]?.0) }
+            let (previous, before) = lock.withLock { (tiers[name], tiers[name]?.settings ?? failed[name]?.0) }
             var settings = settings
             let url = settings?.source.url
             let isSame = before?.source.url == url
-            if isSame { settings?.since = former?.since ?? before?.since ?? 0 }
+            if isSame { settings?.since = previous?.since ?? before?.since ?? 0 }
             // If the previous origin could not be set up, no tier has loaded its outbox: load it here.
-            var found = former?.outbox
-            if former == nil, before?.writing == .behind { found = try self.outbox(of: name) }
+            var found = previous?.outbox
+            if previous == nil, before?.writing == .behind { found = try self.outbox(of: name) }
             if found == nil, settings?.writing == .behind { found = try companionToDiscard(name, discards) }
             let outbox = found
-            let goesOn =
+            let continues =
                 outbox != nil && !discards && settings?.writing == .behind && settings?.source == before?.source
-            if !goesOn { try checkNothingWaits(name, outbox, discards) }
+            if !continues { try checkNothingWaits(name, outbox, discards) }
             let tier = try settings.map { (settings) throws(CommandError) in
-                try self.tier(settings, name, outbox: goesOn ? outbox : nil)
+                try self.tier(settings, name, outbox: continues ? outbox : nil)
             }
             do throws(CommandError) {
                 // This takes as long as the origin needs to reply. The previous origin stays in use meanwhile.
-                if let tier { try checkIsNoCircle(tier) }
-                if !goesOn {
+                if let tier { try checkIsNoCycle(tier) }
+                if !continues {
                     outbox?.index.seal(true)
                     try checkNothingWaits(name, outbox, discards)
                 }
                 // From here on, no values of the previous origin are cached.
-                former?.keep(isSame)
+                previous?.keep(isSame)
                 if let tier, !isSame, try hasEntries(tier.database) {
                     tier.begin(since: surroundings.engine.now() + 1)
                     settings?.since = tier.since
                 }
-                try change(name, to: tier, settings, goesOn ? nil : outbox)
+                try change(name, to: tier, settings, continues ? nil : outbox)
             } catch {
                 tier?.close()
-                former?.keep(true)
+                previous?.keep(true)
                 outbox?.index.seal(false)
-                if let former { beginDelivery(former) }
+                if let previous { beginDelivery(previous) }
                 throw error
             }
             // Close the outbox for sessions that have not noticed the change: their writes would never be delivered.
-            former?.close()
+            previous?.close()
         }
     }
 
@@ -264,14 +264,14 @@ package final class OriginTable: @unchecked Sendable {
         if let tier {
             beginDelivery(tier)
             // Check again now: the other larder may have set its origin at the same time.
-            checkCircle(tier, isUrgent: true)
-            watchCircles()
+            checkCycle(tier, isUrgent: true)
+            watchCycles()
         }
         let now = tier.map { "its origin is now \($0.origin.name), \($0.settings.writing.rawValue)" }
         surroundings.log.info("database '\(name)': \(now ?? "its origin was removed")")
         guard let database = try? surroundings.engine.database(name) else { return }
         // Tracking clients may have copies from before the change.
-        surroundings.tell(database, nil)
+        surroundings.notify(database, nil)
     }
 
     // MARK: The outbox
@@ -360,7 +360,7 @@ package final class OriginTable: @unchecked Sendable {
     private func node(_ name: String) -> String { "\(larder)/\(name)" }
 
     /// Throws if the upstream chain contains a cycle: its larders would wait for each other forever.
-    private func checkIsNoCircle(_ tier: OriginTier) throws(CommandError) {
+    private func checkIsNoCycle(_ tier: OriginTier) throws(CommandError) {
         let node = node(tier.database.name)
         let mayAsk = lock.withLock {
             candidate = tier
@@ -374,17 +374,17 @@ package final class OriginTable: @unchecked Sendable {
     }
 
     /// Polls for cycles if a poll is due. Does not block.
-    func checkCircles() {
-        for tier in all { checkCircle(tier, isUrgent: false) }
+    func checkCycles() {
+        for tier in all { checkCycle(tier, isUrgent: false) }
     }
 
-    private func checkCircle(_ tier: OriginTier, isUrgent: Bool) {
+    private func checkCycle(_ tier: OriginTier, isUrgent: Bool) {
         let engine = surroundings.engine
         tier.cycleDetector.ask(tier, node(tier.database.name), isUrgent: isUrgent, monotonic: { engine.monotonic() })
     }
 
     /// Starts polling until the table is closed, if a database has an origin.
-    private func watchCircles() {
+    private func watchCycles() {
         guard surroundings.engine.options.backgroundMaintenance, isUsed else { return }
         lock.withLock {
             guard watch == nil, !isClosed else { return }
@@ -393,7 +393,7 @@ package final class OriginTable: @unchecked Sendable {
                     if !isClosed { _ = closing.wait(lock, milliseconds: Self.watchMilliseconds) }
                     return !isClosed
                 }) {
-                    checkCircles()
+                    checkCycles()
                 }
             }
         }

@@ -19,7 +19,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         let engine: Engine
         let log: Log
         /// Notifies tracking clients that these entries, or with nil all entries of the database, have changed.
-        let tell: @Sendable (Database, [[UInt8]]?) -> Void
+        let notify: @Sendable (Database, [[UInt8]]?) -> Void
         /// Runs work that may block.
         let background: @Sendable (@escaping @Sendable () -> Void) -> Void
     }
@@ -145,7 +145,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     /// Whether a value may be returned to a command that started at an instant: it was requested later, or it is still
     /// current.
-    func isGood(_ reading: OriginReading, since start: Int64) -> Bool {
+    func isValid(_ reading: OriginReading, since start: Int64) -> Bool {
         if reading.sentAt >= start { return true }
         if hasLifetimes { return isYoung(reading.sentAt, MonotonicClock.nanoseconds()) }
         return reading.stamp.map { origin.isCurrent($0, now: MonotonicClock.nanoseconds()) } ?? false
@@ -314,7 +314,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         let write = OriginWrite(key: write.key, value: write.value, lifetime: write.lifetime, isKept: isKept)
         origin.write(write) { [self] result in
             drop(write.key)
-            surroundings.tell(database, [write.key])
+            surroundings.notify(database, [write.key])
             if case .success(let answer) = result {
                 counts.written.add()
                 if isKept { keep(write, answer, rollbacks) { true } }
@@ -344,7 +344,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
                 counts.written.add()
                 for key in keys { forget(key) }
             }
-            surroundings.tell(database, keys)
+            surroundings.notify(database, keys)
             then(result.map { .integer(Int64($0)) })
         }
     }
@@ -358,7 +358,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         origin.perform(words, key: keys.first) { [self] result in
             drop(keys)
             if case .success = result { counts.written.add() }
-            if !keys.isEmpty { surroundings.tell(database, keys) }
+            if !keys.isEmpty { surroundings.notify(database, keys) }
             then(result)
         }
     }
@@ -398,7 +398,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         origin.perform(transaction: commands, keys: keys) { [self] result in
             drop(keys)
             if case .success = result { counts.written.add() }
-            surroundings.tell(database, keys)
+            surroundings.notify(database, keys)
             if hasScripts { origin.settle(keys.first) { then(result) } } else { then(result) }
         }
     }
@@ -409,7 +409,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     func hasWrittenHere(_ keys: [[UInt8]]) {
         drop(keys)
         counts.written.add()
-        surroundings.tell(database, keys)
+        surroundings.notify(database, keys)
     }
 
     /// Delivers a queued write to the origin.
@@ -464,7 +464,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     func originInvalidated(_ keys: [[UInt8]]) {
         counts.invalidated.add(keys.count)
         drop(keys)
-        surroundings.tell(database, keys)
+        surroundings.notify(database, keys)
     }
 
     func originLost(_ reason: String) {
@@ -477,7 +477,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         surroundings.log.warning(
             "database '\(database.name)': lost its origin's invalidations; cached entries are revalidated: \(reason)")
         // Notify tracking clients too: changes of their keys may have been missed.
-        surroundings.tell(database, nil)
+        surroundings.notify(database, nil)
     }
 
     func originFailed(_ reason: String) {

@@ -76,7 +76,7 @@ final class OutboxDelivery: @unchecked Sendable {
     /// - Returns: the time until the next round if nothing is written until then, in milliseconds.
     func round() -> Int64 {
         let now = engine.monotonic()
-        defer { outbox.index.tellWaiters(now: engine.monotonic()) }
+        defer { outbox.index.notifyWaiters(now: engine.monotonic()) }
         if outbox.index.takeRecovery() {
             restsUntil = min(restsUntil, now + Int64.random(in: 0...RetryBackoff.shortest))
             // The other connection may still be backing off, so the next attempt may fail. Such a failure must not
@@ -101,7 +101,7 @@ final class OutboxDelivery: @unchecked Sendable {
                 }
             }
         } catch {
-            tell("cannot use the outbox: \(error)")
+            report("cannot use the outbox: \(error)")
             rest()
         }
         let after = engine.monotonic()
@@ -114,7 +114,7 @@ final class OutboxDelivery: @unchecked Sendable {
     private func collect(_ turns: [Turn]) throws(LarderError) -> [Parcel] {
         let parcels = try outbox.collect(turns, bytesMax: Self.bytesMax) { turn in
             outbox.counts.refused.add()
-            tell("an entry of the outbox was not written by this daemon, and is ignored: PURGE removes it")
+            report("an entry of the outbox was not written by this daemon, and is ignored: PURGE removes it")
             outbox.index.rest(turn, until: engine.monotonic() + RetryBackoff.longest)
         }
         return parcels.map { Parcel(turn: $0.turn, entry: $0.entry, doubt: $0.turn.doubt) }
@@ -136,7 +136,7 @@ final class OutboxDelivery: @unchecked Sendable {
             case .done: outbox.counts.delivered.add()
             case .superseded:
                 outbox.counts.superseded.add()
-                tell("dropped a queued write: its last attempt had no reply, and the origin has a newer value")
+                report("dropped a queued write: its last attempt had no reply, and the origin has a newer value")
             case .failed(let error):
                 failed.append((parcel, error))
                 continue
@@ -215,7 +215,7 @@ final class OutboxDelivery: @unchecked Sendable {
             if error.isUncertain { outbox.index.note(parcel.turn, parcel.doubt) }
             if Self.isRefusal(error) {
                 outbox.counts.refused.add()
-                tell("the origin refused a write, which will be retried: \(error)")
+                report("the origin refused a write, which will be retried: \(error)")
                 if case .mayBeThere = parcel.turn.doubt, case .refused = error {
                     // Without scripts, newer values cannot be detected.
                     outbox.index.note(parcel.turn, .mayBeThere(over: nil))
@@ -234,7 +234,7 @@ final class OutboxDelivery: @unchecked Sendable {
             failures = 0
             return
         }
-        tell("queued writes are waiting for the origin: \(reason)")
+        report("queued writes are waiting for the origin: \(reason)")
         outbox.index.putBack(unreached, failed: true)
         rest()
     }
@@ -258,7 +258,7 @@ final class OutboxDelivery: @unchecked Sendable {
         failures += 1
     }
 
-    private func tell(_ text: String) {
+    private func report(_ text: String) {
         let now = engine.monotonic()
         let kind = String(text.prefix { $0 != ":" })
         guard lines[kind, default: LineRate(milliseconds: Self.quietMilliseconds)].line(at: now) != nil else { return }

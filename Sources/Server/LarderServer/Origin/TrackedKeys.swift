@@ -64,8 +64,8 @@ final class TrackedKeys: @unchecked Sendable {
         let part = part(hash)
         part.lock.withLock {
             var mark = mark
-            if let former = part.marks[hash] {
-                mark.place = former.place
+            if let previous = part.marks[hash] {
+                mark.place = previous.place
             } else if part.order.count < partMax {
                 mark.place = part.order.count
                 part.order.append(hash)

@@ -226,11 +226,11 @@ package final class FunctionLibraries: @unchecked Sendable {
     private func change(_ body: (inout State) throws(CommandError) -> Void) throws(CommandError) {
         if let defect { throw defect }
         try changing.withLock { () throws(CommandError) in
-            let former = lock.withLock { state }
-            var next = former
+            let previous = lock.withLock { state }
+            var next = previous
             try body(&next)
             // If the limit was higher in the past, the size may exceed the current limit, but must not grow.
-            guard next.byteCount <= max(bytesMax, former.byteCount) else {
+            guard next.byteCount <= max(bytesMax, previous.byteCount) else {
                 throw CommandError(
                     "ERR function libraries are limited to \(bytesMax) bytes (--max-scripts): "
                         + "use FUNCTION DELETE")

@@ -124,7 +124,7 @@ final class ScriptCache: @unchecked Sendable {
 
     /// Removes all scripts.
     func flush() {
-        let former = lock.withLock {
+        let previous = lock.withLock {
             generation += 1
             defer {
                 scripts = [:]
@@ -135,7 +135,7 @@ final class ScriptCache: @unchecked Sendable {
             return (scripts, idle)
         }
         // Release them without holding the lock.
-        withExtendedLifetime(former) {}
+        withExtendedLifetime(previous) {}
     }
 
     /// The number and the size of the cached scripts.

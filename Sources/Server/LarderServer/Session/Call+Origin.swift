@@ -48,7 +48,7 @@ extension Call {
         }
         let asked = session.origin.call
         switch asked?.reading(bytes) {
-        case .success(let reading)? where tier.isGood(reading, since: asked?.startedAt ?? .max):
+        case .success(let reading)? where tier.isValid(reading, since: asked?.startedAt ?? .max):
             guard let value = reading.value else { return false }
             let rule = tier.rule(of: reading, now: now)
             value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }

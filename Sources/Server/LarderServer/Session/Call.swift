@@ -437,7 +437,7 @@ struct Call {
 
     /// Whether a command may read memory only: its client does not track reads, no locks are held, and no events need
     /// the old entry.
-    private var mayUseMemoryOnly: Bool { !isInTransaction && !session.tracksReads && !server.notifier.needsFormer }
+    private var mayUseMemoryOnly: Bool { !isInTransaction && !session.tracksReads && !server.notifier.needsPrevious }
 
     /// Runs one change of entries. The reply waits for its commit.
     /// - Parameters:
@@ -448,7 +448,7 @@ struct Call {
         observing version: ChangeVersion? = nil, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
         // Look up the old entry, because the event depends on whether the entry is new.
-        let loading = loading || server.notifier.needsFormer
+        let loading = loading || server.notifier.needsPrevious
         if let run {
             try checkHasNoOrigin()
             try checkIsNoOutbox()
@@ -480,7 +480,7 @@ struct Call {
     mutating func putPairs(from first: Int) throws(CommandError) {
         let keys = try keys(from: first, step: 2)
         let values = keys.indices.map { bytes(first + 2 * $0 + 1) }
-        guard !isInTransaction, !server.notifier.needsFormer else {
+        guard !isInTransaction, !server.notifier.needsPrevious else {
             try update(keys, loading: false) { update in
                 for (index, value) in values.enumerated() { update.put(index, payload: value) }
             }

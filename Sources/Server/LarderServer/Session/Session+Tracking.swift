@@ -73,12 +73,12 @@ extension Session {
     /// the reply, or the origin sends no invalidations for it.
     /// - Parameter tier: the tier that served the reads, including the replies for this command; nil if the origin
     ///   replied itself.
-    func tellUnheard(_ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?) {
+    func notifyUnheard(_ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?) {
         guard let tracking = modes.tracking, spec.flags.contains(.readonly), tracking.isBroadcast || tracksReads else {
             return
         }
         let unheard = keys().filter { key in tier.map { !isHeard(key, $0) } ?? true }
-        if !unheard.isEmpty { server.tracking.tell(unheard, tracking, in: database.name) }
+        if !unheard.isEmpty { server.tracking.notify(unheard, tracking, in: database.name) }
     }
 
     /// Whether an invalidation will arrive when the key changes. Call it after the key was recorded, so that no change

@@ -116,7 +116,7 @@ package final class ServerState: Sendable {
             larder: runID, limits: limits.origin, keysMax: limits.originKeysMax,
             OriginTier.Surroundings(
                 engine: engine, log: log,
-                tell: { database, keys in
+                notify: { database, keys in
                     if let keys {
                         tracking.invalidate(keys, in: database.name)
                     } else {

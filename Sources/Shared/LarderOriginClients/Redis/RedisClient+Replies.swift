@@ -27,7 +27,7 @@ extension RedisClient: RedisServerOwner {
     }
 
     /// Reports the written keys as invalidated, because the server does not report a client's own writes.
-    func tellWritten(_ task: RedisTask) {
+    func notifyWritten(_ task: RedisTask) {
         let keys = task.keysWritten
         guard !keys.isEmpty else { return }
         memory.note(keys)
@@ -37,7 +37,7 @@ extension RedisClient: RedisServerOwner {
     // MARK: Replies
 
     func server(_ server: RedisServer, answered task: RedisTask) {
-        guard !task.call.isDone else { return tellWritten(task) }
+        guard !task.call.isDone else { return notifyWritten(task) }
         switch task.work {
         case .read(let call, let index): finishRead(task, call, index, server)
         case .write(let call, let write): finishWrite(task, call, write, server)
@@ -45,7 +45,7 @@ extension RedisClient: RedisServerOwner {
             if let message = task.replies.compactMap(\.errorMessage).first {
                 return answered(task, withError: message, server)
             }
-            tellWritten(task)
+            notifyWritten(task)
             call.answer(.success(Int(task.replies.last?.int ?? 0)))
         // The first error of a transaction is the reason why it failed.
         case .command(let call, _), .transaction(let call, _, _):
@@ -54,7 +54,7 @@ extension RedisClient: RedisServerOwner {
             if let message = replies.lazy.compactMap(\.errorMessage).first {
                 return answered(task, withError: message, server)
             }
-            tellWritten(task)
+            notifyWritten(task)
             call.answer(
                 task.skippedBytes > 0
                     ? .failure(.tooLarge(bytes: task.skippedBytes, most: settings.limits.valueBytes))

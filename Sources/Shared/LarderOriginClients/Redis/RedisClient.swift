@@ -300,7 +300,7 @@ final class RedisClient: @unchecked Sendable {
             guard let owner = task.owner else { continue }
             slow[ObjectIdentifier(owner)] = task
             // The command may have been executed without a reply.
-            if task.isSent { tellWritten(task) }
+            if task.isSent { notifyWritten(task) }
         }
         for server in servers.values { slow[ObjectIdentifier(server)].map(server.noteTimeout) }
         report.timeouts += 1

@@ -224,7 +224,7 @@ private struct FetchCall {
     /// - Parameter exitCode: the resulting exit code.
     private func complain(_ text: String, _ exitCode: ExitCode = .done) {
         Failure(code: "fetch", message: "\(printableKey(key)): \(text)", exitCode: exitCode)
-            .tell(asJSON: context.options.json)
+            .show(asJSON: context.options.json)
     }
 
     /// After a refresh without a result, shows the previous value, if there is one.

@@ -73,7 +73,8 @@ struct Contender {
             // No TCP port and no snapshots. The append-only file is never rewritten: the time of a rewrite would be
             // random, and would change the CPU time.
             return [
-                program == .valkey ? options.valkeyServer ?? "valkey-server" : options.redisServer, "--port", "0", "--unixsocket", socket, "--dir", directory, "--save", "",
+                program == .valkey ? options.valkeyServer ?? "valkey-server" : options.redisServer, "--port", "0",
+                "--unixsocket", socket, "--dir", directory, "--save", "",
                 "--daemonize", "no", "--loglevel", "warning", "--auto-aof-rewrite-percentage", "0",
             ] + settings
         case .memcached:

@@ -25,14 +25,14 @@ enum BitFieldCommands {
 
         /// - Returns: the number for the reply, and the number to write, if any.
         func run(on bytes: UnsafeRawBufferPointer) -> (reply: Int64?, written: Int64?) {
-            let former = field.read(bytes)
+            let previous = field.read(bytes)
             switch kind {
-            case .get: return (former, nil)
+            case .get: return (previous, nil)
             case .set(let number):
                 guard let fitting = field.sum(number, 0, overflow) else { return (nil, nil) }
-                return (former, fitting)
+                return (previous, fitting)
             case .add(let amount):
-                let sum = field.sum(former, amount, overflow)
+                let sum = field.sum(previous, amount, overflow)
                 return (sum, sum)
             }
         }

@@ -38,25 +38,25 @@ enum BitCommands {
         }
         try call.mayBuild(bytes: offset >> 3)
         let mask = UInt8(0x80) >> UInt8(offset & 7)
-        let former = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Bool> in
-            var former = false
+        let previous = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Bool> in
+            var previous = false
             let record = update.current(0)
             let count = max(record?.payloadCount ?? 0, offset >> 3 + 1)
             // As in Redis, nothing is written if nothing changes.
             if let record, record.payloadCount == count {
-                record.withPayload { former = $0[offset >> 3] & mask != 0 }
-                if former == (bit == 1) { return .value(former) }
+                record.withPayload { previous = $0[offset >> 3] & mask != 0 }
+                if previous == (bit == 1) { return .value(previous) }
             }
             let admission = call.admits(count, update)
             guard admission == .granted else { return .refused(admission) }
             update.change(0, count: count) { payload in
                 // The value was made long enough for this bit.
-                former = payload[offset >> 3] & mask != 0
+                previous = payload[offset >> 3] & mask != 0
                 if bit == 1 { payload[offset >> 3] |= mask } else { payload[offset >> 3] &= ~mask }
             }
-            return .value(former)
+            return .value(previous)
         }
-        call.session.replies.integer(former ? 1 : 0)
+        call.session.replies.integer(previous ? 1 : 0)
         return .done
     }
 

@@ -27,7 +27,7 @@ enum CheckCommands {
             var failures: [String] = []
             var left = found.problems
             if repairs, found.isRepairable {
-                failures = server.engine.mend(found)
+                failures = server.engine.repair(found)
                 left = try look(name, server).problems
             }
             time = server.engine.now() / 1000

@@ -210,7 +210,7 @@ enum LarderCommands {
         if call.count == 1 {
             let notifier = call.server.notifier
             work = { (database) throws(LarderError) in
-                try notifier.tellOnce(of: [database]) { () throws(LarderError) in try database.purge() }
+                try notifier.notifyOnce(of: [database]) { () throws(LarderError) in try database.purge() }
             }
         } else if call.count == 2, call.isWord(1, "EXPIRED") {
             work = { (database) throws(LarderError) in try database.purgeExpired(merges: false) }

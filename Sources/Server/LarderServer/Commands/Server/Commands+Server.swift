@@ -22,7 +22,7 @@ enum ServerCommands {
             var failure: LarderError?
             // Outboxes are the only copy of their writes: they are only purged if named explicitly.
             let databases = all ? engine.databases.filter { !DatabaseName.isKept($0.name) } : [current]
-            notifier.tellOnce(of: databases, isForAll: true) {
+            notifier.notifyOnce(of: databases, isForAll: true) {
                 for database in databases {
                     // Continue if a database cannot be purged.
                     do throws(LarderError) { _ = try database.purge(counting: false) } catch {

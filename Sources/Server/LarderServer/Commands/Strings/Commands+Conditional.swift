@@ -57,8 +57,8 @@ enum ConditionalCommands {
         let isStored = try call.update(keys, loading: isLoading, headersOnly: headersOnly) {
             [keys, values] update -> Bool in
             // Check all conditions before anything is stored, because a key may be given twice.
-            let former = keys.indices.map { isLoading ? update.current($0) : nil }
-            for record in former where !options.condition.allows(record) { return false }
+            let previous = keys.indices.map { isLoading ? update.current($0) : nil }
+            for record in previous where !options.condition.allows(record) { return false }
             guard options.holdsLeases(&update) else { return false }
             if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
             let kept = keys.indices.map { options.kept(update, $0) }

@@ -45,12 +45,12 @@ enum StoringCommands {
         let key = try call.key(1)
         let value = call.bytes(2)
         let long = try call.stage(value, key)
-        let former = try call.update([key], loading: true) { update -> Record? in
-            let former = update.current(0)
+        let previous = try call.update([key], loading: true) { update -> Record? in
+            let previous = update.current(0)
             update.put(0, payload: value, long: long)
-            return former
+            return previous
         }
-        call.session.reply(former)
+        call.session.reply(previous)
         return .done
     }
 

@@ -69,9 +69,9 @@ enum StringCommands {
             if isStored { call.session.replies.simple("OK") } else { call.session.replies.null() }
             return .done
         }
-        let (former, isStored) = try call.update([key], loading: true) { update -> (Record?, Bool) in
-            let former = update.current(0)
-            guard options.condition.allows(former), options.holdsLeases(&update) else { return (former, false) }
+        let (previous, isStored) = try call.update([key], loading: true) { update -> (Record?, Bool) in
+            let previous = update.current(0)
+            guard options.condition.allows(previous), options.holdsLeases(&update) else { return (previous, false) }
             if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
             let kept = options.kept(update, 0)
             if let rule = options.rule(kept, update.rules, now: update.now) {
@@ -81,10 +81,10 @@ enum StringCommands {
             } else {
                 update.remove(0)
             }
-            return (former, true)
+            return (previous, true)
         }
-        if options.returnsFormer {
-            call.session.reply(former)
+        if options.returnsPrevious {
+            call.session.reply(previous)
         } else if isStored {
             call.session.replies.simple("OK")
         } else {

@@ -39,10 +39,10 @@ enum ValuePartCommands {
         let fits = offset <= Int64(most) && Int(offset) + value.count <= most
         if fits, !value.isEmpty { try call.mayBuild(bytes: Int(offset) + value.count) }
         let length = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Int> in
-            let former = update.current(0)?.payloadCount ?? 0
-            guard !value.isEmpty else { return .value(former) }
+            let previous = update.current(0)?.payloadCount ?? 0
+            guard !value.isEmpty else { return .value(previous) }
             guard fits else { return .failure(tooLong) }
-            let count = max(former, Int(offset) + value.count)
+            let count = max(previous, Int(offset) + value.count)
             let admission = call.admits(count, update)
             guard admission == .granted else { return .refused(admission) }
             update.change(0, count: count) { value.copy(into: $0, at: Int(offset)) }

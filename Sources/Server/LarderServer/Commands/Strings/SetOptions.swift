@@ -7,12 +7,12 @@ struct SetOptions {
         case none, absent, present
         case value(ValueCondition)
 
-        func allows(_ former: Record?) -> Bool {
+        func allows(_ previous: Record?) -> Bool {
             switch self {
             case .none: true
-            case .absent: former == nil
-            case .present: former != nil
-            case .value(let condition): condition.holds(former)
+            case .absent: previous == nil
+            case .present: previous != nil
+            case .value(let condition): condition.holds(previous)
             }
         }
     }
@@ -26,7 +26,7 @@ struct SetOptions {
     }
 
     private(set) var condition = Condition.none
-    private(set) var returnsFormer = false
+    private(set) var returnsPrevious = false
     private(set) var lifetime = Lifetime.governed
     /// Whether the lifetime was given as a time span, which is independent of clocks.
     private(set) var isSpan = false
@@ -50,27 +50,27 @@ struct SetOptions {
 
     var needsCurrent: Bool {
         if keepsAny { return true }
-        if case .none = condition { return returnsFormer }
+        if case .none = condition { return returnsPrevious }
         return true
     }
 
     /// Returns the deadline rule of the new entry; nil if its deadline has passed, so that nothing is stored.
-    func rule(_ former: Record?, _ rules: FreshnessRules, now: Int64) -> DeadlineRule? {
+    func rule(_ previous: Record?, _ rules: FreshnessRules, now: Int64) -> DeadlineRule? {
         switch lifetime {
         case .governed: jitter == nil ? .governed : rules.settings.rule(nil, jitter: jitter, now: now)
         case .until(let deadline):
             deadline > now ? .own(now + DatabasePolicy.shortened(deadline - now, by: jitter ?? 0)) : nil
         case .policy(let policy): rules.settings.rule(policy, jitter: jitter ?? 0, now: now)
-        case .keep: former?.header.rule ?? .governed
+        case .keep: previous?.header.rule ?? .governed
         }
     }
 
     /// Returns the grace of the new entry. If the lifetime is kept, the grace is kept with it.
-    func grace(_ former: Record?) -> Int64? { keepsDeadline ? grace ?? former?.header.grace : grace }
+    func grace(_ previous: Record?) -> Int64? { keepsDeadline ? grace ?? previous?.header.grace : grace }
 
     /// Returns the tags of the new entry. If the lifetime is kept, the tags are kept with it: the entry should still be
     /// invalidated with its sources.
-    func tags(_ former: Record?) -> Tags? { keepsAny ? tags ?? former?.tags : tags }
+    func tags(_ previous: Record?) -> Tags? { keepsAny ? tags ?? previous?.tags : tags }
 
     /// Whether the given leases are valid, if any were given. If they are valid, the next changes of the keys complete
     /// the leases.
@@ -104,7 +104,7 @@ struct SetOptions {
         } else if words.isForPresent {
             condition = .present
         }
-        returnsFormer = words.returnsFormer
+        returnsPrevious = words.returnsPrevious
         if let index = words.codecIndex {
             guard let named = Codec(name: call.text(index)) else {
                 throw CommandError("ERR the codec must be raw, json, plist or custom")
@@ -150,7 +150,7 @@ struct SetOptions {
         var isForAbsent = false
         var isForPresent = false
         var valueConditionIndex: Int?
-        var returnsFormer = false
+        var returnsPrevious = false
         var lifetime: Lifetime?
         var codecIndex: Int?
         var graceIndex: Int?
@@ -167,7 +167,7 @@ struct SetOptions {
             } else if call.isWord(index, "XX"), !isForAbsent, valueConditionIndex == nil {
                 isForPresent = true
             } else if call.isWord(index, "GET"), !isForMany {
-                returnsFormer = true
+                returnsPrevious = true
             } else if call.isWord(index, "KEEPTTL"), lifetime == nil || isKeep {
                 lifetime = .keep
             } else if call.isWord(index, "KEEPTAGS"), tagIndices == nil {
