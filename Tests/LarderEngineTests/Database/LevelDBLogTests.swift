@@ -50,7 +50,7 @@ import Testing
         let isDone = Guarded(false)
         onThreads(2) { thread in
             if thread == 0 {
-                for _ in 0..<60 {
+                for _ in 0..<200 {
                     store.suspend(LarderError(.io, "pulled out", operation: "test"))
                     do { try store.recover() } catch { errors.add("\(error)") }
                 }

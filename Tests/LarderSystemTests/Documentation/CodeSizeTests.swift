@@ -15,7 +15,7 @@ import Testing
 
     /// The kind, the name and the inherited types of the declaration in a line; nil if it declares no type.
     private static func declaration(_ line: Substring) -> (kind: Substring, name: String, inherited: Set<String>)? {
-        guard line.contains("class ") || kinds.contains(where: { line.contains($0 + " ") }) else { return nil }
+        guard kinds.contains(where: { line.contains($0 + " ") }) else { return nil }
         let words = line.split(whereSeparator: { !$0.isLetter && !$0.isNumber && !"_@:".contains($0) })
         guard let index = words.firstIndex(where: kinds.contains), index + 1 < words.count else { return nil }
         let isModified = words[..<index].allSatisfy { $0.first?.isLowercase == true || $0.first == "@" }
@@ -26,14 +26,23 @@ import Testing
         return (words[index], String(name), parts.count < 2 ? [] : Set(parts[1].split(separator: " ").map(String.init)))
     }
 
-    /// The lines of the files of a type and of its extensions.
-    private static func lines(of type: String, _ files: [SourceFile]) -> Int {
-        files.filter { $0.path.contains("/\(type).swift") || $0.path.contains("/\(type)+") }.map { $0.lines.count - 1 }
-            .reduce(0, +)
+    /// The files of a type and of its extensions.
+    private static func files(of type: String, _ files: [SourceFile]) -> [SourceFile] {
+        files.filter { $0.path.hasSuffix("/\(type).swift") || $0.path.contains("/\(type)+") }
+    }
+
+    private static func lineCount(_ files: [SourceFile]) -> Int { files.reduce(0) { $0 + $1.lines.count - 1 } }
+
+    /// The number of lines that contain all of some words.
+    private static func lineCount(_ files: [SourceFile], with words: String...) -> Int {
+        files.reduce(0) { count, file in count + file.lines.count { line in words.allSatisfy(line.contains) } }
     }
 
     @Test("no figure of the code grows") func noFigureGrows() throws {
         let files = try SourceModule.allFiles()
+        #expect(
+            Self.declaration("    private final class Old: Store, @unchecked Sendable {")?.inherited.contains("Store")
+                == true)
         let engine = files.filter { $0.path.hasPrefix("Sources/Engine/LarderEngine/") }
         let declarations = files.flatMap { $0.lines.compactMap(Self.declaration) }
         let types = declarations.filter { $0.kind != "extension" }
@@ -41,26 +50,23 @@ import Testing
         let conformers = { (name: String) in
             declarations.count { $0.kind != "protocol" && $0.inherited.contains(name) }
         }
-        let database = engine.filter { $0.path.contains("/Database.swift") || $0.path.contains("/Database+") }
+        let database = Self.files(of: "Database", engine)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(
-                name: "lines of Swift in Sources", value: files.map { $0.lines.count - 1 }.reduce(0, +), most: 102_100),
-            Figure(name: "files", value: files.count, most: 916),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 102_100),
+            Figure(name: "files", value: files.count, most: 915),
             Figure(name: "types", value: types.count, most: 1540),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
-            Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 127),
+            Figure(name: "files under 30 lines", value: files.count { $0.lines.count <= 30 }, most: 126),
             Figure(name: "files above 600 lines", value: files.count { $0.lines.count > 601 }, most: 0),
             Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 16),
             Figure(
-                name: "@unchecked Sendable",
-                value: files.map { $0.lines.count { $0.contains("@unchecked Sendable") } }.reduce(0, +), most: 175),
-            Figure(name: "lines of Database", value: Self.lines(of: "Database", engine), most: 3523),
+                name: "@unchecked Sendable", value: Self.lineCount(files, with: "@unchecked Sendable"), most: 175),
+            Figure(name: "lines of Database", value: Self.lineCount(database), most: 3523),
             Figure(
-                name: "package functions of Database",
-                value: database.map { $0.lines.count { $0.contains("package") && $0.contains("func ") } }.reduce(0, +),
+                name: "package functions of Database", value: Self.lineCount(database, with: "package", "func "),
                 most: 51),
-            Figure(name: "lines of Session", value: Self.lines(of: "Session", files), most: 2236),
+            Figure(name: "lines of Session", value: Self.lineCount(Self.files(of: "Session", files)), most: 2236),
         ]
         for figure in figures {
             print("\(figure.name): \(figure.value), at most \(figure.most)")

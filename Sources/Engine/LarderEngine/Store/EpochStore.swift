@@ -100,7 +100,7 @@ final class EpochStore: @unchecked Sendable {
         } catch let error as FilesDamage {
             throw LarderError(.damaged, error.message, operation: operation, database: databaseName, underlying: error)
         } catch let error as LevelDBError {
-            throw LarderError(error, operation: operation, database: databaseName, key: nil)
+            throw LarderError(error, operation: operation, database: databaseName)
         } catch {
             throw LarderError(.io, "\(error)", operation: operation, database: databaseName, underlying: error)
         }
@@ -181,7 +181,7 @@ final class EpochStore: @unchecked Sendable {
                     do throws(LevelDBError) {
                         return try body(handle)
                     } catch {
-                        throw LarderError(error, operation: operation, database: databaseName, key: key())
+                        throw LarderError(error, operation: operation, database: databaseName, key: key()?.description)
                     }
                 }
             }
@@ -377,7 +377,7 @@ final class EpochStore: @unchecked Sendable {
         do throws(LevelDBError) {
             try handle?.close()
         } catch {
-            throw LarderError(error, operation: "reopen", database: databaseName, key: nil)
+            throw LarderError(error, operation: "reopen", database: databaseName)
         }
         handle = nil
         handle = try openHandle(create: false, "reopen")

@@ -1,3 +1,4 @@
+import LarderLevelDB
 import LarderPlatform
 
 /// An error of the engine or the library.
@@ -73,6 +74,17 @@ public struct LarderError: Error, Sendable {
         self.database = database
         self.key = key
         self.underlying = underlying
+    }
+
+    init(_ error: LevelDBError, operation: String, database: String, key: String? = nil) {
+        let code: Code =
+            switch error.code {
+            case .corruption: .damaged
+            case .closed: .closed
+            case .invalidArgument: .invalidArgument
+            default: .io
+            }
+        self.init(code, error.message, operation: operation, database: database, key: key, underlying: error)
     }
 }
 

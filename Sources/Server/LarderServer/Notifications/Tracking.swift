@@ -312,16 +312,16 @@ final class Tracking: @unchecked Sendable {
                 return client.isNoLoop
                     && part.writers[key]?.contains { $0.client === client && $0.previousUnit < unit } != true
             }
-            // The changes of the other writers, if any, are committed later.
-            let writers = left.isEmpty ? nil : part.writers[key]?.filter { $0.previousUnit >= unit }
-            part.writers[key] = writers?.isEmpty == false ? writers : nil
             if !left.isEmpty {
+                // The changes of the other writers, if any, are committed later.
+                part.writers[key]?.removeAll { $0.previousUnit < unit }
                 part.readers[key] = left
                 itemCount.add(left.count - readers.count)
                 return readers.lazy.map(\.client).filter { client in !left.contains { $0.isClient(client) } }
             }
         }
         guard let readers = part.readers.removeValue(forKey: key) else { return nil }
+        part.writers[key] = nil
         part.deadlines.set(key, nil)
         keyCount.add(-1)
         itemCount.add(-readers.count)
