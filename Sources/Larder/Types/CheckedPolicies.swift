@@ -7,7 +7,7 @@ extension EntryPolicy.Checked {
     /// - Parameters:
     ///   - settings: the database's policy.
     ///   - ahead: how far the larder's time is ahead of the clock that absolute deadlines refer to.
-    ///   - former: the rule of the fresh entry that is replaced; nil if there is none.
+    ///   - previous: the rule of the fresh entry that is replaced; nil if there is none.
     func rule(_ settings: DatabasePolicy, now: Int64, ahead: Int64, previous: DeadlineRule?) -> DeadlineRule {
         switch lifetime {
         case .governed: jitter == nil ? .governed : settings.rule(nil, jitter: jitter, now: now)

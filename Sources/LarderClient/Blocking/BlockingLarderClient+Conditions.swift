@@ -36,7 +36,7 @@ extension BlockingLarderClient {
     /// Replaces a fresh entry if it holds `previous` (compare and swap). Compares the bytes as the client's codec encodes
     /// `previous`. Needs larderd, or Redis 8.4 or later.
     /// - Parameters:
-    ///   - former: the expected value.
+    ///   - previous: the expected value.
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. By default it follows the database's policy.

@@ -37,7 +37,7 @@ extension RemoteCache {
     /// the same way, and not for dictionaries. ``update(forKey:policy:tags:attempts:_:)`` needs no comparison. Needs
     /// larderd, or Redis 8.4 or later.
     /// - Parameters:
-    ///   - former: the expected value.
+    ///   - previous: the expected value.
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. By default it follows the database's policy.

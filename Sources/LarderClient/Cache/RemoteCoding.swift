@@ -46,7 +46,7 @@ enum RemoteCoding {
         storedAs ask: () async throws(LarderClientError) -> Codec?
     ) async throws(LarderClientError) -> Model {
         guard let guess = guess(type, bytes, codec) else {
-            return try decode(type, from: bytes, codec, notified: try await ask(), key: key, operation)
+            return try decode(type, from: bytes, codec, reported: try await ask(), key: key, operation)
         }
         do throws(LarderClientError) {
             return try decode(type, from: bytes, codec, storedAs: guess, key: key, operation)
@@ -63,7 +63,7 @@ enum RemoteCoding {
         storedAs ask: () throws(LarderClientError) -> Codec?
     ) throws(LarderClientError) -> Model {
         guard let guess = guess(type, bytes, codec) else {
-            return try decode(type, from: bytes, codec, notified: try ask(), key: key, "GET")
+            return try decode(type, from: bytes, codec, reported: try ask(), key: key, "GET")
         }
         do throws(LarderClientError) {
             return try decode(type, from: bytes, codec, storedAs: guess, key: key)
@@ -110,17 +110,17 @@ enum RemoteCoding {
     }
 
     /// Decodes ambiguous bytes.
-    /// - Parameter told: the codec from the daemon; nil if it has none.
+    /// - Parameter reported: the codec from the daemon; nil if it has none.
     private static func decode<Model: Decodable>(
-        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, notified: Codec?, key: [UInt8],
+        _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, reported: Codec?, key: [UInt8],
         _ operation: String
     ) throws(LarderClientError) -> Model {
-        if notified == nil, !codec.isStandard,
+        if reported == nil, !codec.isStandard,
             let value = try? decode(type, from: bytes, codec, storedAs: codec.codec, key: key, operation)
         {
             return value
         }
-        return try decode(type, from: bytes, codec, storedAs: notified ?? .raw, key: key, operation)
+        return try decode(type, from: bytes, codec, storedAs: reported ?? .raw, key: key, operation)
     }
 
     static func decode<Model: Decodable>(

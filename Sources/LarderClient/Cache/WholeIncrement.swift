@@ -12,7 +12,7 @@ struct WholeIncrement<Number: FixedWidthInteger & Sendable>: Sendable {
     /// The step as a number that the daemon can add; nil if it cannot.
     var stepOfDaemon: Int64? { Number.min == Int64.min && Number.max == Int64.max ? Int64(step) : nil }
 
-    /// - Parameter former: the stored bytes; nil if there is no fresh entry.
+    /// - Parameter previous: the stored bytes; nil if there is no fresh entry.
     /// - Returns: the sum, and its bytes.
     func sum(_ previous: [UInt8]?) throws(LarderClientError) -> (number: Number, bytes: [UInt8]) {
         let kind = CounterText.kind(Number.self)

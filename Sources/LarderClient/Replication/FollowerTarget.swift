@@ -36,7 +36,7 @@ struct FollowerTarget {
     /// - Parameters:
     ///   - known: the time range in which the source has seen the target's changes. Entries of the target from this
     ///     range lose conflicts, and are removed if the source does not list them.
-    ///   - told: if the larders follow each other, the target has seen the source's entries up to this time, so an
+    ///   - notified: if the larders follow each other, the target has seen the source's entries up to this time, so an
     ///     entry up to this time that the target lacks was removed there.
     func apply(
         _ reply: FeedReply, _ known: ClosedRange<Int64>?, notifiedUntil notified: Int64?

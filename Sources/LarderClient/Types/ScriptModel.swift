@@ -5,7 +5,7 @@ import LarderModelCoding
 ///
 /// ```swift
 /// try await client.script(store, keys: ["reader"], arguments: [ScriptModel(reader)])
-/// let former: ScriptModel<Reader>? = try await client.script(exchange, keys: ["reader"], arguments: [ScriptModel(reader)])
+/// let previous: ScriptModel<Reader>? = try await client.script(exchange, keys: ["reader"], arguments: [ScriptModel(reader)])
 /// ```
 public struct ScriptModel<Model> {
     /// The model itself.

@@ -43,7 +43,7 @@ struct BlockReader {
     private static let plain: UInt8 = 0
     private static let snappy: UInt8 = 1
 
-    /// - Parameter mends: whether to correct one flipped bit.
+    /// - Parameter repairs: whether to correct one flipped bit.
     func read(_ handle: BlockHandle, repairs: Bool = false) throws(SalvageError) -> Outcome {
         guard handle.fits(before: byteCount) else { return .bad("it is beyond the file's end") }
         guard handle.byteCount <= blockBytesMax else { return .bad("it is longer than any block") }
