@@ -62,7 +62,7 @@ import Testing
         #expect(try BackupDirectory.backup(at: backups) == third.path)
     }
 
-    /// A table with a known name and another length is not the same.
+    /// A table with the name of one in the previous backup, but another length, is copied.
     @Test func aTableOfAnotherLengthIsNew() throws {
         _ = try BackupWriter.write(image: image, to: backups, time: 1)
         try Files.remove(image + "/books/17/000005.ldb")
@@ -75,7 +75,8 @@ import Testing
     func everyChangedByteIsNoticed(name: String) throws {
         let backup = try BackupWriter.write(image: image, to: backups, time: 1).path
         let path = backup + "/" + name
-        // Not the original file, which a table is linked to.
+        // The file is removed and written again: a change in place would also change the larder's table, which is a
+        // hard link.
         let bytes = try Files.read(path)
         let size = bytes.count
         for offset in [0, size / 2, size - 1] {
@@ -113,7 +114,7 @@ import Testing
                 == ["books/more does not belong to the backup", "empty/ does not belong to the backup"])
     }
 
-    /// A list that names a file outside is not followed.
+    /// A backup list that names a file outside the backup is refused.
     @Test(arguments: ["../secret", "/etc/passwd", "books/../../x", "", "books//x", "."])
     func namesThatLeadOutsideAreRefused(name: String) throws {
         let backup = try BackupWriter.write(image: image, to: backups, time: 1).path
@@ -132,7 +133,7 @@ import Testing
         guard case .newerFormat = error else { return #expect(Bool(false), "\(String(describing: error))") }
     }
 
-    /// An incomplete backup does not count, and the next backup removes it.
+    /// An incomplete backup is not used for a restore, and the next backup removes it.
     @Test func anUnfinishedBackupDoesNotCount() throws {
         try FileSystem.makeDirectories(backups + "/.unfinished-20231114T221320Z/books")
         try FileSystem.makeDirectories(backups + "/20231114T221320Z")
@@ -142,7 +143,7 @@ import Testing
     }
 
     @Test func aBackupThatFailsLeavesNothing() throws {
-        // A link that leads nowhere cannot be read.
+        // A dangling symbolic link cannot be read.
         try Files.remove(image + "/books/17/000006.log")
         guard symlink("nowhere", image + "/books/17/000006.log") == 0 else { return }
         let error = #expect(throws: BackupError.self) {
@@ -167,7 +168,8 @@ import Testing
         try Files.write(path, bytes)
     }
 
-    /// A larder that comes from the same backup has tables of the same names and lengths.
+    /// Another larder that was restored from the same backup may have tables with the same names and lengths, but other
+    /// contents.
     @Test func tablesOfAnotherLarderAreNotTaken() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let bytes = [UInt8](repeating: 8, count: 3_000_000)
@@ -201,7 +203,7 @@ import Testing
         }
     }
 
-    /// Damage stays in the backup where it is: the next ones have the larder's table.
+    /// A damaged table of a backup is not linked into the next backup, which copies the table from the larder instead.
     @Test(arguments: Harm.allCases) func damagedTablesAreNotReused(harm: Harm) throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let table = "/books/17/000005.ldb"
@@ -217,8 +219,8 @@ import Testing
         #expect(try BackupWriter.write(image: image, to: backups, time: 3).warnings == [])
     }
 
-    /// A table that the larder shares with the previous backup, and that changed in both, is not taken for that of
-    /// another larder.
+    /// A hard-linked table that changed in the larder and in the previous backup is damage of the larder, not a table
+    /// of another larder.
     @Test(arguments: [Harm.changed, .shorter]) func damageOfTheLarderIsAnError(harm: Harm) throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let table = "/books/17/000005.ldb"
@@ -245,7 +247,7 @@ import Testing
         #expect(try BackupReader(first.path).verify() == [] && BackupReader(third.path).verify() == [])
     }
 
-    /// A second backup in the same directory at the same time gets an error and does no harm.
+    /// A concurrent second backup into the same directory fails and does not affect the first.
     @Test func thereIsOneBackupAtATimeInADirectory() throws {
         let errors = Recorder<String>()
         let result = try BackupWriter.write(image: image, to: backups, time: 1) { [image, backups] _ in
@@ -263,8 +265,8 @@ import Testing
         #expect(try BackupReader(result.path).verify() == [])
     }
 
-    /// Files that a killed daemon left do not prevent a backup; an existing directory with the backup's name gets no
-    /// files.
+    /// A lock file left by a killed daemon does not prevent a backup. If a directory with the backup's name exists, the
+    /// backup gets another name.
     @Test func leftoversDoNotPreventABackup() throws {
         try FileSystem.makeDirectories(backups + "/19700101T000001Z")
         try Files.write(backups + "/19700101T000001Z/mine", [])
@@ -275,7 +277,7 @@ import Testing
             try BackupReader(made.path).verify() == [] && FileSystem.list(backups + "/19700101T000001Z") == ["mine"])
     }
 
-    /// If the newest backup has lost its list, an older one is not silently taken for it.
+    /// If the list of the newest backup is missing, a restore reports that instead of silently using an older backup.
     @Test func aDamagedNewestBackupIsNotSkipped() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let second = try BackupWriter.write(image: image, to: backups, time: 2)
@@ -311,7 +313,7 @@ import Testing
         #expect(try BackupReader(backup).verify().count == (harm == .directory ? 2 : 1))
     }
 
-    /// A place that cannot be taken in the end is refused in the beginning.
+    /// A restore checks its destination before it copies anything.
     @Test func anUnusableDestinationIsRefusedAtOnce() throws {
         _ = try BackupWriter.write(image: image, to: backups, time: 1)
         let path = parent.path
@@ -335,7 +337,7 @@ import Testing
         try BackupReader(backups).restore(to: path + "/empty")
     }
 
-    /// Two restores to one place do not mix; leftovers of an interrupted one are removed.
+    /// Two concurrent restores to one destination do not mix. Leftovers of an interrupted restore are removed.
     @Test func thereIsOneRestorationAtATime() throws {
         _ = try BackupWriter.write(image: image, to: backups, time: 1)
         let place = parent.path + "/restored"
@@ -350,7 +352,7 @@ import Testing
         #expect(!FileSystem.exists(place + "/old") && !FileSystem.exists(parent.path + "/.restoring-restored"))
     }
 
-    /// On another file system everything is copied.
+    /// Between two file systems all files are copied, because hard links are not possible.
     @Test func anotherFileSystemIsCopiedTo() throws {
         let memory = try TemporaryDirectory(inMemory: true)
         let first = try BackupWriter.write(image: image, to: memory.path + "/backups", time: 1)

@@ -5,7 +5,7 @@ struct Command {
     enum Lifetime {
         case governed
         case keep
-        /// By the clock, of which the larder's time may be ahead by the given lead.
+        /// Until a time of the wall clock. The larder's time may be ahead of that clock by `lead` milliseconds.
         case until(Int64, lead: Int64)
         case milliseconds(Int64)
     }
@@ -83,7 +83,7 @@ struct CommandDice {
 
     mutating func database() -> String { Self.databases.randomElement(using: &random) ?? "0" }
 
-    /// Returns a command of connection `prefix`, in a database other than `shunned`.
+    /// Returns a command on keys with this prefix, in a database other than `shunned`.
     mutating func command(_ prefix: String, shunning shunned: String?, now: Int64) -> Command {
         var database = database()
         while database == shunned { database = self.database() }
@@ -173,7 +173,7 @@ struct CommandDice {
         counter += 1
         let lengths = [0, 0, 10, 30, 100, 100, 700, 5000]
         let count = lengths.randomElement(using: &random) ?? 0
-        // Sometimes incompressible.
+        // Half of the values cannot be compressed.
         return Array("\(counter):".utf8)
             + (random.oneIn(2) ? random.bytes(count: count) : Array(repeating: 120, count: count))
     }

@@ -8,7 +8,7 @@ package struct Finding: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// A larder left by an accident, opened by an engine in this process.
+/// The files of a larder after a simulated accident, opened by an engine in this process.
 struct CrashCopy {
     let path: String
     let options: EngineOptions

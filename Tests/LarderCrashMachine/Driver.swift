@@ -5,7 +5,7 @@ import LarderTestSupport
 /// Drives a series of daemons on one larder by a script from a seed, and records requests and replies next to the trace
 /// of the daemons' file changes.
 ///
-/// As deterministic as one process allows: the script is deterministic, the scheduling of the daemon's threads is not.
+/// The script is deterministic; the scheduling of the daemon's threads is not.
 final class Driver {
     let plan: RunPlan
     let history: History
@@ -13,9 +13,9 @@ final class Driver {
     let place: TemporaryDirectory
     private var dice: CommandDice
     private var daemon: DaemonProcess?
-    /// By connection; the first one is for changes of whole databases.
+    /// The client of each connection. The first connection is for changes of whole databases.
     private var clients: [SocketClient?] = []
-    /// Reads while others write.
+    /// A client that reads while the other clients write.
     private var reader: SocketClient?
     /// The range of the offsets of the wall clock, in milliseconds.
     private(set) var offsets: ClosedRange<Int64> = 0...0
@@ -69,7 +69,8 @@ final class Driver {
         let span = [50, 3000, 30_000, 600_000].randomElement(using: &dice.random) ?? 50
         let offset = oneIn(2) ? Int64(span) : -Int64(span)
         note("clock \(offset) ms")
-        // Across a restart the larder takes a step of the clock for elapsed time: forward steps add up.
+        // After a restart the larder cannot distinguish a forward step of the clock from elapsed time, so forward steps
+        // add up.
         let forward = max(0, offset - faults.wallOffset / 1_000_000)
         offsets = min(offsets.lowerBound, offset)...(offsets.upperBound + forward)
         faults.wallOffset = offset * 1_000_000
@@ -104,14 +105,15 @@ final class Driver {
         reader = try daemon.connect()
     }
 
-    /// Starts the daemon while calls fail. It may refuse to start, and must not lose anything.
+    /// Starts the daemon while system calls fail. The daemon may refuse to start, but must not lose data.
     private func startUnderFaults() throws {
         arm(FaultControl.Rule.random(atStart: true, &dice.random))
         note("starting while calls fail")
         daemon = try? DaemonProcess(plan.options(&dice.random), in: place, faults: faults)
         note(daemon == nil ? "did not start, \(faults.lastHit)" : "started, \(faults.hits(slot: 0)) calls failed")
         faults.disarm()
-        // A daemon started under faults may reply with errors for a while, so stopping it is as good as a start.
+        // A daemon that was started under faults may reply with errors for a while, so it is stopped or killed instead
+        // of used.
         if let daemon, oneIn(2) { try daemon.stop() }
         try bury()
     }
@@ -164,14 +166,14 @@ final class Driver {
             note("clean end")
             let moment = history.nextMoment()
             let end = try daemon?.stop()
-            // The call that was to be the last one may have been made in the meantime.
+            // In a run that kills the daemon at a chosen call, the daemon may have reached that call while stopping.
             guard end == .exited(0) || isDying else {
                 throw Finding("SIGTERM ended in \(String(describing: end))")
             }
             guard end == .exited(0) else { return try bury() }
             history.noteSync(of: moment, at: faults.traceLength)
         } else if oneIn(3) {
-            // In the middle of everything.
+            // Kills the daemon at a random call during bursts of commands.
             isDying = true
             let number = UInt64.random(in: 1...30, using: &dice.random)
             faults.arm(.killing(.changing, at: number, after: oneIn(2)), slot: 1)
@@ -223,7 +225,7 @@ final class Driver {
     private struct Sent {
         let unit: Unit
         let now: Keyspace.Instant
-        /// The number of replies; the last one decides.
+        /// The number of replies. The last reply tells whether the unit happened.
         let replies: Int
     }
 
@@ -259,14 +261,14 @@ final class Driver {
         } catch { try lost(error) }
     }
 
-    /// Accepts a lost connection if the daemon was to die.
+    /// Ignores a lost connection if the daemon is expected to die; otherwise throws a finding.
     private func lost(_ error: any Error) throws {
         guard isDying else { throw Finding("a connection was lost: \(error)") }
     }
 
     private func send(_ connection: Int, shunning shunned: String?) throws -> [Sent] {
         guard let client = clients[connection] else { return [] }
-        // If calls fail, an unanswered unit may have happened or not, independent of earlier ones.
+        // If calls fail, each unanswered unit may or may not have happened, so only one unit is sent at a time.
         let count = plan.kind == .faults || isDying ? 1 : Int.random(in: 1...6, using: &dice.random)
         var keyspace = history.keyspace(of: connection)
         var bytes: [UInt8] = []
@@ -329,7 +331,7 @@ final class Driver {
                     "refused \(Self.prefix(of: connection))\(sent.unit.index): \(Reply.text(replies[replies.count - 1]))"
                 )
             }
-            // If a database cannot be selected, the command would go to another one.
+            // If `SELECT` failed, the command went to another database.
             if let error = replies.dropLast().first(where: Reply.isError) {
                 throw Finding("a command before '\(sent.unit.text)' was answered \(Reply.text(error))")
             }
@@ -408,7 +410,8 @@ final class Driver {
     }
 
     private func flushAll() throws {
-        // If it fails half-way, only the databases not yet reached are unchanged.
+        // If FLUSHALL fails half-way, some databases are already empty. A separate FLUSHDB for each database makes the
+        // outcome known.
         if plan.kind == .faults {
             for name in CommandDice.databases {
                 let gone = everything(in: [name]).mapValues { _ in nil as Keyspace.Entry? }
@@ -416,7 +419,7 @@ final class Driver {
             }
             return
         }
-        // Creates nothing where there is nothing, so that each may happen without the others.
+        // FLUSHALL creates no missing database, so each database may be emptied without the others.
         let all = everything(in: CommandDice.databases)
         try receive(
             0,
@@ -425,8 +428,8 @@ final class Driver {
     }
 
     private func swap() throws {
-        // Expired entries whose expiry the larder has forgotten, as after SIGKILL right after a clock step, were not
-        // exchanged.
+        // After SIGKILL right after a clock step, the larder may have forgotten that entries had expired. SWAPDB did
+        // not move such entries, and the model cannot predict them.
         if plan.movesClock { return }
         let all = everything(in: ["0", "1"])
         var changes: Keyspace.Changes = [:]
@@ -449,7 +452,7 @@ final class Driver {
 
     // MARK: Checking the state
 
-    /// Compares the daemon's state with the history; open units are decided afterwards.
+    /// Compares the daemon's state with the history, and then decides whether each open unit happened.
     private func judgeLive(_ when: String) throws {
         guard let client = clients[History.control] else { return }
         let before = earliestNow

@@ -1,8 +1,7 @@
 import LarderEngine
 import LarderServer
 
-/// A fact about a larder that is not an entry. A change of it is on disk once it is acknowledged, at every durability
-/// level.
+/// A setting of a larder that is not an entry. An acknowledged change of a fact is on disk at every durability level.
 enum Fact: Hashable {
     /// The policy of a database.
     case policy(String)
@@ -11,7 +10,7 @@ enum Fact: Hashable {
     /// The origin of a database.
     case origin(String)
 
-    /// The value without functions or without an origin.
+    /// The value of a fact if there are no functions, or if the database has no origin.
     static let none = ""
 }
 
@@ -40,14 +39,14 @@ enum StoredFacts {
     }
 }
 
-/// A function library with a number, which its text contains twice.
+/// A version of a function library. The library's text contains the version number twice.
 struct FunctionVersion: CustomStringConvertible {
     let library: String
     let version: Int
 
     init(_ library: String, _ version: Int) { (self.library, self.version) = (library, version) }
 
-    /// - Returns: nil if the text is not that of exactly one version.
+    /// - Returns: nil if the text is not exactly that of the version that it names.
     init?(_ text: [UInt8]) {
         let lines = String(decoding: text, as: UTF8.self).split(separator: "\n")
         guard let name = lines.first?.split(separator: "=").last, lines.count > 1,

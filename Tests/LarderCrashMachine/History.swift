@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// The extent of a change as a whole: a database, or its entries with a tag.
+/// The entries that one durable change removes or changes: all entries of a database, or its entries with a tag.
 struct Scope: Hashable, Comparable {
     let database: String
     let tag: String?
@@ -31,19 +31,19 @@ final class Unit {
     let index: Int
     /// The number of the unit among all, in the order of the requests.
     let order: Int
-    /// A moment of the driver: of two events, the one with the lower number was over before the other began.
+    /// The driver's logical time: an event with a lower number was over before one with a higher number began.
     let sentMoment: Int
     /// The length of the trace when the request was sent.
     let sentAt: Int
     fileprivate(set) var answeredMoment = Int.max
     fileprivate(set) var answeredAt = Int.max
     fileprivate(set) var outcome = Outcome.open
-    /// For a unit with an unknown outcome: the length of the trace when the outcome became known.
+    /// The length of the trace when an unknown outcome became known; `.max` while it is unknown, nil if it never was.
     fileprivate(set) var doubtfulUntil: Int?
     /// The changes of keys if the unit happens.
     var changes: Keyspace.Changes
-    /// The databases or tags that it changes as a whole, each durably and separately; empty for units that use the
-    /// journal.
+    /// The databases or tags that the unit changes as a whole. Each change is durable on its own. Empty for units that
+    /// use the journal.
     var scopes: Set<Scope>
     let text: String
 
@@ -70,7 +70,7 @@ final class History {
     /// The connection of changes of whole databases.
     static let control = 0
 
-    /// An event of a key, in the order of the units.
+    /// A change of a key. The events of a key are in the order of the units.
     struct KeyEvent {
         let unit: Unit
         let entry: Keyspace.Entry?
@@ -86,14 +86,15 @@ final class History {
     private(set) var keys: [Keyspace.Place: [KeyEvent]] = [:]
     private(set) var facts: [Fact: [FactEvent]] = [:]
     let firstPolicy: UpdatePolicy
-    /// Moments up to which everything answered was on disk, with the length of the trace when that was known.
+    /// Each sync: every unit that was answered before `moment` is on disk, which is known since the trace had the
+    /// length `knownAt`.
     private(set) var syncs: [(moment: Int, knownAt: Int)] = []
     /// Refused units that may have happened.
     private(set) var doubtful: [Unit] = []
     private var order = 0
     private var moment = 0
 
-    /// - Parameter connections: without the one for changes of whole databases.
+    /// - Parameter connections: the number of connections, without the connection for changes of whole databases.
     init(connections: Int, policy: UpdatePolicy) {
         units = Array(repeating: [], count: connections + 1)
         firstPolicy = policy
@@ -158,14 +159,14 @@ final class History {
         }
     }
 
-    /// Decides whether a refused change of a whole has happened.
+    /// Records whether a refused change of a whole database or tag has happened.
     func settle(_ unit: Unit, happened: Bool, at traceLength: Int) {
         doubtful.removeAll { $0 === unit }
         unit.doubtfulUntil = traceLength
         answer(unit, done: happened, at: traceLength)
     }
 
-    /// Limits a change of wholes to the part that happened. Each of its databases has one part.
+    /// Limits a change of several databases to the databases in which it happened.
     func narrow(_ unit: Unit, to scopes: Set<Scope>) {
         for place in unit.changes.keys where !scopes.contains(where: { $0.database == place.database }) {
             unit.changes[place] = nil
@@ -174,8 +175,8 @@ final class History {
         unit.scopes = scopes
     }
 
-    /// Treats an unanswered unit as done although the found state does not prove it: where only the lifetime of an
-    /// entry would differ, both are accepted.
+    /// Treats an unanswered unit as done although the found state does not prove it. If the unit would change only the
+    /// lifetime of an entry, both lifetimes are accepted.
     func doubt(_ unit: Unit) {
         for case (let place, var entry?) in unit.changes {
             guard let events = keys[place], let index = events.firstIndex(where: { $0.unit === unit }),
@@ -203,7 +204,7 @@ final class History {
         }
     }
 
-    /// Records that everything answered before a moment is on disk.
+    /// Records that all units that were answered before a moment are on disk.
     func noteSync(of moment: Int, at traceLength: Int) { syncs.append((moment, traceLength)) }
 
     /// The contents of a connection's keys, by the units that were not refused.

@@ -21,7 +21,7 @@ struct FoundState {
     }
 }
 
-/// Decides whether the state found after an accident keeps the promises.
+/// Decides whether the durability guarantees allow the state found after an accident.
 struct Judge {
     let history: History
     let durability: Durability
@@ -74,7 +74,7 @@ struct Judge {
         } else if let moment = history.syncs.last(where: { $0.knownAt <= cut })?.moment {
             least = (units[..<most].lastIndex { $0.answeredMoment < moment }).map { $0 + 1 } ?? 0
         }
-        // Refused units need not have happened, even if that is unknown.
+        // A refused unit need not have happened, even if its outcome is unknown.
         for unit in units[..<least].reversed() {
             if unit.isDoubtful(at: cut) { least = unit.index } else if unit.outcome != .refused { break }
         }
@@ -105,7 +105,7 @@ struct Judge {
 
     private func strangers(_ found: FoundState) -> String? {
         for (name, database) in found.databases {
-            // The driver's own probes belong to no connection.
+            // Keys that the driver writes to probe the daemon belong to no connection.
             for key in database.entries.keys
             where !key.hasPrefix("z:") && history.keys[.init(database: name, key: key)] == nil {
                 return "database '\(name)' has the key '\(key)', which was never written"
@@ -115,7 +115,8 @@ struct Judge {
     }
 }
 
-/// One hypothesis: a number of units of the control connection, and whole changes of these databases.
+/// A hypothesis: this many units of the control connection happened, and the open change of whole databases reached the
+/// scopes in `whole`.
 private struct Trial {
     let history: History
     let found: FoundState
@@ -123,14 +124,14 @@ private struct Trial {
     let windows: [ClosedRange<Int>]
     let controlCount: Int
     let whole: Set<Scope>
-    /// By database, the effects of its last changes as a whole.
+    /// For each database, the last changes that removed all its entries or all entries with a tag.
     private let changed: [String: Removed]
 
     /// Removals that hold even if the journal has lost its end.
     private struct Removed {
-        /// The order of the last removal of everything.
+        /// The order of the unit that last removed all entries; 0 if there is none.
         var everything = 0
-        /// The order of the last purge, by tag.
+        /// The order of the unit that last purged each tag.
         var tags: [String: Int] = [:]
 
         /// Returns what remains of an entry that a unit stored.
@@ -139,7 +140,8 @@ private struct Trial {
             return entry.tags.contains { event.unit.order <= tags[$0] ?? 0 } ? nil : entry
         }
     }
-    /// By connection, whether its keys agree for each possible number of its units.
+    /// For each connection and each possible number of its units, whether the connection's keys agree with the found
+    /// state.
     private let fits: [[Bool]]
 
     init(
@@ -188,14 +190,15 @@ private struct Trial {
             let isAnswered = unit.answeredAt <= cut
             let isRefused = unit.isDoubtful(at: cut) ? !countsDoubtful : unit.outcome == .refused
             if isRefused, isAnswered { continue }
-            // Entries from before a change of the whole database are gone, even if the journal has lost its end.
+            // Entries that were stored before the last change of the whole database are removed, even if the journal
+            // has lost its end.
             if unit.order <= changed.everything { return nil }
             if unit.connection == History.control {
                 if unit.scopes.isEmpty, unit.index < controlCount { return changed.left(of: event) }
                 continue
             }
             guard unit.index < count else { continue }
-            // Refused later, or abandoned: only if nothing came after it.
+            // A unit that was refused later, or abandoned, can have happened only if it is the last one that did.
             if isRefused, unit.index != count - 1 { continue }
             return changed.left(of: event)
         }
@@ -208,7 +211,7 @@ private struct Trial {
     ) -> Bool {
         let policy = found.databases[database]?.policy ?? history.firstPolicy
         guard let entry else {
-            // Expired entries were not removed by DEL, and may be fresh again if the larder's time has gone back.
+            // DEL does not remove expired entries. They may be fresh again if the larder's time has gone back.
             return value == nil
                 || events.contains { event in
                     guard let previous = event.entry, previous.value == value else { return false }
@@ -221,7 +224,7 @@ private struct Trial {
         return value == entry.value && deadline.upperBound > found.now.lowerBound
     }
 
-    /// The range in which an entry stops being fresh.
+    /// The earliest and latest time at which the entry may stop being fresh, in milliseconds.
     private static func deadline(_ entry: Keyspace.Entry, _ policy: UpdatePolicy) -> ClosedRange<Int64> {
         deadline(entry, entry.rule, policy)
     }
@@ -237,14 +240,14 @@ private struct Trial {
         case (.deadline(let instant, let span), _): return (instant.earliest + span)...(instant.latest + span)
         case (_, nil): return Int64.max...Int64.max
         case (.governed, let interval?): return (least + interval)...(entry.storedAt.latest + interval)
-        // Under a policy of never, PERSIST changes nothing.
+        // If the policy was "never" when PERSIST ran, PERSIST changed nothing, and the entry follows later policies.
         case (.neverOrGoverned, let interval?): return (least + interval)...Int64.max
         }
     }
 
     /// Returns the number of units of each connection that happened; nil if no numbers fit.
     ///
-    /// A unit that was answered before another one was requested has happened if that one has.
+    /// If a unit has happened, all units that were answered before it was requested have happened too.
     func counts() -> [Int]? {
         var moments: Set<Int> = [Int.min]
         for (connection, window) in windows.enumerated() {
@@ -314,7 +317,8 @@ private struct Trial {
 }
 
 extension Array {
-    /// The first index whose element is `true` if all before it are not.
+    /// Returns the first index whose element satisfies the predicate, by binary search; `count` if there is none. All
+    /// later elements must satisfy it too.
     func partitioningIndex(where isSecond: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

@@ -3,8 +3,8 @@
 /// Every connection has keys of its own in every database, so that the effects of its commands depend on no other
 /// connection.
 struct Keyspace {
-    /// The time of an action: a range of the engine's time in milliseconds. Its end is known when the reply has
-    /// arrived.
+    /// The time at which a command ran: a range of the engine's time, in milliseconds. The end of the range is known
+    /// once the reply has arrived.
     final class Instant {
         let earliest: Int64
         var latest: Int64
@@ -23,7 +23,7 @@ struct Keyspace {
         case deadline(Instant, Int64)
         /// Never, or by the database's policy.
         case neverOrGoverned
-        /// Either of the two: it is unknown whether the command that changes it ran before the end.
+        /// One of two rules: it is unknown whether the command that changes the rule ran before the accident.
         case either(Rule, Rule)
     }
 
@@ -49,7 +49,7 @@ struct Keyspace {
 
     mutating func apply(_ changes: Changes) { for (place, entry) in changes { entries[place] = entry } }
 
-    /// Returns the effects of a list of commands as one unit; commands that must fail change nothing.
+    /// Returns the changes by a list of commands as one unit. Commands that must fail change nothing.
     /// - Parameter now: when they run.
     func changes(by commands: [Command], now: Instant) -> Changes {
         var after = self

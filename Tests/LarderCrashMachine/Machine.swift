@@ -43,7 +43,7 @@ package struct Machine {
         package var pointCount: Int { points.values.reduce(0, +) }
         /// The findings, each with instructions to repeat it.
         package var findings: [String] = []
-        /// The number of calls that failed or were the last one.
+        /// The number of calls that were made to fail, or at which a daemon was killed.
         package var hits = 0
         package var units = 0
 
@@ -101,7 +101,7 @@ package struct Machine {
         guard !records.isEmpty else { return }
         var disk = RecordedDisk(trace, records)
         var random = SeededGenerator(seed: driver.plan.seed &+ 2)
-        // Disks with long values take long to write.
+        // Images with long values take long to write, so fewer points are judged.
         let count = driver.plan.hasLongValues ? max(1, pointsPerRun / 8) : pointsPerRun
         let cuts = (0..<count).map { _ in Int.random(in: 1...records.count, using: &random) }.sorted()
         let place = try TemporaryDirectory(inMemory: true)
@@ -126,7 +126,7 @@ package struct Machine {
                     "\(repeated), LARDER_POINT=\(index), \(accident.rawValue) behind record \(cut) of \(records.count): "
                         + text + "\n    " + driver.trail(isVerbose ? 4000 : 12, before: records[cut - 1].end))
                 if isVerbose {
-                    // The disk as it was before the engine opened it.
+                    // Keeps a copy of the disk image as it was before the engine opened it.
                     let kept = "/tmp/larder-\(driver.plan.seed)-\(index)"
                     var again = SeededGenerator(seed: driver.plan.seed &+ UInt64(index) &* 7919)
                     try FileSystem.removeTree(kept)

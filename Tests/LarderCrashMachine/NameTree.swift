@@ -1,6 +1,6 @@
 import LarderTestSupport
 
-/// A node of a recorded file system, file or directory; never used twice.
+/// The number of a file or directory in a recorded file system. Unlike inode numbers, these numbers are never reused.
 typealias NodeNumber = Int
 
 /// The effect of one call on directory entries.
@@ -27,7 +27,7 @@ struct NameChange {
 /// The entries of all directories at one point.
 struct NameTree {
     static let root: NodeNumber = 0
-    /// By directory. Unreachable directories are ignored.
+    /// The names and nodes in each directory. Directories that cannot be reached from the root are ignored.
     private(set) var entries: [NodeNumber: [String: NodeNumber]] = [root: [:]]
 
     mutating func apply(_ change: NameChange) {

@@ -19,7 +19,7 @@ extension FaultControl.Rule: CustomStringConvertible {
         }
         rule.path =
             ["", "", "JOURNAL", ".log", ".ldb", "POINTER", "MANIFEST", "CURRENT"].randomElement(using: &random) ?? ""
-        // The lock concerns the holder, not the data.
+        // Calls on LOCK do not fail: the file identifies the process that holds the larder, and has no data.
         rule.except = "LOCK"
         switch Int.random(in: 0..<4, using: &random) {
         case 0:

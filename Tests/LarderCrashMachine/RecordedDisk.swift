@@ -6,8 +6,8 @@ import LarderTestSupport
 /// - *A power failure with ordered metadata*, as in ext4: changes of names and lengths are kept in order, at least up
 ///   to the start of the last fsync of any file; of the writes to a file since its own last fsync, pages may be
 ///   missing, and read as zeros if the length has grown further.
-/// - *A power failure by POSIX alone*: of a file, fsynced data is kept, with any of the later writes, by page; of a
-///   directory, the entries at its last fsync, with any of the later changes.
+/// - *A power failure by POSIX alone* keeps, of a file, the data at its last fsync and any pages of later writes; of a
+///   directory, the entries at its last fsync and any later changes.
 package struct RecordedDisk {
     package enum Accident: String, CaseIterable, Sendable {
         case kill
@@ -21,19 +21,20 @@ package struct RecordedDisk {
     package private(set) var done = 0
 
     private var nodesMade = 0
-    /// The inodes, which may be reused, with their current nodes.
+    /// The current node of each inode number. The recorded system may reuse inode numbers.
     private var nodes: [UInt64: NodeNumber] = [:]
     private var files: [NodeNumber: RecordedFile] = [:]
     private var names = NameTree()
-    /// Ordered: the names at the start of the last fsync, the later changes, and the position of that fsync.
+    /// For power failures with ordered metadata: the names at the start of the last fsync, the later changes, and the
+    /// position of that fsync.
     private var orderedNames = NameTree()
     private var orderedChanges: [NameChange] = []
     private var orderedEnd = 0
-    /// Strict: each directory at its last fsync, and the later changes.
+    /// For power failures by POSIX alone: each directory at its last fsync, and the later changes.
     private var strictNames = NameTree()
     private var strictChanges: [NameChange] = []
 
-    /// - Parameter records: all of `trace`.
+    /// - Parameter records: all records of `trace`.
     package init(_ trace: FileTrace, _ records: [FileTrace.Record]) {
         self.trace = trace
         self.records = records
@@ -106,7 +107,7 @@ package struct RecordedDisk {
             file.sync(begin: begin)
             return
         }
-        // A rename between two directories is on disk when one of them is.
+        // A rename between two directories is on disk once either directory was fsynced.
         var left: [NameChange] = []
         for change in strictChanges {
             guard isEarlier(change), change.touches(node) else {
@@ -141,7 +142,7 @@ package struct RecordedDisk {
         }
     }
 
-    /// SIGKILL may interrupt a write, and leave its beginning.
+    /// Returns the beginning of the next write, or nil: SIGKILL may interrupt a write after a part of its data.
     private func tornWrite(using random: inout SeededGenerator) -> (file: RecordedFile, offset: Int, data: Range<Int>)?
     {
         guard done < records.count, case .write(let inode, let offset, let data) = records[done].event,

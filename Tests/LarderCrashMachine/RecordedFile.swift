@@ -11,18 +11,18 @@ final class RecordedFile {
         let kind: Kind
         /// The end of the record in the trace.
         let end: Int
-        /// Whether an fsync has failed: the system considers the data written, and it is unknown what the disk has.
+        /// Whether an fsync failed after this change. The system then considers the data written, but it may not be on
+        /// disk.
         var isDoubtful = false
     }
 
-    /// A piece of a doubtful write that the disk does not have. It is in the system's memory until the page is written
-    /// again.
+    /// A part of a doubtful write that is not on disk. It stays in the page cache until its page is written again.
     private struct Fragment {
         let offset: Int
         let data: Range<Int>
     }
 
-    /// The unit in which a system writes.
+    /// The page size of the recorded system.
     private static let pageBytes = 4096
 
     private let trace: UnsafeRawBufferPointer
@@ -66,7 +66,8 @@ final class RecordedFile {
         for index in pending.indices where pending[index].end <= begin { pending[index].isDoubtful = true }
     }
 
-    /// Decides for each page of a doubtful write whether it is on disk, by its position; rewritten pages are.
+    /// Decides for each page of a doubtful write whether it is on disk: at random, seeded by its position, unless a
+    /// later write has the same page. Then it is.
     private func keepOrLose(_ data: Range<Int>, at offset: Int, unless later: ArraySlice<Change>) {
         if durable.count < offset + data.count { Self.resize(&durable, to: offset + data.count) }
         for page in pages(offset, data.count) {
@@ -84,7 +85,8 @@ final class RecordedFile {
         }
     }
 
-    /// Handles that the system writes whole pages: a new write also writes data that was considered written.
+    /// Puts lost fragments of these pages on disk: the system writes whole pages, so a new write to a page also writes
+    /// its other data.
     private func restore(_ pages: ClosedRange<Int>) {
         guard !lost.isEmpty else { return }
         for fragment in lost where pages.contains(fragment.offset / Self.pageBytes) {
@@ -95,7 +97,7 @@ final class RecordedFile {
 
     // MARK: Possible contents
 
-    /// The contents in the system's memory, as seen by a process after the death of another.
+    /// The contents in the page cache, which the next process reads after a daemon was killed.
     func content() -> [UInt8] {
         var bytes = durable
         for fragment in lost { put(fragment.data, at: fragment.offset, in: &bytes) }
@@ -109,7 +111,7 @@ final class RecordedFile {
         guard !isSynced else { return durable }
         let isTruncation = { (change: Change) in if case .truncate = change.kind { true } else { false } }
         let least = pending.lastIndex { isTruncation($0) && $0.end <= metadata }.map { $0 + 1 } ?? 0
-        // How far the file's length has grown.
+        // The number of pending changes whose effect on the file's length is on disk.
         let sized =
             switch Int.random(in: 0..<4, using: &random) {
             case 0: least
@@ -176,7 +178,8 @@ final class RecordedFile {
         }
     }
 
-    /// An image has megabytes of them: in unoptimized builds, `repeatElement` takes milliseconds for each.
+    /// Returns `count` zero bytes. Uses memset, because an image has megabytes of zeros and `repeatElement` is slow in
+    /// unoptimized builds.
     private static func zeros(_ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             if let start = buffer.baseAddress { memset(start, 0, count) }
@@ -207,7 +210,7 @@ final class RecordedFile {
         overwrite(data, at: offset, in: &bytes)
     }
 
-    /// Within the existing length.
+    /// Overwrites bytes without extending the array.
     private func overwrite(_ data: Range<Int>, at offset: Int, in bytes: inout [UInt8]) {
         let count = min(data.count, bytes.count - offset)
         guard count > 0 else { return }

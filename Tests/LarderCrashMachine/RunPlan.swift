@@ -4,9 +4,9 @@ import LarderTestSupport
 /// The plan of one recorded run, by its seed.
 struct RunPlan {
     enum Kind: String {
-        /// Ends with SIGKILL, and clean ends.
+        /// Daemons end by SIGKILL or by a clean shutdown.
         case crash
-        /// The same, with failing system calls.
+        /// As `crash`, and system calls fail.
         case faults
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// A check finds what is wrong, changes nothing, and is silent about what is right.
+/// Tests that a check reports all problems and no others, and does not change the files.
 @Suite struct CheckTests {
     // MARK: Healthy larders
 
@@ -43,7 +43,7 @@ import Testing
         let segment = try copy.lastSegment()
         try Files.write(segment, try Files.read(segment) + [0xF7, 0x4C, 0x4A, 0x46, 1, 2, 3, 4, 0, 0])
         try copy.expectHealthy()
-        // The end of LevelDB's log, after the synced part, was also being written.
+        // The end of LevelDB's log, after the synced part, may be incomplete too.
         let epoch = try copy.epochDirectory()
         let log = epoch + "/" + (try #require(try Files.names(in: epoch, endingWith: ".log").last))
         try Files.write(log, try Files.read(log) + [1, 2, 3])
@@ -83,14 +83,15 @@ import Testing
             refusal(within)?.message
                 == "\(within) is not a larder: it looks like one database of the larder \(larder.path)")
         #expect(refusal(try larder.epochDirectory())?.code == .invalidArgument)
-        // One that nothing was ever stored in is one.
+        // A larder without any entries is a larder too.
         let empty = try TestLarder()
         _ = try empty.engine()
         empty.close()
         try empty.expectHealthy()
     }
 
-    /// Its entries are in the journal alone, and the next start skips them.
+    /// The missing database's entries are only in the journal. If no record names the database, the next start skips
+    /// them.
     @Test func aMissingDatabaseWithJournalOperationsIsReported() throws {
         let larder = try Self.filled()
         try larder.database("lost", policy: .never).put("a", "1")
@@ -138,7 +139,7 @@ import Testing
         try Files.misleadCurrent(try misled.epochDirectory())
         try misled.expect("database 'books': MANIFEST-009999: manifest at 0, ", "", .damage)
         try misled.expectRepair()
-        // A power failure may have removed it, and opening the larder creates it again.
+        // A missing CURRENT is not a problem: a power failure may have removed it, and opening the larder recreates it.
         let usual = try larder.crashCopy()
         try FileSystem.removeFile(try usual.epochDirectory() + "/CURRENT")
         try usual.expectHealthy()
@@ -193,7 +194,7 @@ import Testing
         #expect(larder.setAside.isEmpty)
     }
 
-    /// Previous versions left such records.
+    /// Earlier versions left expired records without index keys.
     @Test func expiredRecordsWithoutTheirIndexKeysAreNotes() throws {
         let larder = try Self.filled()
         let database = try larder.database()
@@ -236,7 +237,8 @@ import Testing
         try Files.flip(flipped.directory() + "/POINTER", at: 20)
         try flipped.expect("database 'books': POINTER cannot be read: ", "--repair continues with its newest", .damage)
         try flipped.expectRepair()
-        // Governed entries are expired; those with a deadline of their own are there.
+        // Entries that follow the policy count as expired, because the policy is lost. Entries with their own deadline
+        // remain.
         #expect(try flipped.database().contents().count == 400)
         let missing = try larder.crashCopy()
         try FileSystem.removeFile(missing.directory() + "/POINTER")
@@ -255,7 +257,7 @@ import Testing
         try FileSystem.removeFile(larder.path + "/LEDGER/POINTER")
         try larder.expect("the ledger: POINTER is missing", "", .damage)
         try larder.expectRepair()
-        // The facts themselves were there.
+        // The ledger's facts are intact, so no entry is stale.
         #expect(try larder.database().contents().count == 400)
     }
 
@@ -268,7 +270,7 @@ import Testing
         _ = try larder.engine().ledger.database.flushedStore()
         larder.close()
         #expect(try larder.check(DatabaseName.ledger).problems.isEmpty)
-        // A ledger that does not have the purges, as when TAGS was removed before it was taken over.
+        // A ledger without the tag purges, as if TAGS had been removed before its contents were migrated.
         let without = try larder.crashCopy()
         let database = try without.database()
         try without.engine().ledger.set("functions", to: [1])
@@ -290,7 +292,7 @@ import Testing
         try FileSystem.removeTree(foreign.path + "/LEDGER")
         try Files.write(foreign.path + "/LEDGER", [1])
         try foreign.expect("the ledger: ", "is not the ledger of this larder: move it away", .manual)
-        // Data that a running larder has lost is reported from its image.
+        // A check of a running larder reads an image of it, and reports files that are missing there.
         _ = try larder.engine()
         try FileSystem.rename(path, to: larder.path + "/../away")
         let live = try larder.engine().check(copying: [])
@@ -302,7 +304,7 @@ import Testing
         #expect(try larder.check("other").problems.map(\.place) == ["the ledger"], "it belongs to all")
         try larder.expect("the ledger: its files are missing from LEDGER/, and with them purges", "--repair", .damage)
         try larder.expect("database 'books': its tags were purged, but neither TAGS nor the ledger", "", .damage)
-        // Without the ledger's note only the note of the database itself remains.
+        // If SEQUENCES does not record the ledger, only the database's own record of its purges remains.
         try larder.forgetNamesOfDatabases()
         try larder.expect("database 'books': its tags were purged, but neither TAGS nor the ledger", "", .damage)
         try larder.expectRepair()
@@ -317,7 +319,7 @@ import Testing
         larder.close()
         let facts = LedgerFacts(directory: larder.path, journal: JournalCheck.End())
         #expect(facts.mayHavePurges(of: "books"))
-        // From here on what was read must do: whatever cannot be read may have purges.
+        // The ledger is removed, so these answers come from what was read before.
         try FileSystem.removeTree(larder.path + "/LEDGER")
         #expect(!facts.mayHavePurges(of: "other"))
         #expect(facts.mayHavePurges(of: "books"))
@@ -366,7 +368,7 @@ import Testing
         try copy.expectRepair()
         let found = try copy.database().contents()
         #expect((1..<20).contains(found.count))
-        // A segment is gone.
+        // One of several segments is missing.
         let rolled = try TestLarder { $0.journalSegmentBytes = 400 }
         for number in 0..<20 { try rolled.database().put("j\(number)", "x") }
         let gap = try rolled.crashCopy()
@@ -378,7 +380,7 @@ import Testing
         try gap.expectRepair()
     }
 
-    /// Damage that was set aside is reported once, although the segment was noted as synced.
+    /// Damage that was quarantined is reported only once, although SYNCED records the segment.
     @Test func aGapInASyncedJournalIsReportedOnce() throws {
         let larder = try TestLarder {
             $0.durability = .always
@@ -391,7 +393,7 @@ import Testing
         let started = try copy.crashCopy()
         try copy.expect("the journal: segment ", "continues with the part before that", .damage)
         try copy.expectRepair()
-        // A start handles it in the same way, killed or closed.
+        // A start of the larder reports the damage once too, whether the larder is then killed or closed.
         #expect(try started.engine().statistics.journalDamages.read() == 1)
         try started.crashCopy().expectHealthy()
         try started.engine().save()
@@ -464,7 +466,7 @@ import Testing
         #expect(other.problems.map(\.place) == ["database 'other'"])
     }
 
-    /// The image that is read has the tables by other names: the disk's budget must not count them twice.
+    /// A check's image has hard links to the tables, which must not count twice towards the disk limit.
     @Test func hardLinksCountOnceTowardsTheDiskUsage() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let path = try directory.makeFile("one", [UInt8](repeating: 1, count: 1 << 20))
@@ -488,7 +490,7 @@ import Testing
             for number in 0..<1000 where number % 100 != 0 {
                 Self.with(number) { comparison.meet(2, $0, bucket: Int64(number) + (number % 7 == 0 ? 0 : 5)) }
             }
-            // Too early, and of the other kind.
+            // Index keys that do not match: one with a bucket that is too early, and one of the other kind.
             Self.with(100) { comparison.meet(2, $0, bucket: 99) }
             Self.with(200) { comparison.meet(3, $0, bucket: 999) }
             divisor = comparison.part.divisor
@@ -511,7 +513,7 @@ import Testing
         return try #require(names.max { FileSystem.size(epoch + "/" + $0) < FileSystem.size(epoch + "/" + $1) })
     }
 
-    /// 400 entries with deadlines in tables, and another database with one.
+    /// A larder with 400 entries with deadlines in tables, and another database with one entry.
     private static func filled() throws -> TestLarder {
         let larder = try TestLarder {
             $0.compression = false
@@ -530,7 +532,7 @@ import Testing
 }
 
 extension TestLarder {
-    /// Checks the files, and expects that nothing is changed by that: no byte, no name, no time of a change.
+    /// Checks the files, and expects that this changes no contents, names or modification times.
     func check(_ name: String? = nil) throws -> CheckReport {
         let before = try Files.digest(path)
         defer { #expect((try? Files.digest(path)) == before, "a check has changed something") }
@@ -555,7 +557,7 @@ extension TestLarder {
         #expect(problems.allSatisfy { !$0.text.contains("\n") }, sourceLocation: sourceLocation)
     }
 
-    /// Repairs, and expects that nothing is wrong then.
+    /// Repairs the larder, and expects that a check then finds no problems.
     func expectRepair(sourceLocation: SourceLocation = #_sourceLocation) throws {
         let report = try check()
         #expect(try Engine.repair(path, report, options: options, time: time) == [], sourceLocation: sourceLocation)

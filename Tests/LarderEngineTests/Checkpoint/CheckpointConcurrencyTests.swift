@@ -18,7 +18,7 @@ import Testing
 
         func note(_ text: String) { errors.add("worker \(index): \(text)") }
 
-        /// Writes batches of increasing numbers, and reads them in every possible way.
+        /// Writes batches of increasing numbers, and reads them with all kinds of reads.
         func run() {
             do {
                 let shared = try engine.openDatabase("shared", policy: .never)
@@ -46,7 +46,7 @@ import Testing
             let snapshot = try shared.snapshot()
             let entries = round % 2 == 0 ? try snapshot.contents() : try shared.contents()
             for key in keys where number(entries[key]) != round { note("\(key) is not \(round) in a view") }
-            // The batches of the others are whole in it.
+            // The entries have either all or none of each batch of the other threads.
             for other in 0..<3 {
                 let seen = Set((0..<4).map { entries["w\(other):\($0)"] })
                 if seen.count != 1 { note("half a batch of \(other): \(seen)") }
@@ -119,7 +119,7 @@ import Testing
         let database = try larder.database()
         let value = String(repeating: "x", count: 30_000)
         let errors = Recorder<String>()
-        // Four times what the journal takes before it is full.
+        // Writes four times the size at which the journal is full.
         onThreads(4) { thread in
             do {
                 for number in 0..<40 { try database.put("\(thread):\(number)", value) }
@@ -129,11 +129,11 @@ import Testing
         }
         #expect(errors.all.isEmpty, "\(errors.all.prefix(3))")
         #expect(try database.count(includingExpired: true) == 160)
-        // The waiting writes never take much more than what fills the journal.
+        // Waiting writers keep the journal from growing much beyond its limit.
         #expect(try larder.engine().journalByteCount < 2 << 20)
     }
 
-    /// Event loops do not run checkpoints: they are notified when there is room again.
+    /// Event loops do not run checkpoints. They are notified when the journal has space again.
     @Test func observersAreNotifiedWhenCongestionIsOver() throws {
         final class Ear: CommitObserver {
             let calls = Guarded(0)

@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that a checkpoint loses nothing: it removes journal segments, which until then are the only place of
-/// acknowledged writes.
+/// Tests that a checkpoint loses no acknowledged writes. Until a checkpoint, they are only in the journal segments that
+/// it removes.
 @Suite struct CheckpointTests {
     private typealias Fault = FailingCommitTests.Fault
 
@@ -21,7 +21,7 @@ import Testing
         #expect(try crashCopy.database("other").contents() == ["b": "2"])
     }
 
-    /// The same, and the database cannot be opened for a while.
+    /// The journal also keeps the entries of a database that temporarily cannot be opened.
     @Test func aDatabaseThatCannotBeOpenedKeepsItsPartOfTheJournal() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
@@ -73,7 +73,7 @@ import Testing
         #expect(try crashCopy.engine().journalByteCount < 1 << 20)
     }
 
-    /// Epochs are distinguished by numbers that come from the clock, which may have been set back.
+    /// Epoch numbers come from the clock, which may have been set back.
     @Test func aRecreatedDatabaseNeverReusesAnEpoch() throws {
         let larder = try TestLarder()
         for _ in 0..<5 { _ = try larder.database().purge(counting: false) }
@@ -87,7 +87,8 @@ import Testing
         }
     }
 
-    /// POINTER says which entries of the journal count. If it cannot be read, they must not be removed.
+    /// POINTER records which journal entries belong to the database. If it cannot be read, those entries must stay in
+    /// the journal.
     @Test func aPointerThatCannotBeReadDoesNotEmptyTheJournal() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
@@ -102,7 +103,8 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1"])
     }
 
-    /// Flushed data was synced in the journal before: a shorter journal has lost something, wherever it ends.
+    /// Data is synced in the journal before it is flushed to LevelDB. A journal that ends before the flushed data has
+    /// therefore lost entries.
     @Test func aDatabaseAheadOfTheJournalIsDamaged() throws {
         let larder = try TestLarder()
         try larder.database("other").put("b", "1")
@@ -111,7 +113,7 @@ import Testing
         let whole = try Files.read(larder.journalSegments[0]).count
         for count in JournalFormat.segmentHeaderBytes...whole {
             let crashCopy = try larder.crashCopy()
-            // This file would report it too.
+            // SYNCED is removed, because it would reveal the loss too.
             try FileSystem.removeFile(crashCopy.path + "/SYNCED")
             try Files.truncate(crashCopy.journalSegments[0], to: count)
             let code = errorCode { try #expect(crashCopy.database().value("a") == "2") }
@@ -119,7 +121,7 @@ import Testing
         }
     }
 
-    /// The same, and the larder was opened and closed in between without using the database.
+    /// The loss is found even if the larder was opened and closed without using the database.
     @Test(arguments: [false, true])
     func aDatabaseAheadOfTheJournalIsFoundBeforeSegmentsAreRemoved(setsAside: Bool) throws {
         let larder = try TestLarder()
@@ -143,8 +145,8 @@ import Testing
         }
     }
 
-    /// The same if a power failure has emptied the last of several segments: found when the larder is opened, not when
-    /// the database is first used.
+    /// A power failure emptied the last of several segments. This is found when the larder is opened, not when the
+    /// database is first used.
     @Test func anEmptiedSegmentIsNoticedAtOnce() throws {
         let larder = try TestLarder { $0.journalSegmentBytes = 300 }
         for number in 0..<10 { try larder.database().put("a\(number)", "1") }
@@ -157,7 +159,7 @@ import Testing
 
     /// A larder that is refused because of a damaged journal stays as it is.
     @Test func aJournalThatIsRefusedIsNotChanged() throws {
-        // Synced, so that no failure of a machine can be the reason.
+        // All writes are synced, so a power failure cannot explain the damage.
         let larder = try TestLarder { $0.durability = .always }
         for number in 0..<5 { try larder.database().put("a\(number)", "1") }
         let crashCopy = try larder.crashCopy()
@@ -169,7 +171,7 @@ import Testing
         #expect(try crashCopy.database().contents().count == 5)
     }
 
-    /// Changes of whole databases have numbers too, and are not in the journal.
+    /// Changes of whole databases have sequence numbers too, but are not in the journal.
     @Test func aGroupThatCouldNotBeSyncedLeavesNoGap() throws {
         let isFailing = Guarded(false)
         let larder = try TestLarder {
@@ -186,7 +188,7 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1", "b": "3"])
     }
 
-    /// A purge that is applied and not yet durable has cleared what is in memory; the journal must stay until it is.
+    /// A purge clears memory before it is durable. The journal must keep the purged entries until then.
     @Test func aPurgeThatFailsAfterACheckpointLosesNothing() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
@@ -220,7 +222,7 @@ import Testing
         #expect(try larder.database().contents() == ["a": "1"])
     }
 
-    /// An entry that a policy makes expire, and whose expiry is not on the disk yet, may have to be restored.
+    /// A new policy makes an entry expire. If the policy cannot be made durable, the entry must be fresh again.
     @Test func aPolicyThatFailsAfterACheckpointLetsNothingExpire() throws {
         for sweeps in [false, true] {
             let fault = Fault()
@@ -246,7 +248,7 @@ import Testing
         }
     }
 
-    /// A deletion is durable when it is reported, and a checkpoint at that moment has nothing to do.
+    /// A deletion is durable when observers are notified of it, even if a checkpoint runs at that moment.
     @Test func aDeletionIsDurableWhenItIsReported() throws {
         final class AtDecision: CommitObserver {
             let body: @Sendable () -> Void
@@ -281,7 +283,7 @@ import Testing
         try database.put("old", "0")
         try larder.maintain()
         try database.put("a", "1")
-        // The places that the files would be moved to are taken.
+        // All names to which the files could be moved are taken.
         let now = UInt64(try larder.engine().now())
         for number in now..<(now + 200) {
             try FileSystem.makeDirectories(larder.path + "/.deleted-books-\(number)/taken")
@@ -293,7 +295,8 @@ import Testing
         #expect(try larder.database().contents() == ["old": "0", "a": "1"])
     }
 
-    /// LevelDB must never have what a journal that lost its end has not: replaying that would mix the two.
+    /// LevelDB must not have data that the journal could lose: replaying a shorter journal over newer data would mix
+    /// old and new values.
     @Test func theJournalIsSyncedBeforeLevelDBIsWritten() throws {
         let calls = Recorder<JournalCall>()
         let larder = try TestLarder {
@@ -309,12 +312,12 @@ import Testing
         #expect(calls.all.contains(.fsync))
     }
 
-    /// After a failed fsync it is unknown which part of a segment is on the disk: a power failure while its content is
-    /// written to LevelDB would damage the database.
+    /// After a failed fsync it is unknown which part of a segment is on disk. The segment is copied first, because a
+    /// power failure while its entries are written to LevelDB would damage the database.
     @Test func unsyncedSegmentsAreCopiedBeforeLevelDBIsWritten() throws {
         let isFailing = Guarded(false)
         let store = Guarded<EpochStore?>(nil)
-        // The store keeps the options, and so this closure, which would keep the store.
+        // Breaks a reference cycle: the store keeps the options with this closure, which keeps the store.
         defer { store.value = nil }
         let noted = Recorder<UInt64>()
         let larder = try TestLarder {
@@ -371,7 +374,8 @@ import Testing
         #expect(try larder.database().contents().count == count + 100)
     }
 
-    /// The next start must not take for whole what the journal's damage has made a mixture of.
+    /// Damage of the journal left the database with a mixture of old and new values. It is quarantined before the next
+    /// start could use it.
     @Test func databasesThatNeedALostJournalPartAreQuarantinedFirst() throws {
         let larder = try TestLarder()
         let database = try larder.database()

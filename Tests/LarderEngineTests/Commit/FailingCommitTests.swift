@@ -111,7 +111,7 @@ import Testing
         // No reader sees a refused value or the older one in LevelDB, and nothing is decided based on them.
         #expect(errorCode { _ = try database.value("a") } == .io)
         #expect(errorCode { _ = try database.commit([Key("a")], loading: true) { $0.current(0)?.text } } == .io)
-        // Where nothing was written, nothing was refused.
+        // A database without writes in the failed commit can still be read.
         if pass == 1 { #expect(try other.value("x") == "clean") }
         let early = try larder.crashCopy()
         #expect(try early.database().contents() == ["a": "acknowledged"])
@@ -127,7 +127,7 @@ import Testing
         #expect(crashCopy.setAside.isEmpty)
     }
 
-    /// The files of a database that counts as failed until a commit is rolled back are open: they are not opened again.
+    /// A database counts as failed until the commit is rolled back. Its files are still open, and are not opened again.
     @Test(arguments: [false, true]) func rollingBackACommitDoesNotReopenOpenFiles(isPurged: Bool) throws {
         let fails = Guarded(false)
         let larder = try TestLarder {
@@ -170,8 +170,7 @@ import Testing
         #expect(try database.contents() == ["a": "1"])
     }
 
-    /// A purge that is on the disk stays if a later write of the same group fails: POINTER no longer names the old
-    /// epoch.
+    /// A change of the whole database that is on disk stays if a later write of the same group fails.
     @Test func durableOperationsBeforeAFailureStayCommitted() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
@@ -180,7 +179,7 @@ import Testing
         try database.put("a", "1")
         try database.put("kept", "1", rule: .ownNever)
         let pipeline = try larder.engine().pipeline
-        // Another thread leads a commit while this group gathers.
+        // These operations form a group while another commit is running.
         let gathered = Guarded<[CommitTicket]>([])
         fault.instead.with {
             $0 = {

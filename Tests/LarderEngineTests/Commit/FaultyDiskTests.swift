@@ -6,9 +6,9 @@ import Testing
 
 /// Tests of a disk that fails and recovers. The faults are real ones, in separate processes and file systems.
 @Suite struct FaultyDiskTests {
-    /// The file size limit truncates a frame of the journal, and then a record of LevelDB's log. Data that LevelDB
-    /// would still accept never reaches the disk, so nothing is acknowledged until it was reopened. No acknowledged
-    /// write is lost.
+    /// The file size limit truncates a frame of the journal, and then a record of LevelDB's log. After that, data that
+    /// LevelDB accepts may not reach the disk, so writes are refused until LevelDB was reopened. No acknowledged write
+    /// is lost.
     @Test func aWriteThatFailsLosesNothingThatWasAcknowledged() async throws {
         let larder = try TestLarder()
         let report = larder.parent + "/acknowledged"
@@ -71,7 +71,7 @@ import Testing
             expect(engine.statistics.reopens.read() == fault + 1, "reopened")
             // The next checkpoint empties the journal.
             engine.maintain()
-            // Overwritten by less, so that the log does not grow over the next limit at once.
+            // Writes fewer entries, so that the log does not exceed the next limit at once.
             for number in 0..<100 {
                 try database.put("after\(fault):\(number)", value)
                 lines.append("after\(fault):\(number)")
@@ -82,7 +82,7 @@ import Testing
         try Files.write(report, Array(lines.joined(separator: "\n").utf8))
     }
 
-    /// - Parameter bytes: nil: as much as the system allows.
+    /// - Parameter bytes: the new limit; nil for the maximum that the system allows.
     private static func limitFileSize(to bytes: rlim_t?) throws {
         guard ResourceLimit.fileSize.set(current: bytes) else { _exit(9) }
     }
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    /// Out of descriptors while a purge is under way: the old entries stay.
+    /// If the process runs out of file descriptors during a purge, the old entries stay.
     @Test func tooManyOpenFilesDoesNotPurge() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
@@ -199,11 +199,11 @@ import Testing
         }
         #expect(acknowledged.count > 3)
         #expect(acknowledged.count < 15)
-        // A checkpoint finds no room either.
+        // A checkpoint fails too, because the disk is full.
         engine.maintain()
         #expect(errorCode { try database.put("x", "1") } == .writesSuspended)
         for key in acknowledged { #expect(try database.value(key) == value) }
-        // A second database is created only where there is room.
+        // Creating another database on the full disk fails.
         #expect(errorCode { _ = try engine.openDatabase("third") } == .io)
         #expect(
             try FileSystem.list(disk.path + "/larder") == [
@@ -223,7 +223,7 @@ import Testing
         return try Engine.open(disk.path + "/larder", options: options, time: ManualTimeSource())
     }
 
-    /// A user who purges because the disk is full must not get the error that there is no space for it.
+    /// A purge succeeds on a full disk, because users purge to free space.
     @Test(.enabled(if: SmallDisk.isPossible)) func aPurgeFreesSpaceOnAFullDisk() throws {
         let disk = try SmallDisk(bytes: 48 << 20)
         let engine = try openEngine(disk)
@@ -273,7 +273,7 @@ import Testing
         #expect(try engine.openDatabase("other").contents() == ["kept": "1", "new": "1"])
     }
 
-    /// Writes return when the disk takes them, and not when there is room for much more.
+    /// Writes resume as soon as the disk has space for them, not only when much space is free.
     @Test(.enabled(if: SmallDisk.isPossible)) func writesResumeWhenALittleSpaceIsFree() throws {
         let disk = try SmallDisk(bytes: 48 << 20)
         let engine = try openEngine(disk)

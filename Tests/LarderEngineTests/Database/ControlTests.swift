@@ -8,7 +8,7 @@ import Testing
 /// Tests of changes of a whole database: they are complete or have no effect, whatever fails, and do not affect other
 /// databases.
 @Suite struct ControlTests {
-    /// Takes the place of a file with something that cannot be read or written as one.
+    /// Runs `body` while a directory replaces a file, so that the file can be neither read nor written.
     private func withDirectory<Result>(inPlaceOf path: String, _ body: () throws -> Result) throws -> Result {
         try FileSystem.rename(path, to: path + ".kept")
         try FileSystem.makeDirectory(path)
@@ -43,12 +43,12 @@ import Testing
         #expect(try larder.engine().statistics.commitUnits.read() == units)
         #expect(try larder.epochs() == [])
         #expect(try snapshot.contents() == [:])
-        // A restart knows it still.
+        // After a restart, repeating the purge still changes no files.
         larder.close()
         #expect(try larder.database().contents() == [:])
         _ = try larder.database().purge()
         #expect(try Files.read(pointer) == before)
-        // Something that is not in LevelDB yet is something.
+        // Entries that are only in memory and in the journal are purged too.
         try larder.database().put("b", "2")
         #expect(try larder.database().purge().entries == 1)
         #expect(try larder.database().value("b") == nil)
@@ -69,7 +69,7 @@ import Testing
         #expect(!pointer.isUnmade && pointer.rules.policy == .high)
         #expect(try snapshot.contents() == [:])
         #expect(try contentsAfterACrash(larder) == ["b": "2"])
-        // From here on a loss would be noticed.
+        // Now that the files exist, their loss is reported as damage.
         larder.close()
         try Files.remove(try larder.epochDirectory())
         #expect(errorCode { _ = try larder.database().value("b") } == .damaged)
@@ -88,8 +88,8 @@ import Testing
         #expect(try !FileSystem.list(crashCopy.directory(of: "books")).contains(".making-77"))
     }
 
-    /// Purged entries never come back: not when a commit of another database fails and is rolled back, nor by a
-    /// checkpoint, nor by a crash.
+    /// Purged entries do not come back after another database's commit is rolled back, after a checkpoint, or after a
+    /// crash.
     @Test(arguments: [false, true]) func purgedEntriesNeverComeBack(isFirstRefused: Bool) throws {
         let fault = FailingCommitTests.Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
@@ -98,7 +98,7 @@ import Testing
         try other.put("kept", "1")
         try database.put("a", "1")
         if isFirstRefused {
-            // The disk takes no new POINTER.
+            // A directory at the temporary name makes writing a new POINTER fail.
             let spare = larder.directory(of: "books") + "/POINTER.new"
             try Files.remove(spare)
             try FileSystem.makeDirectories(spare + "/taken")
@@ -130,7 +130,7 @@ import Testing
         #expect(try larder.database().contents() == ["new": "1"])
     }
 
-    /// A database whose POINTER cannot be read keeps what the journal has of it, and does not keep others from anything.
+    /// A database whose POINTER cannot be read keeps its entries in the journal. Other databases are not affected.
     @Test func anUnreadablePointerDoesNotAffectOtherDatabases() throws {
         let larder = try TestLarder()
         try larder.database().put("below", "0")
@@ -149,14 +149,14 @@ import Testing
                 try engine.save()
             }
             #expect(engine.journalByteCount < 10_000, "what the journal keeps is what one database needs")
-            // A failed commit replays the journal: nothing is lost by that either.
+            // Closing the larder does not remove the unreadable database's journal entries.
             crashCopy.close()
         }
         #expect(try crashCopy.database().contents() == ["below": "0", "a": "1"])
         #expect(try crashCopy.database("other").value("b") == "1")
     }
 
-    /// It is read again while the larder is open.
+    /// An unreadable POINTER is read again while the larder is open.
     @Test func aPointerThatBecomesReadableRestoresTheJournalsEntries() throws {
         let fault = FailingCommitTests.Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
@@ -217,7 +217,7 @@ import Testing
         #expect(try larder.database().contents() == ["a": "1"])
     }
 
-    /// Rebuilt files take the place of those in use: the journal's entries for the old files count.
+    /// Rebuilt files replace those in use. Journal entries for the old files then apply to the new ones.
     @Test func aRebuiltEpochUsesTheJournalOfTheOldOne() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
@@ -264,7 +264,8 @@ import Testing
 
     // MARK: From one database into another
 
-    /// Nothing but its age makes an entry expire that comes from another database.
+    /// Earlier policy changes of the target database do not make an entry from another database expire; only the
+    /// entry's age does.
     @Test(arguments: [UpdatePolicy.never, .lowest, .low, .middle], [UpdatePolicy.never, .lowest, .low, .middle])
     func exchangedEntriesKeepTheirAge(_ from: UpdatePolicy, _ to: UpdatePolicy) throws {
         for isExchanged in [false, true] {
@@ -278,7 +279,8 @@ import Testing
             try source.setPolicy(from)
             try source.put("k", "v")
             larder.time.advance(milliseconds: 60_000)
-            // Entries that were stored a minute ago are not part of the target's history.
+            // The target's change of policy expires its own older entries, but must not expire entries that come from
+            // another database.
             try target.setPolicy(to)
             #expect(target.rules.deadBefore >= stored)
             if isExchanged {
@@ -311,7 +313,7 @@ import Testing
         }
     }
 
-    /// Writers do not keep an exchange from ending, and lose nothing by it.
+    /// An exchange completes although other threads write, and no write is lost.
     @Test func anExchangeCompletesUnderConcurrentWrites() throws {
         let larder = try TestLarder { $0.backgroundMaintenance = true }
         let databases = [try larder.database("a"), try larder.database("b"), try larder.database("c")]

@@ -5,8 +5,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of LevelDB's change from one manifest to the next, as a power failure may leave it on a file system that does
-/// not order renames and removals: the removal of the previous files is on the disk, and the rename of CURRENT is not.
+/// Tests of LevelDB's change to a new manifest after a power failure, on a file system that does not order renames and
+/// removals: the removal of the previous files is on disk, but the rename of CURRENT is not.
 @Suite struct CurrentFileTests {
     private let larder: TestLarder
     /// The files of the epoch before it was last opened.
@@ -67,7 +67,7 @@ import Testing
         try check(crashCopy, "the former manifest is gone")
     }
 
-    /// The removal of the previous manifest was lost as well, but not the removal of its log.
+    /// The previous manifest still exists, because its removal was lost too, but its log was removed.
     @Test func aCurrentThatNamesAManifestWithoutItsLogIsRepaired() throws {
         let crashCopy = try larder.crashCopy()
         try restore(["CURRENT", previousManifest], in: crashCopy.epochDirectory())
@@ -83,7 +83,7 @@ import Testing
         try check(crashCopy, "the former manifest has everything", isRenewed: false)
     }
 
-    /// Files that prove nothing are damage, as before.
+    /// If the files do not show which manifest is right, that is damage.
     @Test func ambiguousFilesAreNotRepaired() throws {
         let newest = try Files.manifest(larder.epochDirectory())
         let damages: [(String, (String) throws -> Void)] = [

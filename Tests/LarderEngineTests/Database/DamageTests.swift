@@ -91,7 +91,7 @@ import Testing
             let larder = try damaged(damage) { $0.onDamage = .salvage }
             larder.time.advance(milliseconds: 1000)
             let database = try larder.engine().database("books")
-            // Whether nothing readable remains, or the policy under which it was stored is unknown.
+            // True if no file of the epoch remains, or if the policy is lost and the entries count as expired.
             let isLost = name.contains("epoch") || name.contains("POINTER")
             #expect(try database.value("a") == (isLost ? nil : "1"), "\(name)")
             try database.put("b", "2")
@@ -126,7 +126,8 @@ import Testing
         }
     }
 
-    /// A flipped byte in a table is met when the block is read, not when the database is opened.
+    /// Returns a larder with a flipped byte in a table, which is found when the block is read, not when the database is
+    /// opened.
     private func withFlippedTable(_ action: EngineOptions.DamageAction) throws -> TestLarder {
         let larder = try TestLarder {
             $0.onDamage = action
@@ -180,14 +181,15 @@ import Testing
             try larder.maintain()
         }
         #expect(larder.setAside.isEmpty)
-        // Said once, not with every read.
+        // The damage is reported once, not with every read.
         #expect(larder.events.all.count { $0.message.contains("is damaged") } == 1)
         try larder.engine().setAsideDamaged("books")
         #expect(try database.contents() == [:])
         #expect(larder.setAside.count == 1)
     }
 
-    /// Readers and writers that are under way see an error or the empty database, and the others nothing at all.
+    /// During a salvage, running reads and writes get an error or see the empty database. Other databases are not
+    /// affected.
     @Test func salvageUnderLoad() throws {
         let larder = try withFlippedTable(.salvage)
         let database = try larder.database()
@@ -285,7 +287,7 @@ import Testing
             try larder.database(policy: .never).put("a\(round)", String(repeating: "x", count: 40_000))
             larder.close()
             try Files.misleadCurrent(try larder.epochDirectory())
-            // A clock that is set back, to fewer digits even, changes nothing about which is the oldest.
+            // The oldest files are removed even if the clock is set back, and even if its number then has fewer digits.
             larder.time.stepWall(milliseconds: round.isMultiple(of: 2) ? -1_000_000 : 1_000_000)
             let before = Set(larder.setAside)
             _ = try larder.database().contents()
@@ -296,7 +298,7 @@ import Testing
         #expect(larder.setAside.allSatisfy { $0.hasSuffix("-books") })
     }
 
-    /// A salvage that does not work out is tried again, and leaves a database that can still be used.
+    /// A failed salvage is retried, and the database can be used in the meantime.
     @Test func aSalvageThatFailsIsTriedAgain() throws {
         let larder = try withFlippedTable(.salvage)
         let database = try larder.database()
@@ -331,7 +333,7 @@ extension TestLarder {
         try FileSystem.list(epochDirectory()).last { $0.hasPrefix("MANIFEST-") } ?? ""
     }
 
-    /// Every file of the database with its content, except what LevelDB writes at each opening.
+    /// Returns the contents of all files of the database, except files that LevelDB writes whenever it is opened.
     func tree() throws -> [String: [UInt8]] {
         var result: [String: [UInt8]] = [:]
         func add(_ path: String) throws {

@@ -4,7 +4,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of the larder's own facts: as durable as entries, not visible to users, and never lost without a report.
+/// Tests of the ledger, which stores the larder's own facts. Facts are as durable as entries and hidden from users, and
+/// each loss is reported.
 @Suite struct LedgerTests {
     private func put(_ database: Database, _ key: String, tag: String?, grace: Int64? = nil) throws {
         let tags = try tag.map { try Tags(checking: [Array($0.utf8)]) }
@@ -77,7 +78,7 @@ import Testing
         #expect(try larder.database().value("a") == "1")
     }
 
-    /// An earlier version does not note which databases exist; then POINTER records that there were purges.
+    /// Earlier versions do not record which databases exist. Then POINTER still records that tags were purged.
     @Test func withoutTheLedgerTaggedEntriesAreStaleAndThatIsReported() throws {
         let larder = try filled()
         larder.close()
@@ -104,7 +105,7 @@ import Testing
             try FileSystem.removeTree(copy.path + "/LEDGER")
             for isFirst in [true, false] {
                 let database = try copy.database()
-                // The part of it that is in the journal stays.
+                // After a crash, facts that are still in the journal are kept.
                 let isKept = copy === crashed
                 #expect(try database.contents() == ["c": "1"])
                 #expect(try database.freshness(of: "b") == .stale)
@@ -132,11 +133,11 @@ import Testing
         #expect(!larder.events.contains("missing"))
     }
 
-    /// The note is durable before the first fact is acknowledged.
+    /// The record that a ledger exists is durable before the first fact is acknowledged.
     @Test func theLedgerIsExpectedAfterItsFirstFact() throws {
         let larder = try TestLarder()
         _ = try larder.engine()
-        // Nothing can replace a directory.
+        // A directory in place of SEQUENCES makes writing that file fail.
         let path = larder.path + "/" + SequencesFile.name
         let bytes = try Files.read(path)
         try FileSystem.removeFile(path)
@@ -174,7 +175,7 @@ import Testing
         #expect(other.events.contains("/LEDGER is not the ledger of this larder: move it away; until then"))
     }
 
-    /// The last fact of the journal is synced, and no later group notes it.
+    /// The journal's last fact is synced, but no later group in the journal records that.
     @Test("damage before the last fact does not lose it silently") func damageInFrontOfTheLastFact() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database()
@@ -196,7 +197,7 @@ import Testing
         #expect(copy.events.contains("purges of tags, functions and origins may be lost"))
     }
 
-    /// A power failure that leaves holes in the unsynced part, which contains a purge that was not acknowledged.
+    /// A power failure leaves holes in the unsynced part of the journal, which contains an unacknowledged purge.
     @Test("an unsynced purge that is lost with the journal's first page makes nothing stale") func anUnsyncedFact()
         throws
     {
@@ -211,7 +212,7 @@ import Testing
         let journal = copy.path + "/JOURNAL/"
         let segment = journal + (try #require(try FileSystem.list(journal).max()))
         var bytes = try Files.read(segment)
-        // Damages the header, so that the segment does not tell what was there before.
+        // Damages the segment's header, which records the end of the previous segments.
         bytes.replaceSubrange(..<JournalFormat.segmentHeaderBytes, with: [UInt8](repeating: 0, count: 52))
         try Files.write(segment, bytes)
         #expect(try copy.database().contents() == ["b": "1", "c": "1"])
@@ -277,7 +278,7 @@ import Testing
         let hash = Array("y".utf8).withUnsafeBytes { TagPurges.hash($0) }
         let path = larder.directory() + "/TAGS"
         let text = line("larder-tags 1") + line("hard \(hash.hexadecimal()) \(sequence)")
-        // A last line without its end was never acknowledged.
+        // The last line is incomplete, so its purge was never acknowledged.
         try Files.write(path, Array((text + "floor 9").utf8))
         for _ in 0..<2 {
             #expect(try larder.database().contents() == ["c": "1", "d": "1"])
@@ -305,7 +306,7 @@ import Testing
         #expect(try larder.engine().ledger.database.contents().isEmpty)
     }
 
-    /// The unit of a purge is refused as a whole: neither memory nor the disk has anything of it.
+    /// A purge that fails is undone completely, both in memory and on disk.
     @Test func aPurgeThatFailsIsUndoneInMemoryAndOnTheDisk() throws {
         let isFailing = Guarded(false)
         let larder = try filled { options in
@@ -327,7 +328,7 @@ import Testing
 }
 
 extension Database {
-    /// How fresh the stored entry of a key is now; nil if there is none.
+    /// The present freshness of a key's entry; nil if there is no entry.
     fileprivate func freshness(of key: String) throws -> Freshness? {
         var options = EnumerationOptions(prefix: Array(key.utf8))
         options.includeExpired = true

@@ -8,8 +8,8 @@ import Testing
 /// Tests that problems of LevelDB's own log are never ignored: they are damage, a temporary failure of the system, or
 /// concern data that was never acknowledged.
 @Suite struct LevelDBLogTests {
-    /// A larder as a kill leaves it: "old" and "gone" were written, then written over and removed, and only LevelDB's log
-    /// has that.
+    /// Returns a larder after a kill. The keys "old" and "gone" were stored; then "old" was overwritten and "gone"
+    /// removed, which only LevelDB's log records.
     private func killed() throws -> TestLarder {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
@@ -38,8 +38,8 @@ import Testing
         #expect(try database.contents().count == 101)
     }
 
-    /// LevelDB starts a new manifest when it is reopened after a failed write, and removes the one that is being noted.
-    /// A note that meets another failed write right after reopening is refused with an error.
+    /// When LevelDB is reopened after a failed write, it starts a new manifest and removes the one that is being
+    /// recorded in SYNCED. If another write fails right after reopening, writing SYNCED fails with an error.
     @Test func reopeningWaitsForTheSyncRecord() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -111,8 +111,8 @@ import Testing
         }
     }
 
-    /// EIO, EMFILE, a mode of 000: the system may allow later what it refuses now. Reading a directory in the place of
-    /// the log fails for every user.
+    /// A read that fails, as with EIO or EMFILE, may succeed later. The test replaces the log by a directory, which no
+    /// user can read as a file.
     @Test func aLogThatTheSystemRefusesToReadIsTriedAgain() throws {
         let larder = try killed()
         let crashCopy = try larder.crashCopy()
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    /// The same when the files are opened again after a failed write.
+    /// A flipped bit is also found when the files are reopened after a failed write.
     @Test func aFlippedBitIsFoundWhenTheFilesAreReopened() throws {
         let larder = try killed()
         let database = try larder.database()
@@ -163,7 +163,7 @@ import Testing
         #expect(store.knownDamage?.code == .damaged)
     }
 
-    /// Without a note the synced length is unknown, as in epochs of earlier versions.
+    /// Without SYNCED, as in epochs of earlier versions, the synced length is unknown.
     @Test func withoutASyncRecordAnyDefectIsDamage() throws {
         let larder = try killed()
         for isFlipped in [false, true] {
@@ -178,8 +178,8 @@ import Testing
         }
     }
 
-    /// LevelDB is opened again when the files of a purged database are created: its new log must be noted before it is
-    /// written to, or the damaged end that a power failure leaves counts as damage.
+    /// Creating the files of a purged database reopens LevelDB. The new log must be recorded in SYNCED before the first
+    /// write; otherwise an end that a power failure tore would count as damage.
     @Test func theNewLogOfAPurgedDatabaseIsRecordedBeforeItsFirstWrite() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
@@ -200,7 +200,7 @@ import Testing
         #expect(try crashCopy.database().contents() == [:])
     }
 
-    /// The segments of the journal stay until it is noted what takes their place.
+    /// Journal segments stay until SYNCED records the LevelDB files that have their entries.
     @Test func segmentsStayUntilTheSyncedFilesAreRecorded() throws {
         let larder = try TestLarder()
         let database = try larder.database()

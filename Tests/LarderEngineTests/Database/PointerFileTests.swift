@@ -8,7 +8,7 @@ import Testing
         Result { () throws(PointerFile.Defect) in try PointerFile(parsing: Array(text.utf8)) }
     }
 
-    /// A file with these lines and a right checksum.
+    /// Returns the text of a file with these lines and a correct checksum.
     private func file(_ lines: [String]) -> String {
         let body = lines.map { $0 + "\n" }.joined()
         let sum = String(CRC32C.checksum(body.utf8), radix: 16)

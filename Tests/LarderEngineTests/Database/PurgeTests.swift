@@ -23,7 +23,7 @@ import Testing
         #expect(try larder.database().policy == .middle)
     }
 
-    /// For example because the disk is full: LevelDB writes when it opens its files.
+    /// Opening LevelDB writes files, so it fails, for example, on a full disk.
     @Test func aDatabaseThatCannotBeOpenedCanBePurged() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -42,8 +42,8 @@ import Testing
         #expect(try larder.database().contents() == ["b": "new"])
     }
 
-    /// The epoch that replaces a purged one is created by its first write: data in LevelDB's log after the synced part
-    /// was never acknowledged from there, and the journal has it.
+    /// The files of a purged database are created by the first write. Data in LevelDB's log after the synced part is
+    /// also in the journal, so its loss costs nothing.
     @Test func aPowerFailureAfterAPurgeLosesOnlyUnsyncedData() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -81,7 +81,7 @@ import Testing
             #expect(errorCode { _ = try snapshot.value("k1") } == .purged)
             #expect(errorCode { _ = try snapshot.cursor() } == .purged)
             #expect(errorCode { _ = try snapshot.count(includingExpired: true) } == .purged)
-            // Closing the old epoch must not change that.
+            // After maintenance has closed the old epoch, the readers still get the error `purged`.
             try larder.maintain()
         }
         #expect(try larder.epochs() == [], "the new epoch is empty")
@@ -104,7 +104,7 @@ import Testing
                     default: _ = try database.contents()
                     }
                 } catch {
-                    // Only a cursor may get the error that the database was purged.
+                    // Only the thread that enumerates the entries may get the error `purged`.
                     if thread < 3 || error.code != .purged { problems.add("\(error)") }
                 }
             }
@@ -160,7 +160,8 @@ import Testing
         #expect(try database.rawKeys().count == 1)
     }
 
-    /// The earlier removal may be that of a purge whose reply was lost.
+    /// The client may repeat a purge whose reply was lost. The second purge finds no entries, but must make the first
+    /// one durable.
     @Test("a purge that finds nothing to remove makes earlier removals durable")
     func aPurgeOfNothingSyncsEarlierRemovals() throws {
         let larder = try TestLarder()
@@ -229,13 +230,13 @@ import Testing
         #expect(errorCode { _ = try database.value("b") } == .deleted)
     }
 
-    /// A deletion moves the files before it is decided. A reader that still has the store does not find them, which is
+    /// A deletion moves the files before it is committed. If a reader of the old store does not find the files, that is
     /// not damage.
     @Test(arguments: [false, true]) func filesMovedByADeletionAreNotDamage(isMade: Bool) throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
-        // Its files are made by the next one who needs them.
+        // After a purge, the files are created by the next operation that needs them.
         if !isMade { _ = try database.purge() }
         let store = try #require(database.durableState.store)
         #expect(store.isMade == isMade)
@@ -253,7 +254,7 @@ import Testing
         #expect(!larder.events.contains("damaged"))
     }
 
-    /// Deleting a database does not refuse writes, to it or to others, that were acknowledged before.
+    /// Deleting a database does not make earlier writes fail, neither in that database nor in others.
     @Test func deletingADatabaseDoesNotFailEarlierWrites() throws {
         let larder = try TestLarder()
         let engine = try larder.engine()

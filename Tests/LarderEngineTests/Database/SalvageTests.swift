@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Damage costs what is damaged and nothing else.
+/// Tests that a salvage loses only damaged entries.
 @Suite struct SalvageTests {
     private static func value(_ number: Int) -> String { "v\(number)-" + String(repeating: "x", count: 600) }
 
@@ -75,9 +75,8 @@ import Testing
         }
     }
 
-    /// After a kill right after the switch, the journal's operations, which name the old epoch, count. A purged
-    /// database has no file except POINTER: if that is lost, the database still belongs to the larder, and its entries
-    /// in the journal are there.
+    /// A purged database has no files except POINTER. If POINTER is lost, the database still belongs to the larder, and
+    /// its entries are restored from the journal, whose operations name the old epoch.
     @Test func aPurgedDatabaseWithoutItsPointerKeepsJournalEntries() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database()
@@ -114,7 +113,8 @@ import Testing
         #expect(crashCopy.setAside.count == 1)
     }
 
-    /// Checkpoints during the salvage leave dirty entries in the journal, and their segments are removed.
+    /// During a salvage, checkpoints remove journal segments only after the dirty entries of the database were written
+    /// to the journal again.
     @Test func checkpointsDuringASalvageKeepDirtyEntries() throws {
         let larder = try filled(.salvage)
         let database = try larder.database()
@@ -135,8 +135,8 @@ import Testing
         #expect(try larder.engine().journalByteCount == 0)
     }
 
-    /// A salvage waits for the checkpointer's turn: a checkpoint that is the first to open a damaged database hands it
-    /// over, or all threads would wait forever.
+    /// A salvage waits until no checkpoint is running. A checkpoint that finds a database damaged therefore leaves the
+    /// salvage to another thread; otherwise it would wait for itself.
     @Test func aCheckpointThatMeetsADamagedDatabaseDoesNotWaitForItself() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database(policy: .never)
@@ -156,7 +156,7 @@ import Testing
         #expect(try crashCopy.database().contents() == ["old": "1", "new": "2"])
     }
 
-    /// In the synced part of the log: overwritten values do not come back.
+    /// Overwritten values do not come back if the synced part of the log is damaged.
     @Test func aFlippedBitInTheLogNeverRevivesOlderValues() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database(policy: .never)
@@ -196,7 +196,7 @@ import Testing
         for number in 0..<1000 { try database.put(key(number), Self.value(number)) }
         try database.flushedStore()?.compactAll()
         let store = try #require(database.durableState.store)
-        // All of it is in memory still.
+        // All entries of the damaged block are still in memory.
         try flipBlock(of: 500, larder)
         try database.salvage(store, LarderError(.damaged, "a test", operation: "test"))
         #expect(database.lastSalvage?.lostCount == 1)
@@ -204,7 +204,7 @@ import Testing
         for number in 0..<1000 { #expect(try larder.database().value(key(number)) == Self.value(number)) }
     }
 
-    /// The daemon continues if there are several kinds of damage; no older value comes back.
+    /// The daemon continues after each kind of damage, and no older value comes back.
     @Test func manyKindsOfDamage() throws {
         let damages: [(String, (String) throws -> Void)] = [
             ("MANIFEST lost", { try Files.remove($0 + "/" + (try Files.manifest($0))) }),
@@ -232,7 +232,7 @@ import Testing
                 #expect(found == nil || found == Self.value(number), "\(name)")
                 if found != nil { kept += 1 }
             }
-            // One table has nearly everything: without its index nothing of it can be found.
+            // One table has nearly all entries, and none of them can be found without its index.
             let isWhole = name.contains("lost") && !name.contains("both")
             #expect(kept == 5000 || !isWhole && database.lastSalvage?.lostCount ?? 0 > 0, "\(name): \(kept)")
             #expect(database.lastSalvage != nil, "\(name)")
@@ -242,8 +242,8 @@ import Testing
         }
     }
 
-    /// Entries in tables, of which every second one was removed since; the tables that had those are there again, as when a
-    /// snapshot had held them, and the manifest is lost.
+    /// Returns a copy of a larder without its manifest. Every second entry was removed, but the obsolete tables that
+    /// have these entries exist again, as if a snapshot had kept them.
     /// - Parameter inOrder: whether the larder was closed after LevelDB had merged the removals away.
     private func withoutManifest(_ larder: TestLarder, inOrder: Bool) throws -> TestLarder {
         let epoch = try larder.epochDirectory()
@@ -263,7 +263,7 @@ import Testing
         return crashCopy
     }
 
-    /// SYNCED says which tables counted.
+    /// SYNCED records which tables are valid, so no entry is lost.
     @Test func aLostManifestCostsNothingAfterACleanShutdown() throws {
         let original = try filled(.salvage)
         let larder = try withoutManifest(original, inOrder: true)
@@ -276,7 +276,7 @@ import Testing
         #expect(try larder.engine().statistics.salvagesInDoubt.read() == 0)
     }
 
-    /// LevelDB has merged tables since SYNCED was written: it is unknown whether a removal was dropped then.
+    /// LevelDB merged tables after SYNCED was written, so it is unknown whether the merge dropped a removal.
     @Test func aLostManifestRevivesNothing() throws {
         for isNoted in [true, false] {
             let original = try filled(.salvage)
@@ -299,7 +299,7 @@ import Testing
         }
     }
 
-    /// Then it is unknown whether the log has lost its end, and this is reported.
+    /// If SYNCED is damaged, it is unknown whether the log has lost its end, and the salvage reports this.
     @Test func aDamagedSyncRecordIsReported() throws {
         for isLogDamaged in [false, true] {
             let larder = try TestLarder { $0.onDamage = .salvage }
@@ -349,7 +349,8 @@ import Testing
         #expect(SyncedFiles(parsing: Array(longer.text.utf8)) == longer)
     }
 
-    /// In the library nothing happens by itself, and the call finds the damage although who met it is gone.
+    /// The library does not salvage on its own. An explicit call finds the damage even if the engine that found it
+    /// first was closed.
     @Test func theCallFindsDamageThatAClosedHandleMet() throws {
         for isSalvage in [true, false] {
             let larder = try filled(.fail)
@@ -385,7 +386,8 @@ import Testing
         #expect(try database.rawKeys().filter { $0[0] != KeyKind.metadata } == [])
     }
 
-    /// No read, no crash and no second damage brings anything back: bytes are flipped, truncated and removed at random.
+    /// Removed and overwritten entries do not come back after reads, crashes or repeated damage. Bytes are flipped, and
+    /// files truncated and removed, at random.
     @Test func randomDamageNeverRevivesAnything() throws {
         let rounds = TestSetting.damageRounds.number() ?? 12
         var random = SeededGenerator(seed: testSeed())
@@ -420,7 +422,7 @@ import Testing
         let epoch = try crashCopy.epochDirectory()
         var done: [String] = []
         for _ in 0..<Int.random(in: 1...3, using: &random) {
-            // Except if a file whose synced length only SYNCED knows is damaged as well: this could not be noticed.
+            // SYNCED is only damaged alone: without it, the damage that shortens another file could not be noticed.
             let names = try FileSystem.list(epoch).filter {
                 $0 != "LOCK" && !$0.hasPrefix("LOG") && ($0 != SyncedFiles.name || done.isEmpty)
             }

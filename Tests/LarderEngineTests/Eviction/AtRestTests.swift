@@ -6,7 +6,8 @@ import Testing
 
 /// Tests of how much disk space the files of an idle larder take.
 @Suite struct AtRestTests {
-    /// After any history, at most 1.3 times the bytes of the remaining entries plus 64 MB, within minutes.
+    /// After any history, the files of an idle larder shrink within minutes to at most 1.3 times the bytes of its
+    /// entries plus 64 MB.
     @Test func filesAreLittleLargerThanTheirEntries() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         var random = SeededGenerator(seed: testSeed())
@@ -25,7 +26,7 @@ import Testing
                 live["\(which) \(key)"] = key.utf8.count + bytes
                 written += bytes
             }
-            // Most of it goes, in the order of the keys or not.
+            // Removes nine of ten entries, in the order of the keys.
             for entry in live.keys.sorted() where !random.oneIn(10) {
                 let words = entry.split(separator: " ")
                 try databases[words[0] == "0" ? 0 : 1].remove(String(words[1]))

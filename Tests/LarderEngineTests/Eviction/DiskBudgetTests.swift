@@ -4,13 +4,13 @@ import Testing
 
 @testable import LarderEngine
 
-/// A limit of the disk, with a clock that moves by hand and no threads: every checkpoint is one of a writer.
+/// Tests of the disk limit, with a manual clock and without background threads, so that writers run all checkpoints.
 @Suite struct DiskBudgetTests {
     private static let limit = 16 << 20
-    /// Including what a checkpoint and a merge may take above the limit.
+    /// The maximum disk usage, including what a checkpoint and a merge may use above the limit.
     private static let most = DiskMarks(limit: limit, checkpointBytes: 64 << 20, hasJournal: true).peakBytes
 
-    /// Hears of everything that is committed.
+    /// Records all committed changes.
     private final class Listener: ChangeObserver {
         let evicted = Guarded<Set<[UInt8]>>([])
 
@@ -74,10 +74,10 @@ import Testing
         let left = try count(database)
         #expect(left > 1_500 && left < 4_200)
         #expect(database.counts.evicted == statistics.evicted.read())
-        // And nothing else is lost over a restart.
+        // A restart loses none of the remaining entries.
         let kept = try keys(database)
         larder.close()
-        // The last checkpoint may evict some more.
+        // The checkpoint at shutdown may evict a few more entries.
         let found = try keys(try larder.database())
         #expect(found.count > kept.count / 2 && found.isSubset(of: kept))
     }
@@ -92,7 +92,7 @@ import Testing
         for key in gone { #expect(try !has(database, key)) }
         let counted = database.counts
         #expect(counted.misses == gone.count)
-        // The eviction of some keys was forgotten, because others took their places.
+        // The record of evicted keys has a fixed size, so some evictions are no longer known.
         #expect((gone.count / 10 * 9...gone.count).contains(counted.missesEvicted))
         func misses(_ keys: [String]) throws -> Int {
             let before = database.counts.missesEvicted
@@ -100,7 +100,7 @@ import Testing
             return database.counts.missesEvicted - before
         }
         #expect(try misses(["never stored"]) == 0)
-        // Misses of keys that were removed since, or would have expired, are not attributed to the eviction.
+        // Misses of keys that were removed after their eviction are not attributed to it.
         for key in gone[..<100] { try database.remove(key) }
         #expect(try misses(Array(gone[..<100])) == 0)
         #expect(try misses(Array(gone[100..<200])) > 80)
@@ -108,7 +108,7 @@ import Testing
         #expect(try misses(Array(gone[100..<200])) == 0)
     }
 
-    /// The image of a backup or a check has the tables under other names, and keeps those that were merged since.
+    /// The image of a backup or a check has hard links to the tables, and keeps tables that are merged later.
     @Test func anImageDoesNotCountTowardsTheLimit() throws {
         let larder = try larder(limit: 64 << 20)
         let database = try larder.database(policy: .never)
@@ -123,7 +123,7 @@ import Testing
         try engine.withImage(adding: []) { _ in
             let within = disk.measure(nil, [store]).bytes
             #expect(within - before.bytes < 1 << 20, "\(within) of \(before.bytes)")
-            // Adds tables to those of the image, which replaces all others.
+            // Writes more entries and merges all tables, so that the image keeps the only links to the previous ones.
             try fill(database, 0..<100, seed: 2)
             _ = try database.flushedStore()
             try store.compactAll()
@@ -145,14 +145,14 @@ import Testing
         #expect(engine.statistics.evicted.read() > 2_500)
         #expect(try count(outbox) == 1_000)
         #expect(outbox.counts.evicted == 0)
-        // Over a year, and a restart.
+        // The entries survive a year and a restart.
         larder.time.advance(milliseconds: 366 * 86_400_000)
         _ = try outbox.purgeExpired()
         larder.close()
         #expect(try count(try larder.database("a.outbox")) == 1_000)
     }
 
-    /// Then writes are refused, and nothing is lost.
+    /// If only pending writes are left, new writes are refused and nothing is lost.
     @Test func pendingWritesAreNotEvictedEvenIfNothingElseIsLeft() throws {
         let larder = try larder()
         let outbox = try larder.database("a.outbox")
@@ -182,13 +182,13 @@ import Testing
     @Test func expiredEntriesAreEvictedFirst() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
-        // They are not in the index, because they live longer than a day.
+        // Entries that live longer than a day have no index keys, so only a scan finds them.
         let deadline = database.now() + 2 * 86_400_000
         try fill(database, 0..<1_400, prefix: "short", rule: .own(deadline))
         try fill(database, 0..<1_300, prefix: "long")
         larder.time.advance(milliseconds: 3 * 86_400_000)
         let statistics = try larder.engine().statistics
-        // When LevelDB merges determines when there is no room left.
+        // The time at which the space runs out depends on LevelDB's merges.
         for begin in stride(from: 0, to: 2_400, by: 100) where begin < 1_200 || statistics.expiredSwept.read() == 0 {
             try fill(database, begin..<begin + 100, prefix: "new", seed: UInt64(begin))
         }
@@ -237,7 +237,7 @@ import Testing
         #expect(try count(other) == 2_000)
         #expect(try count(small) < 1_700 && count(small) > 300)
         #expect(small.counts.evicted > 2_000 && other.counts.evicted == 0)
-        // It is kept with the database, also when that is emptied.
+        // The limit is stored with the database and survives a purge.
         _ = try small.purge()
         larder.close()
         #expect(try larder.database("small").diskLimit == 6 << 20)
@@ -310,8 +310,7 @@ import Testing
         #expect(errorCode { _ = try snapshot.get(Key("key:1")) } == .invalidated)
     }
 
-    /// A power failure between the eviction and the next checkpoint must not bring back entries that were removed
-    /// since.
+    /// An entry that was evicted and then removed must not come back after a power failure before the next checkpoint.
     @Test func aRemovedEntryStaysRemoved() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)

@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct DiskHistoryTests {
     private static let largest = 2 << 20
 
-    /// The promised limit, plus the longest value once in the journal and once in LevelDB's memory.
+    /// The maximum disk usage, plus the longest value twice: once in the journal and once in LevelDB's memory.
     private static func bound(_ limit: Int) -> Int {
         DiskMarks(limit: limit, checkpointBytes: 64 << 20, hasJournal: true).peakBytes + 2 * largest
     }
@@ -54,7 +54,7 @@ import Testing
             }
         }
 
-        /// An eviction may end it.
+        /// Enumerates a database. An eviction may end the enumeration with an error.
         private func enumerate(_ database: Database) throws {
             do throws(LarderError) {
                 _ = try database.cursor()?.next()
@@ -84,7 +84,7 @@ import Testing
         func checkAll(_ database: Database) throws { for key in model.keys { try check(database, key) } }
     }
 
-    /// The large one takes minutes.
+    /// The limits to test, in bytes. The large limit takes minutes.
     private static let limits = [16 << 20, 48 << 20] + (TestSetting.diskRounds.number() == nil ? [] : [512 << 20])
 
     @Test(arguments: limits) func theLimitHoldsUnderRandomOperations(limit: Int) throws {
@@ -94,7 +94,7 @@ import Testing
             $0.backgroundMaintenance = true
             $0.memoryBytes = 1 << 20
         }
-        // A larder that is purged again and again does not come near a limit that is not small.
+        // With a larger limit the history has no purges; otherwise the larder would never reach the limit.
         var history = History(random: SeededGenerator(seed: testSeed()), purges: limit <= 16 << 20)
         let sampler = DiskSampler(larder.path)
         for round in 0..<rounds {
@@ -144,7 +144,8 @@ import Testing
         }
     }
 
-    /// Small tables of removals over a wide range: LevelDB would merge them with everything below them at once.
+    /// Small tables with removals over a wide key range: LevelDB alone would merge them with all tables below them at
+    /// once.
     @Test func aMergeCoversSomeTablesOnly() throws {
         let larder = try TestLarder { $0.diskBytesMax = 128 << 20 }
         let database = try larder.database()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// The arithmetic of the eviction, without files.
+/// Tests of the eviction's estimates, without files.
 @Suite struct EvictionEstimateTests {
     private static let hour: Int64 = 3_600_000
     private let estimate = EvictionEstimate(now: 100 * hour, residence: hour)
@@ -21,7 +21,7 @@ import Testing
     @Test func theOldestUnreadEntryIsEvictedFirst() {
         let worths = [0, 1, 2, 50].map { worth(age: $0 * Self.hour) }
         #expect(worths == worths.sorted(by: >))
-        // One read outweighs all youth.
+        // One read counts for more than 99 hours of age.
         #expect(worth(reads: 1, age: 99 * Self.hour) > worth(age: 0))
         // If the clock was set back, no entry is worth more than one that was stored just now.
         #expect(worth(age: -5 * Self.hour) == worth(age: 0))
@@ -35,7 +35,7 @@ import Testing
 
     @Test func sizeAndFetchCostAffectTheWorth() {
         #expect(worth(bytes: 100) > 5 * worth(bytes: 1000))
-        // Large values take as long to fetch again as they are large.
+        // For large values, the time to fetch them grows with their size.
         #expect(worth(bytes: 100 << 20) > 0.9 * worth(bytes: 200 << 20))
     }
 
@@ -84,7 +84,7 @@ import Testing
     @Test(arguments: [16 << 20, 64 << 20, 1 << 30, 8 << 30, 1 << 44]) func theWatermarksAreInOrder(_ limit: Int) {
         let marks = DiskMarks(limit: limit, checkpointBytes: 64 << 20, hasJournal: true)
         #expect(0 < marks.low && marks.low < marks.high && marks.high < marks.ceiling && marks.ceiling < limit)
-        // Tables below the ceiling and a full journal are within one checkpoint of the limit.
+        // Tables up to the ceiling plus a full journal exceed the limit by at most one checkpoint.
         #expect(marks.ceiling + 2 * marks.checkpointBytes <= limit + marks.checkpointBytes)
         #expect(marks.low >= limit / 5 * 4)
         #expect(marks.checkpointBytes <= 64 << 20)

@@ -6,7 +6,7 @@ import Testing
 
 /// Tests of which databases evict entries when the disk limit is exceeded.
 @Suite struct EvictionRoundsTests {
-    /// A snapshot keeps the large one from giving space back.
+    /// A snapshot keeps the large database from freeing space. Evicting the small one would not help.
     @Test func aSmallDatabaseIsNotEvictedInVain() throws {
         let larder = try TestLarder {
             $0.compression = false
@@ -24,13 +24,13 @@ import Testing
         #expect(try evict(limit, isUrgent: false))
         #expect(try small.value("isbn") == "a book")
         #expect(engine.statistics.evicted.read() == 0)
-        // Somebody who waits for room gets all there is.
+        // If a writer is waiting for space, all entries may be evicted.
         snapshot.close()
         #expect(try evict(limit, isUrgent: true))
         #expect(try small.contents().isEmpty && large.contents().isEmpty)
     }
 
-    /// - Returns: whether it has come to an end.
+    /// - Returns: whether the eviction ended within 500 steps.
     private func evict(_ limit: EvictionLimit, isUrgent: Bool) throws -> Bool {
         var rounds = EvictionRounds(context: try #require(limit.databases.first).context)
         for _ in 0..<500 {

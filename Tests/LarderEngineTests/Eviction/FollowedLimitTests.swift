@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Open databases follow limits that change: the size of LevelDB's tables belongs to them.
+/// Tests that open databases adopt changed disk limits, which determine the size of LevelDB's tables.
 @Suite struct FollowedLimitTests {
     private func fill(_ database: LarderEngine.Database) throws -> Int {
         for number in 0..<500 {
@@ -29,7 +29,7 @@ import Testing
         #expect(try fill(database) > 3 << 19)
         let snapshot = try database.snapshot()
         try larder.engine().changeDiskLimit(to: 64 << 20)
-        // A snapshot would end.
+        // The database is not reopened while a snapshot is open, because reopening would end it.
         try larder.maintain()
         #expect(!larder.events.contains("to fit its tables to the disk limits"))
         #expect(try snapshot.get(Key("key:1")) != nil)
@@ -40,7 +40,7 @@ import Testing
         try larder.engine().changeDiskLimit(to: nil)
         try larder.maintain()
         #expect(try fill(database) > 3 << 19)
-        // A limit of its own, too.
+        // A limit of the database itself has the same effect.
         try database.setDiskLimit(64 << 20)
         try larder.maintain()
         #expect(try fill(database) < 5 << 18)

@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// A larder on a file system of its own that is smaller than its limit, or that others fill. Each checkpoint is one of a
-/// writer.
+/// Tests of a larder on a small file system that is smaller than the disk limit, or that other programs fill. Writers
+/// run all checkpoints.
 @Suite(.enabled(if: SmallDisk.isPossible, "mounting a small file system needs root")) struct FullFileSystemTests {
     static let diskBytes = 64 << 20
     static let valueBytes = 20_000
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// Each entry that is there has the value that was stored last.
+    /// Checks that each existing entry has its last stored value, and returns their number.
     func check(_ database: Database, _ keys: Range<Int>) throws -> Int {
         var found = 0
         for number in keys {
@@ -68,7 +68,7 @@ import Testing
         #expect(try larder.check().problems.isEmpty, "without the daemon no copy is made")
     }
 
-    /// Three times what the file system has.
+    /// Writes three times as much as fits on the file system.
     @Test func aLimitBeyondTheFileSystemNeverFailsAWrite() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -91,7 +91,7 @@ import Testing
         let all = try check(database, 0..<half)
         #expect(all > half / 2)
         let store = try #require(database.durableState.store)
-        // As after a merge that found no space.
+        // Suspends the store, as a merge without disk space does.
         store.suspend(LarderError(.io, "no space left", operation: "test"))
         disk.fill(leaving: 0)
         try larder.maintain()
@@ -107,7 +107,7 @@ import Testing
         try again.durableState.store?.verify()
     }
 
-    /// The step that an administrator takes when the disk is full.
+    /// An administrator lowers the limit when the disk is full.
     @Test func aLowerLimitFreesSpace() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -127,7 +127,7 @@ import Testing
         for number in count..<2 * count { try put(database, number) }
     }
 
-    /// The journal does not take all of it: entries in LevelDB can be evicted.
+    /// The journal does not use all of the space, so entries in LevelDB can be evicted.
     @Test func settingALimitFreesSpaceOnAFullDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try TestLarder(below: disk.path) {
@@ -153,12 +153,12 @@ import Testing
         let database = try larder.database(policy: .never)
         for number in 0..<1500 { try put(database, number) }
         try larder.engine().save()
-        // In memory and in the journal only.
+        // These removals are only in memory and in the journal.
         for number in stride(from: 0, to: 1500, by: 10) { try database.remove("key:\(number)") }
         let store = try #require(database.durableState.store)
         let before = try check(database, 0..<1500)
         var (evicted, bytes) = (0, 0)
-        // Until no table is left that hides nothing, of all but the uppermost level.
+        // Repeats until no table can be removed without reviving older entries.
         while true {
             let outcome = try TableRemoval(database: database, store: store, wantedBytes: 4 << 20)
                 .run(now: database.now())
@@ -177,7 +177,7 @@ import Testing
         #expect(try check(try larder.database(), 0..<1500) == left)
     }
 
-    /// Output of a failed merge, while no table can be removed: LevelDB would remove it, but not without space.
+    /// A failed merge left a table that the manifest does not name. LevelDB cannot remove it without disk space.
     @Test func tablesOutsideTheManifestAreRemoved() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -188,7 +188,7 @@ import Testing
         let removal = TableRemoval(database: database, store: store, wantedBytes: 4 << 20)
         let leftover = store.path + "/999999.ldb"
         try Files.write(leftover, [UInt8](repeating: 1, count: 100_000))
-        // LevelDB may be about to name it, as far as this knows.
+        // While LevelDB is running, the table may be the output of a current merge, so it stays.
         #expect(try removal.run(now: database.now()).seenBytes == 0)
         #expect(FileSystem.exists(leftover))
         store.suspend(LarderError(.io, "a merge has failed", operation: "merge"))

@@ -5,10 +5,10 @@ import Testing
 
 @testable import LarderEngine
 
-/// Others fill the file system from one moment to the next.
+/// Tests of a file system that other programs fill suddenly.
 extension FullFileSystemTests {
-    /// Writes, removals and checkpoints continue. Not forever: after several times, everything that remains may be in
-    /// level 0.
+    /// Writes, removals and checkpoints continue. After the disk was filled several times, all remaining entries may be
+    /// in level 0, and then writes may fail.
     @Test func noWriteFailsWhenOtherProgramsFillTheDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -23,7 +23,7 @@ extension FullFileSystemTests {
         for number in half..<next { try put(database, number) }
         #expect(try database.get(Key("key:\(next - 1)")) != nil)
         #expect(try check(database, 0..<next) > 0)
-        // A database is created, too.
+        // A new database can be created too.
         disk.fill(leaving: 0)
         try larder.database("other").put("a", "1")
         #expect(try larder.engine().statistics.evicted.read() > 0)
@@ -32,7 +32,7 @@ extension FullFileSystemTests {
         #expect(try check(try larder.database(), 0..<next) > 0)
     }
 
-    /// Writes that an event loop commits are left to a thread that may make room.
+    /// If the disk is full, an event loop leaves its writes to a thread that may evict entries.
     @Test func anEventLoopLeavesEvictionToOtherThreads() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -48,15 +48,15 @@ extension FullFileSystemTests {
         let ticket = try #require(
             try database.run(request) { update in bytes.withUnsafeBytes { update.put(0, payload: $0) } })
         let pipeline = try larder.engine().pipeline
-        // As an event loop does at the end of a turn.
+        // Commits as an event loop does at the end of an iteration.
         pipeline.commitNow()
         try pipeline.wait(for: ticket)
         #expect(try database.get(Key("key:1000")) != nil)
         #expect(try larder.engine().statistics.commitFailures.read() == 0)
     }
 
-    /// An outbox is never evicted, and takes all that the file system has for the larder. Another database has little, no
-    /// table that could be taken away, and newer entries in memory.
+    /// An outbox, which is never evicted, uses nearly all of the space. The other database has few entries, and newer
+    /// values for them in memory, so none of its tables can be removed.
     @Test func evictionEndsIfThereIsNothingToEvict() throws {
         let disk = try SmallDisk(bytes: 40 << 20)
         let larder = try larder(disk, limit: 30 << 20)
@@ -65,7 +65,7 @@ extension FullFileSystemTests {
         let database = try larder.database("0")
         for number in 0..<4 { try put(database, number) }
         try larder.engine().save()
-        // Entries that are newer in memory are not evicted.
+        // Entries with newer values in memory are not evicted.
         for number in 0..<4 { try put(database, number) }
         disk.fill(leaving: 0)
         let engine = try larder.engine()
@@ -79,12 +79,12 @@ extension FullFileSystemTests {
             steps += 1
         }
         #expect(steps < 500)
-        // Writes fail at some point as well, and reads continue.
+        // Writes may fail from here on, but reads continue.
         for number in 4..<40 { _ = errorCode { try put(database, number) } }
         #expect(try check(outbox, 0..<700) == 700)
     }
 
-    /// All of a small larder is in tables with other keys too, and in those above them.
+    /// In a small larder all key ranges overlap, within a table and between levels.
     @Test(arguments: [6, 10, 12, 14]) func writesOfASmallLarderContinue(mebibytes: Int) throws {
         let disk = try SmallDisk(bytes: 80 << 20)
         let larder = try TestLarder(below: disk.path) { $0.diskBytesMax = 1 << 30 }
@@ -118,7 +118,7 @@ extension FullFileSystemTests {
         _ = try larder.database("0").purge()
     }
 
-    /// Each database takes the room that it needs to be opened and written, and the notes of used numbers theirs.
+    /// Opening and writing each database, and reserving sequence numbers, free the space that they need.
     @Test func allDatabasesAreServedAfterAStartOnAFullDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)

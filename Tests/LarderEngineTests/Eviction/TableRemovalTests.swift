@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Whole tables are taken away, of every level.
+/// Tests that whole tables can be removed from every level.
 @Suite struct TableRemovalTests {
     private static let valueBytes = 500
 
@@ -13,7 +13,7 @@ import Testing
         "\(generation).\(number)." + String(repeating: "x", count: Self.valueBytes)
     }
 
-    /// Four versions of some entries in three levels. The newer ones have their index keys in the table of the oldest.
+    /// Some entries have four versions in three levels. The index keys of all versions are in the table of the oldest.
     @Test func removingAllTablesRevivesNoOlderVersions() throws {
         let larder = try TestLarder { $0.compression = false }
         let database = try larder.database(policy: .never)
@@ -30,7 +30,7 @@ import Testing
             }
             try database.flushedStore()?.settleMemory()
         }
-        // The journal would bring everything back in a copy.
+        // Empties the journal, which would restore the entries in a crash copy.
         try larder.engine().save()
         let store = try #require(try database.flushedStore())
         let levels = Set(try #require(try ManifestScan.scan(directory: store.path)).tables.values.map(\.level))
@@ -46,7 +46,7 @@ import Testing
                 left += 1
                 #expect(newest[number].map { value == text($0, number) } ?? false, "k\(number)")
             }
-            // The oldest table has 70 entries that are in no other.
+            // The oldest table has 70 entries that are in no other table.
             if evicted == 0 { #expect(outcome.evicted == 70) }
             evicted += outcome.evicted
             #expect(left == newest.count - evicted)
@@ -59,7 +59,7 @@ import Testing
         #expect(try larder.database().contents() == ["k0": "again"])
     }
 
-    /// A salvage writes the format record and the entries one after the other.
+    /// A salvage writes the format record and all entries into new tables, which can be removed too.
     @Test func allTablesOfASalvagedDatabaseAreRemoved() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
@@ -75,7 +75,7 @@ import Testing
         #expect(try database.contents().isEmpty)
     }
 
-    /// Index keys that could not be written again are found from the entries.
+    /// The sweep recreates missing index keys from the entries.
     @Test func theSweepCompletesAnIncompleteIndex() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)

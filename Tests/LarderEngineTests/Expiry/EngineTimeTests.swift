@@ -41,7 +41,7 @@ import Testing
         #expect(time.offsetMilliseconds == 0)
     }
 
-    /// Within a millisecond one reading of the monotonic clock is enough; one of the wall clock is always needed.
+    /// The monotonic clock is read at most once per millisecond; the wall clock is read each time.
     @Test func theMonotonicClockIsReadOncePerMillisecond() {
         let source = CountingTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
@@ -51,7 +51,7 @@ import Testing
         source.clock.advance(milliseconds: 1)
         #expect(time.now() == start + 1)
         #expect(source.asked == before + 1)
-        // A clock that was set back is noticed with every reading, even if it has not yet reached its previous maximum.
+        // While the wall clock is behind its previous maximum, the time still advances at the monotonic rate.
         source.clock.stepWall(milliseconds: -10)
         source.clock.advance(milliseconds: 3)
         for _ in 0..<3 { #expect(time.now() == start + 4) }
@@ -59,7 +59,7 @@ import Testing
         #expect(time.now() == start + 11)
     }
 
-    /// The time is not read until the clock shows exactly the time at which it was set back.
+    /// The time is next read when the clock shows exactly the time that it had before it was set back.
     @Test func aClockThatWasSetBackIsDetected() {
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
@@ -76,7 +76,7 @@ import Testing
         #expect(time.now() == 0)
         source.stepWall(milliseconds: EngineTime.latestMilliseconds + 100)
         #expect(time.now() == EngineTime.latestMilliseconds)
-        // The time does not stand still there.
+        // Clamped time still advances.
         source.advance(milliseconds: 1000)
         #expect(time.now() == EngineTime.latestMilliseconds + 1000)
         time.resume(from: .max)

@@ -4,9 +4,9 @@ import Testing
 
 @testable import LarderEngine
 
-/// The numbers of entries by state, over all ways in which LevelDB and memory can share them.
+/// Tests of the numbers of entries by state, with entries in LevelDB, in memory, and in both.
 @Suite struct EntryNumbersTests {
-    /// Returns the numbers that a plain scan of all entries gives.
+    /// Returns the expected numbers, counted by a scan of all entries.
     private func expected(_ database: Database) throws -> EntryNumbers {
         var numbers = EntryNumbers()
         guard let cursor = try database.cursor(EnumerationOptions(includeExpired: true)) else { return numbers }
@@ -63,14 +63,14 @@ import Testing
             }
             larder.time.advance(milliseconds: Int64.random(in: 0...2_000, using: &random))
             var numbers = try database.entryNumbers()
-            // They may be those of a moment ago.
+            // The numbers of entries by deadline may be cached, so they are only checked for plausibility.
             #expect((0...numbers.fresh).contains(numbers.ends.hour) && numbers.ends.minute <= numbers.ends.hour)
             numbers.ends = EntryNumbers.Ends()
             #expect(try numbers == expected(database), "step \(step)")
         }
     }
 
-    /// Entries on the disk, in memory, and in both; of many whose keys begin alike, and of few that share nothing.
+    /// Entries on disk, in memory, and in both: many with a common key prefix, and a few without.
     @Test func entriesAreCountedByHowSoonTheyEnd() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
@@ -88,17 +88,18 @@ import Testing
         let expected = try ends(of: database, at: now)
         #expect(expected.minute > 50 && expected.never > 20)
         #expect(try database.entryNumbers().ends == expected)
-        // A minute later nothing is counted again: entries that have expired since are left out.
+        // A minute later the cached numbers are used, without the entries that have expired since.
         larder.time.advance(milliseconds: 61_000)
         let later = try database.entryNumbers().ends
         var expectedLater = try ends(of: database, at: now + 61_000)
-        // The end of the day now lies within a bin of a quarter of an hour, of whose entries only a part is counted.
+        // Deadlines are counted in bins of 15 minutes. The end of the day is now within a bin, so the number is an
+        // estimate.
         #expect((expectedLater.hour...expectedLater.day).contains(later.day))
         expectedLater.day = later.day
         #expect(later == expectedLater)
     }
 
-    /// Reads the deadline of every entry and counts those that are still to come at `now`.
+    /// Reads the deadlines of all entries and counts those after `now`.
     private func ends(of database: Database, at now: Int64) throws -> EntryNumbers.Ends {
         var ends = EntryNumbers.Ends()
         let cursor = try #require(try database.cursor())

@@ -25,7 +25,7 @@ import Testing
         "get", "read", "update", "cursor", "backward", "count", "snapshot", "snapshot cursor", "snapshot count",
     ]
 
-    /// Each rule, at the last millisecond before the deadline and at the deadline.
+    /// Checks each rule at the last millisecond before the deadline and at the deadline.
     @Test func theBoundaryIsTheSameOnEveryPath() throws {
         let larder = try TestLarder()
         let start = larder.time.wallMilliseconds()
@@ -60,7 +60,7 @@ import Testing
         #expect(try waysThatShow("k", in: database, snapshot) == Self.allWays)
     }
 
-    /// The first read of a database after a start is judged by the policy that it has, not by the default.
+    /// The first read after a start uses the database's own policy, not the default policy.
     @Test func theFirstReadAfterAReopenKnowsThePolicy() throws {
         let larder = try TestLarder()
         try larder.database(policy: .highest).put("k", "v")
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    /// A clock that was an hour ahead for a moment used to hide everything that was written afterwards.
+    /// Regression test: after the clock had briefly been an hour ahead, entries that were written later were hidden.
     @Test func aClockThatWasBrieflyAheadDoesNoLastingHarm() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
@@ -111,7 +111,7 @@ import Testing
         #expect(try again.contents() == ["a": "1"])
     }
 
-    /// A clock that is set back does not make entries live longer; one that is set forward ends them.
+    /// Setting the clock back does not make entries live longer; setting it forward makes them expire.
     @Test func clockSteps() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
@@ -129,7 +129,8 @@ import Testing
         #expect(try larder.engine().clockOffsetMilliseconds == 0)
     }
 
-    /// A policy that was changed while the clock was a year ahead must not kill what is written afterwards.
+    /// After a change of policy while the clock was a year ahead, entries that are written later must not expire at
+    /// once.
     @Test func aPolicyChangedUnderAWrongClockDoesNotKillNewEntries() throws {
         let larder = try TestLarder()
         let year: Int64 = 31_536_000_000

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of grace: how long an entry is kept, stale, after its deadline.
+/// Tests of the grace: the time for which a stale entry is kept after its deadline.
 @Suite struct GraceTests {
     private let stored: Int64 = 1_700_000_000_000
 
@@ -21,7 +21,7 @@ import Testing
             #expect(rules.freshness(header, now: end) == .gone)
         }
         #expect(rules.freshness(RecordHeader(storedAt: stored, rule: .ownNever), now: .max) == .fresh)
-        // No sum overflows, whatever values are on the disk.
+        // Sums of times do not overflow, even with extreme values from the disk.
         rules.grace = UpdatePolicy.longestMilliseconds
         let far = RecordHeader(storedAt: stored, rule: .own(.max - 1), grace: UpdatePolicy.longestMilliseconds)
         #expect(rules.freshness(far, now: .max - 1) == .stale)
@@ -81,7 +81,7 @@ import Testing
         larder.time.advance(milliseconds: 603_000)
         try larder.maintain()
         #expect(try keys() == ["governed, longer", "own, longer"])
-        // An entry with its own grace may be swept late, by the database's.
+        // An entry with its own grace may be swept later than that, by the database's grace.
         larder.time.advance(milliseconds: 3_700_000)
         try larder.maintain()
         #expect(try database.rawKeys().count == 1, "no entry and no index key is left")

@@ -38,7 +38,7 @@ import Testing
         larder.time.advance(milliseconds: 61_024)
         for step in 1...3 {
             #expect(engine.maintain())
-            // One step of the index, and one of the scan for entries that are not indexed.
+            // Each round runs one step of the index sweep and one step of the scan for entries without index keys.
             let swept = engine.statistics.expiredSwept.read()
             #expect(swept > 0 && swept <= 2 * step * Sweeper.recordsPerStep)
             #expect(try database.count(includingExpired: true) == count - swept)
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func staleIndexKeysAreDroppedAndFreshEntriesStay() throws {
-        // Without memory it is unknown which index keys exist, so that the previous ones remain.
+        // Without the memory tier it is unknown which index keys exist, so overwritten entries leave theirs behind.
         let larder = try TestLarder { $0.memoryBytes = 0 }
         let database = try larder.database(policy: .high)
         let now = larder.time.wallMilliseconds()
@@ -92,7 +92,7 @@ import Testing
         #expect(most <= 2 * 130)
     }
 
-    /// If memory knows which index key exists, it is removed with its entry.
+    /// If the entry's index key is known from memory, it is removed with the entry.
     @Test func knownOverwritesAndRemovalsRemoveTheirIndexKeys() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .middle)
@@ -112,7 +112,8 @@ import Testing
         #expect(try raw(database, KeyKind.record) == 1)
     }
 
-    /// A crash may lose the newer state, and with it what would handle the expired record.
+    /// An expired record in LevelDB has a newer value in memory. Its index key must stay, because a crash may lose the
+    /// newer value.
     @Test func anExpiredRecordUnderANewerStateKeepsItsIndexKey() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .never)
@@ -128,7 +129,7 @@ import Testing
         #expect(try raw(database, KeyKind.record) == 1)
     }
 
-    /// It is in LevelDB already, but memory does not count it as that yet.
+    /// The entry is already in LevelDB, but still marked as dirty in memory.
     @Test func entriesThatExpireDuringACheckpointAreSweptLater() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .never)
@@ -159,7 +160,7 @@ import Testing
         larder.time.advance(milliseconds: 1000)
         try database.setPolicy(.high)
         #expect(try larder.engine().maintain())
-        // A restart begins the pass over all entries again.
+        // A restart starts the pass over all entries from the beginning.
         larder.close()
         let again = try larder.database()
         try larder.maintain()
@@ -236,7 +237,7 @@ import Testing
         #expect(try database.rawKeys().count == 1)
     }
 
-    /// An entry that expires before a checkpoint has written it never reaches LevelDB, and no older one comes back.
+    /// An entry that expires before a checkpoint is not written to LevelDB, and no older version comes back.
     @Test func entriesThatExpireInMemoryAreNotWrittenToLevelDB() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
@@ -282,7 +283,7 @@ import Testing
         #expect(try database.purgeExpired() == PurgeReport())
     }
 
-    /// A checkpoint of other databases' large values takes seconds.
+    /// A checkpoint with large values of other databases can take seconds; the purge must not wait for it.
     @Test(.timeLimit(.minutes(10))) func purgeExpiredThatDoesNotMergeWaitsForNoCheckpoint() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
@@ -349,7 +350,7 @@ import Testing
         #expect(try database.count(includingExpired: true) == 1500)
     }
 
-    /// The same for removed entries, when idle and after a restart.
+    /// The disk space of removed entries is reclaimed too, when idle and after a restart.
     @Test(arguments: [false, true], [false, true])
     func deletedSpaceIsReturnedToTheDisk(byPrefix: Bool, restarts: Bool) throws {
         let larder = try TestLarder {
@@ -378,7 +379,7 @@ import Testing
         #expect(try larder.engine().statistics.compactions.read() == compactions)
     }
 
-    /// After a restart some databases may never be used.
+    /// Space is also reclaimed from databases that are not used after a restart.
     @Test func spaceOfUnopenedDatabasesIsReturnedToTheDisk() throws {
         let larder = try TestLarder {
             $0.compression = false
@@ -401,7 +402,7 @@ import Testing
         #expect(engine.databases.allSatisfy { $0.isUnopened })
         #expect(FileSystem.size(larder.path) > 14_000_000)
         larder.time.advance(milliseconds: 1)
-        // One at a time.
+        // Each round of maintenance handles one database.
         try larder.maintain()
         #expect(engine.databases.count { $0.isUnopened } == 3)
         for _ in 0..<6 { try larder.maintain() }
@@ -410,7 +411,7 @@ import Testing
         for name in ["one", "two", "three"] { #expect(try larder.database(name).contents() == ["k0": value]) }
     }
 
-    /// Each of many databases has too little to matter alone.
+    /// Each database has too little garbage for a compaction on its own account.
     @Test func spaceOfManySmallDatabasesIsReturnedToTheDisk() throws {
         let larder = try TestLarder {
             $0.compression = false

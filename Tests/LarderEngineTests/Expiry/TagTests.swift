@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tags: entries that end together, however many they are.
+/// Tests of tags, by which any number of entries can be purged together.
 @Suite struct TagTests {
     private func tags(_ names: String...) throws -> Tags { try Tags(checking: names.map { Array($0.utf8) }) }
 
@@ -58,8 +58,8 @@ import Testing
         }
     }
 
-    /// A reader may have read the clock before a later purge, which must not make an entry fresh that an earlier purge
-    /// has ended.
+    /// An entry that a soft purge has made stale stays stale for a reader whose time is before a second purge of the
+    /// same tag.
     @Test func softPurgedEntriesAreNeverFresh() throws {
         let hash = Array("x".utf8).withUnsafeBytes { TagPurges.hash($0) }
         let purges = TagPurges().adding([hash], 50, softAt: 2_000).adding([hash], 60, softAt: 3_000)
@@ -153,8 +153,8 @@ import Testing
         }
     }
 
-    /// The recorded mark of the larder's time is up to a second old when the power fails, and the clock may be set back
-    /// then. The purge's record in the journal has its time.
+    /// After a power failure the recorded time in TIME may be a second old, and the clock may be set back. The purge's
+    /// record in the journal has the time of the purge.
     @Test func aSoftPurgeHoldsAfterTheClockWasSetBack() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -179,7 +179,7 @@ import Testing
         _ = try database.flushedStore()
         try larder.maintain()
         try purge(database, "even")
-        // A scan that is under way ends first; the next one begins ten minutes after it began.
+        // The current scan completes first. The next scan starts ten minutes after the current one started.
         for _ in 0..<4 {
             larder.time.advance(milliseconds: 700_000)
             try larder.maintain()
@@ -215,7 +215,7 @@ import Testing
         let larder = try TestLarder()
         let database = try larder.database()
         try put(database, "a", "1", tags("x"))
-        // A foreign file in the place of the ledger.
+        // A foreign file replaces the ledger, so the purge cannot be stored.
         try Files.write(larder.path + "/" + DatabaseName.ledger, [1])
         #expect(throws: LarderError.self) { try purge(database, "x") }
         #expect(try database.value("a") == "1")
@@ -236,7 +236,8 @@ import Testing
         String(Array(tag.utf8).withUnsafeBytes { TagPurges.hash($0) }, radix: 16)
     }
 
-    /// A flipped bit is noticed, or changes no line. A truncation is noticed, or leaves the lines before it.
+    /// A flipped bit is either detected or changes no line. A truncation is either detected or leaves all complete
+    /// lines.
     @Test func noLineOfADamagedTagsFileIsMissedOrMadeUp() throws {
         let all: [TagsFile.Line] = [
             .hard(tag: 0xAF63_DC4C_8601_EC8C, sequence: 42), .soft(tag: 7, sequence: 43, at: 1_700_000_000_000),
@@ -259,7 +260,7 @@ import Testing
         #expect(TagsFile.parse(Self.tagsFile([]).map { $0 == 0x31 ? 0x32 : $0 }) != .lines([]))
     }
 
-    /// A purge of `x` by an earlier version, whose file was damaged before it is taken over.
+    /// An earlier version purged `x`, and its file TAGS was damaged before it could be migrated.
     @Test func everyDamageOfATagsFileIsNoticedOrHarmless() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -299,7 +300,7 @@ import Testing
                 #expect(contents["a"] == nil, "purged")
                 #expect(contents["c"] == "1", "without tags")
                 #expect(contents["b"] == (isNoticed ? nil : "1"), "stale only with a report")
-                // The last line may have been cut before its purge was acknowledged.
+                // An incomplete last line may belong to a purge that was never acknowledged.
                 if damaged.count >= bytes.count - 1 { #expect(contents["s"] == nil, "purged softly") }
                 copy.close()
             }
@@ -335,7 +336,7 @@ import Testing
         }
     }
 
-    /// The purge is remembered for as long as the journal, a snapshot or a lease may have something older.
+    /// A purge is remembered as long as the journal, a snapshot or a lease may have older entries.
     @Test(arguments: [false, true]) func purgedEntriesStayPurgedAfterTheSweep(soft: Bool) throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
@@ -349,7 +350,7 @@ import Testing
             try larder.maintain()
         }
         #expect(try snapshot.contents() == ["b": "1"])
-        // As after kill -9: the journal still has the entry.
+        // The state after SIGKILL: the journal still has the purged entry.
         let place = try TemporaryDirectory(inMemory: true)
         try Files.copy(larder.parent + "/larder", to: place.path + "/larder")
         let killed = try Engine.open(place.path + "/larder", options: larder.options, time: larder.time)

@@ -23,7 +23,7 @@ struct FeedCopy {
         options.prefix = prefix
         (options.count, options.bytes) = (count, bytes)
         let step = try database.changes(since: position, options)
-        // The form in which a client returns it.
+        // Converts the position to text and back, as a client does.
         let text = step.position.description
         position = try #require(FeedPosition(text))
         #expect(position == step.position, "\(text)")
@@ -65,7 +65,7 @@ struct FeedCopy {
     }
 }
 
-/// Changes of all kinds, by chance.
+/// Generates random changes of all kinds.
 enum FeedHistory {
     static func put(_ database: Database, _ key: String, _ value: String, tags: [String], lives: Int64?) throws {
         let tags = try Tags(checking: tags.map { Array($0.utf8) })

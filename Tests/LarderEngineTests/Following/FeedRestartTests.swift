@@ -6,7 +6,7 @@ import Testing
 
 /// Tests that a feed continues after a restart, and begins with a full pass where it cannot continue.
 @Suite struct FeedRestartTests {
-    /// - Returns: how many full passes that took.
+    /// - Returns: the number of full passes that were needed.
     @discardableResult
     private func follow(_ copy: inout FeedCopy, _ larder: TestLarder) throws -> Int {
         let before = copy.passes
@@ -63,7 +63,7 @@ import Testing
             $0.checkpointBytes = [1 << 20, 300][round / 2 % 2]
             $0.journalSegmentBytes = 2000
         }
-        // Those that were copied, which have their files below the first one's.
+        // Keeps the killed larders alive, because the directory of each contains that of the next.
         var previous: [TestLarder] = []
         var copies = [FeedCopy(), FeedCopy()]
         copies[1].prefix = Array("a".utf8)
@@ -89,7 +89,8 @@ import Testing
                     copies[index].fresh(database.now()) == expected, "seed \(seed), number \(number), copy \(index)")
             }
         }
-        // The feeds of deleted databases, and after an exchange or a lost window, begin with a full pass.
+        // A feed starts with a full pass after its database was deleted or exchanged, or if its position was forgotten.
+        // A kill alone does not cause one.
         if round % 2 == 0 { #expect(copies[0].passes < kills, "\(copies[0].passes) passes, \(kills) kills") }
     }
 
@@ -101,7 +102,7 @@ import Testing
         var other = copy
         #expect(try follow(&other, failed) == 1)
         #expect(failed.events.contains("the machine was restarted"))
-        // Closed before, nothing can be lost.
+        // The larder was shut down before the machine restarted, so no change can be lost.
         larder.close { $0.machineStart = "two" }
         #expect(try follow(&copy, larder) == 0)
         // If the time of the machine's start is unknown, the position is not trusted.
@@ -109,7 +110,7 @@ import Testing
         #expect(try follow(&copy, unknown) == 1)
     }
 
-    /// A change that was reported to a follower and then lost by the source: the end of the journal is missing.
+    /// The source loses the end of its journal, with a change that it had already reported to a follower.
     @Test func aFollowerNoticesLostChanges() throws {
         let (larder, first) = try followed()
         var copy = first
@@ -140,7 +141,7 @@ import Testing
             #expect(try follow(&copy, larder) == 1)
         }
         larder.close()
-        // Nor the position of a feed from which this one continues.
+        // A position after the end of the previous feed, from which this one continues, requires a full pass too.
         var copy = first
         copy.position = FeedPosition(feed: feed, ChangePlace(place.sequence, place.step + 1))
         #expect(try follow(&copy, larder) == 1)
@@ -157,7 +158,7 @@ import Testing
         #expect(try follow(&copy, larder) == 0)
         for number in 0..<10 { try fork.database().put("k\(number)", "there") }
         #expect(try follow(&copy, fork) == 1)
-        // Back again.
+        // Following the original larder again needs a full pass too.
         #expect(try follow(&copy, larder) == 1)
     }
 
@@ -188,8 +189,8 @@ import Testing
             bytes[offset] ^= 0x10
             try FileSystem.writeFile(path, bytes)
             var other = copy
-            // A damaged end looks like one that a killed process has not finished: then there is no full pass, and the
-            // copy must be right only if nothing is missing.
+            // A damaged end of the file looks like an incomplete write of a killed process. Then there is no full pass,
+            // and changes at the end may be missing from the copy.
             let database = try damaged.database(policy: .high)
             while try !other.step(database) {}
             passes.insert(other.passes - copy.passes)
@@ -270,7 +271,7 @@ import Testing
         let figures = try larder.engine().changeLog.figures
         #expect(figures.fileBytes <= 100_000 + 4096 && figures.fileBytes > 50_000, "\(figures)")
         #expect(figures.changes == 50 && figures.oldest ?? 0 < figures.newest ?? 0)
-        // In memory it is all there.
+        // The change log in memory still has all changes.
         #expect(try follow(&copy, larder) == 0)
         let old = copy
         for number in 0..<20_000 { try database.put("k\(number % 50)", "\(number)") }
@@ -302,7 +303,7 @@ import Testing
     }
 }
 
-/// The bytes of the files.
+/// Tests of the encoding of change records in files.
 @Suite struct ChangeRecordTests {
     @Test func everyRecordComesBack() throws {
         let version = ChangeVersion(time: 1_700_000_000_000, sequence: 1 << 62)
@@ -322,7 +323,7 @@ import Testing
         var reader = ChangeRecordReader(bytes, from: 0, to: bytes.count)
         for record in records { #expect(try reader.next() == record) }
         #expect(try reader.next() == nil)
-        // Whatever is missing or changed, nothing is read beyond the end.
+        // Truncated or damaged records are never read beyond their end.
         var random = SeededGenerator(seed: testSeed())
         for length in 0..<bytes.count {
             var damaged = bytes

@@ -10,7 +10,7 @@ import Testing
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
         let larder = try TestLarder {
-            // Some remember hardly anything.
+            // The smaller change logs forget most changes.
             $0.changeLogBytes = [600, 3000, 1 << 20][round % 3]
             $0.compactionBytesMin = 1 << 20
         }
@@ -38,7 +38,7 @@ import Testing
             }
         }
         #expect(copies.allSatisfy { $0.passes > 0 })
-        // Only forgotten changes, or those of a new start, need a full pass.
+        // With a large change log, only the first read and restarts may need a full pass.
         if round % 3 == 2 { #expect(copies[0].passes < 60, "\(copies[0].passes)") }
     }
 
@@ -54,7 +54,7 @@ import Testing
         while try !copy.step(database) {}
         #expect(copy.passes == passes + 1, "it was away for too long")
         #expect(copy.entries.count == 5000)
-        // One key that changes all the time takes the place of one change.
+        // Repeated changes of one key use the space of one change.
         for number in 0..<5000 { try database.put("k", "\(number)") }
         while try !copy.step(database) {}
         #expect(copy.passes == passes + 1)
@@ -109,7 +109,7 @@ import Testing
         database.stopWaiting(waiter)
         try database.put("a", "v")
         #expect(woken.all == [1])
-        // A purge concerns all followers.
+        // A purge wakes all followers.
         #expect(log.wait(waiter, in: database, feed: feed, behind: try #require(log.end(of: database)).end))
         _ = try database.purge()
         #expect(woken.all == [1, 1])
@@ -122,7 +122,7 @@ import Testing
         "$0", "0x1", "184467440737095516160", "FFFFFFFFFFFFFFFF:1.1:0G",
     ]) func invalidPositionsAreRefused(text: String) {
         let position = FeedPosition(text)
-        // An empty key is one.
+        // An empty key is a valid key.
         if text == "ffffffffffffffff:1.1:" {
             #expect(position?.pass == .through([]))
         } else {

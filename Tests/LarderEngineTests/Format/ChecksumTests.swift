@@ -15,7 +15,8 @@ import Testing
         #expect(CRC32C.checksum([]) == 0)
     }
 
-    /// The processor's instruction, the table, and the computation in pieces agree, for all lengths and alignments.
+    /// The CPU instruction, the table and the incremental computation return the same checksums for all lengths and
+    /// alignments.
     @Test func allWaysAgree() {
         var random = SeededGenerator(seed: testSeed())
         let bytes = random.bytes(count: 5000)
@@ -34,7 +35,7 @@ import Testing
         }
     }
 
-    /// Two parts of any length.
+    /// Combines the checksums of two parts of any length.
     @Test func checksumsOfPartsCombine() {
         var random = SeededGenerator(seed: testSeed())
         let bytes = random.bytes(count: 70_000)

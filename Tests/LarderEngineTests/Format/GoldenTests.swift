@@ -5,8 +5,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that databases of earlier versions stay readable. A directory in `Golden` is never generated again: a change
-/// of the format gets a new directory, and this file a new test.
+/// Tests that databases of earlier versions stay readable. A directory in `Golden` is never regenerated: for a new
+/// format, add a new directory and a new test.
 @Suite struct GoldenTests {
     private static let start: Int64 = 1_700_000_000_000
 
@@ -26,7 +26,7 @@ import Testing
         (Array("plist".utf8), Array("bplist00".utf8), RecordHeader(storedAt: start, codec: .propertyList)),
     ]
 
-    /// A copy of the golden larder, so that nothing changes the original.
+    /// Returns a copy of the golden larder, so that tests do not change the original.
     private func larder(at milliseconds: Int64) throws -> TestLarder {
         let larder = try TestLarder()
         try Files.copy(Self.directory + "/format-1", to: larder.path)
@@ -82,7 +82,7 @@ import Testing
     @Test func tagPurgesOf010AreMigrated() throws {
         let larder = try TestLarder()
         try Files.copy(Self.directory + "/release-0.1.0", to: larder.path)
-        // A minute after the purge.
+        // The time of the test: a minute after the purge.
         let end: Int64 = 1_795_743_252_989
         larder.time.stepWall(milliseconds: end - larder.time.wallMilliseconds())
         for _ in 0..<2 {
@@ -122,7 +122,7 @@ import Testing
         }
         try put(Array("overwritten".utf8), Array("old".utf8), RecordHeader(storedAt: Self.start))
         try put(Array("removed".utf8), Array("old".utf8), RecordHeader(storedAt: Self.start))
-        // One half ends in a table, the other in the log.
+        // Half of the entries are written to a table, the others stay in the log.
         for (key, payload, header) in Self.books.prefix(5) { try put(key, payload, header) }
         try database.durableState.store?.compactAll()
         try database.remove("removed")

@@ -61,7 +61,7 @@ import Testing
             bytes[0] = version
             #expect(parse(bytes) == .failure(.newerVersion(version)))
         }
-        // Version 2 without a grace: version 1 would have sufficed.
+        // Version 2 without a grace is invalid: such headers are written as version 1.
         bytes[0] = 2
         for flags in UInt8.min...UInt8.max where flags & 12 == 0 && flags > 2 || flags >= 16 || flags & 3 == 3 {
             bytes[1] = flags
@@ -104,7 +104,7 @@ import Testing
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<20_000 {
             var bytes = random.bytes(count: Int.random(in: 0...40, using: &random))
-            // Mostly with a valid beginning, so that the remaining bytes are read.
+            // Most byte strings have a valid beginning, so that the following bytes are parsed too.
             if bytes.count > 3, !random.oneIn(4) {
                 bytes.replaceSubrange(0..<4, with: [1 + bytes[0] % 2, bytes[1] % 8, bytes[2], 0])
             }

@@ -1,7 +1,7 @@
 @testable import LarderEngine
 
-/// The worked examples of docs/StorageFormat.md, with the bytes that the engine writes. One test compares the two,
-/// another compares the page with this file.
+/// The examples of docs/StorageFormat.md, with the bytes that the engine writes. One test compares each example with
+/// these bytes, another compares the page with this file.
 enum StorageFormatExamples {
     struct Example {
         /// The name in the page: ` ```hex name `.
@@ -39,11 +39,12 @@ enum StorageFormatExamples {
     static let pointer = PointerFile(
         epoch: 1_700_000_000_001, rules: FreshnessRules(policy: .low, deadBefore: 1_699_999_940_000))
 
-    /// Segment 2, after 1234 bytes of segment 1, which end with sequence 41.
+    /// The header of segment 2. Segment 1 has 1234 bytes and ends with sequence 41.
     static let journalSegment = JournalSegmentHeader(
         number: 2, previousNumber: 1, previousBytes: 1234, previousSequence: 41)
 
-    /// The first group of that segment: a put and a removal in `books`, when everything up to 40 was synced.
+    /// The first group of segment 2: a put and a removal in `books`, at a time when all groups up to sequence 40 were
+    /// synced.
     static var journalFrame: [UInt8] {
         let batch = JournalBatch()
         batch.select(database: "books", number: 0, epoch: 1_700_000_000_001)

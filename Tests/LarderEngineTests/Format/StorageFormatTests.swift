@@ -43,7 +43,7 @@ import Testing
         #expect(try SequencesFile(parsing: Array(text.utf8)) == StorageFormatExamples.sequences)
     }
 
-    /// Every constant that the page names has the value that the page gives.
+    /// Each constant on the page has the value that the code uses.
     @Test func thePageHasTheConstants() throws {
         let page = try Self.page().joined(separator: " ")
         for text in [
@@ -73,7 +73,7 @@ import Testing
         #expect(EpochMetadata.formatVersion == 1)
     }
 
-    /// The keys in a database are of the kinds that the page lists, and of no other.
+    /// A database has no keys of kinds that the page does not list.
     @Test func aDatabaseHasOnlyTheDocumentedKeys() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .middle)
@@ -102,8 +102,7 @@ import Testing
         #expect(entries.last?.key.last == UInt8(ascii: "c"))
     }
 
-    /// The larder's own directory has the files that the page lists: a journal while data is only there, and an empty
-    /// one after a clean shutdown.
+    /// The larder's directory has the files that the page lists. After a clean shutdown the journal is empty.
     @Test func theJournalIsEmptyAfterACleanEnd() throws {
         let larder = try TestLarder()
         try larder.database(policy: .middle).put("a", "1")

@@ -6,8 +6,8 @@ import LarderTestSupport
 extension TestLarder {
     /// Returns a larder with a copy of the current files: what the next process finds if this one gets SIGKILL now.
     ///
-    /// No writes may run meanwhile; LevelDB may still merge and remove files in the background, and then the files are
-    /// copied again. The copy is removed with this larder's directory.
+    /// Writes must not run during the copy. If LevelDB changes files in the background meanwhile, they are copied
+    /// again. The copy is removed with this larder's directory.
     func crashCopy(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
         let parent = self.parent + "/crash-\(try FileSystem.list(self.parent).count)"
         while true {
@@ -16,14 +16,14 @@ extension TestLarder {
                 try Files.copy(path, to: parent + "/larder")
                 if try Files.sizes(below: path) == before { return try crashCopy(in: parent, configure) }
             } catch {
-                // Unless a file went away while it was copied.
+                // Retries if the files changed during the copy.
                 guard try Files.sizes(below: path) != before else { throw error }
             }
             try FileSystem.removeTree(parent)
         }
     }
 
-    /// The larder that was copied to `larder` in a directory.
+    /// Returns the larder whose files were copied to `larder` in `parent`.
     func crashCopy(in parent: String, _ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
         let options = options
         let crashCopy = try TestLarder(below: parent) { new in

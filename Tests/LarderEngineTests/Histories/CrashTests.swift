@@ -70,7 +70,7 @@ import Testing
         let engine = try larder.engine()
         #expect(engine.databases.map(\.name) == ["books"])
         #expect(try larder.database().contents() == ["a": "1"])
-        // A name that is taken by a file is an error, and the file stays.
+        // If a file has the name of the database, opening the database fails and the file stays.
         #expect(errorCode { _ = try larder.database("notes.txt") } == .io)
         #expect(errorCode { _ = try larder.database("notes.txt") } == .io)
         larder.close()
@@ -79,7 +79,7 @@ import Testing
             Set(names) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "Photos", "README", "books", "notes.txt"])
     }
 
-    /// Data that was committed without sync is in the operating system: the current files contain it.
+    /// Commits without sync are in the files' contents as other processes see them.
     @Test func acknowledgedWritesAreInTheFiles() throws {
         let larder = try TestLarder()
         let database = try larder.database()

@@ -7,7 +7,8 @@ struct Model {
         var storedAt: Int64
         var rule: DeadlineRule
         var tags: [String] = []
-        /// The sweep has seen it expired, so that its space may be gone. It counts where the clock was set back since.
+        /// Whether a sweep may have removed the expired entry. If the clock is set back, the entry then either is fresh
+        /// again or is missing.
         var mayBeSwept = false
     }
 
@@ -15,17 +16,17 @@ struct Model {
     enum Expectation: Equatable {
         case absent
         case present(String)
-        /// Either is right.
+        /// Both absence and this value are correct.
         case unsure(String)
     }
 
     var policy: UpdatePolicy
     var deadBefore: Int64 = 0
     var entries: [String: Entry] = [:]
-    /// Keys whose entry was ended by a purge of a tag: it is stored until the sweep, but is not visible.
+    /// Keys whose entry a tag purge has removed. The entry is stored until the next sweep, but not visible.
     var purged: Set<String> = []
 
-    /// The semantics as the design describes them, independent of the engine's code.
+    /// Computes the expiry as the design describes it, independently of the engine's code.
     func isExpired(_ entry: Entry, _ now: Int64) -> Bool {
         if isFromTheFuture(entry, now) { return false }
         switch entry.rule {
@@ -60,11 +61,11 @@ struct Model {
         }
     }
 
-    /// The sweep may have come by at `now`.
+    /// Records that a sweep may have run at `now`.
     mutating func noteSweep(_ now: Int64) {
         for (key, entry) in entries where isExpired(entry, now) { entries[key]?.mayBeSwept = true }
     }
 
-    /// The database was opened at `now`.
+    /// Records that the database was opened at `now`.
     mutating func noteOpening(_ now: Int64) { deadBefore = min(deadBefore, max(0, now - 1)) }
 }

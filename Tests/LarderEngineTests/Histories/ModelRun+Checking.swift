@@ -27,11 +27,11 @@ extension ModelRun {
         try check(try database.value(key), model.expectation(key, try now()), "get of \(key) in \(name)")
     }
 
-    /// Everything in a database, by every way of enumerating it.
+    /// Compares all entries of a database, by each kind of enumeration.
     func compare(_ name: String) throws {
         let database = try database(name)
         note("compare \(name)")
-        // An entry that has expired in memory is removed when it is to be written for an enumeration.
+        // An enumeration writes the entries in memory to LevelDB first, and removes those that have expired.
         noteSweep()
         guard let model = models[name] else { return }
         let now = try now()
@@ -105,7 +105,7 @@ extension ModelRun {
         }
     }
 
-    /// A check of the files is silent.
+    /// Checks that a check of the files reports no problems.
     func checkFiles(_ larder: TestLarder, _ when: String) throws {
         let problems = try larder.check().problems
         guard problems.isEmpty else { throw fail("the check \(when) says \(problems.map(\.text))") }
@@ -131,7 +131,7 @@ extension ModelRun {
             guard Set(records).isSuperset(of: least), Set(records).isSubset(of: Set(left.keys)) else {
                 throw fail("the sweep left \(records) in \(name), not \(left.keys.sorted())")
             }
-            // An index key whose time has come is removed, whatever made it stale.
+            // The sweep removes all index keys that are due, also those of overwritten entries.
             let now = try now()
             let index = raw.filter { [KeyKind.ownDeadline, KeyKind.governed].contains($0[0]) }
             let due = index.filter { key in key.withUnsafeBytes { ExpiryIndex.parse($0)?.bucket ?? 0 } <= now }

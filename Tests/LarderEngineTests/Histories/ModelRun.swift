@@ -2,7 +2,7 @@ import LarderTestSupport
 
 @testable import LarderEngine
 
-/// One random history, played to the engine and to the model.
+/// A random history of operations that are applied to both the engine and the model.
 final class ModelRun {
     /// A difference between the model and the engine.
     struct Mismatch: Error, CustomStringConvertible {
@@ -13,7 +13,7 @@ final class ModelRun {
         let name: String
         let snapshot: Snapshot
         var model: Model
-        /// Codes that reads may answer with, once something ended the view.
+        /// The errors that reads of the view may throw after another operation has invalidated it.
         var endings: Set<LarderError.Code> = []
     }
 
@@ -21,7 +21,7 @@ final class ModelRun {
     static let tags = ["red", "blue"]
     var random: SeededGenerator
     private(set) var larder: TestLarder
-    /// Larders that were killed: their directory has that of the next one.
+    /// The killed larders. The directory of each contains that of the next.
     private var previous: [TestLarder] = []
     private let isFailing = Guarded(false)
     var models: [String: Model] = [:]
@@ -39,7 +39,7 @@ final class ModelRun {
             options.writeBufferBytes = random.oneIn(2) ? 64 << 10 : 4 << 20
             options.bloomBitsPerKey = random.oneIn(2) ? 0 : 10
             options.compression = random.oneIn(2)
-            // Without a memory tier, with one that evicts all the time, or with a large one.
+            // No memory tier, one that evicts constantly, or a large one.
             options.memoryBytes = [0, 20_000, 16 << 20].randomElement(using: &random) ?? 0
             options.durability = Durability.allCases.randomElement(using: &random) ?? .os
             // Checkpoints and new segments of the journal now and then, or all the time.
@@ -106,7 +106,7 @@ final class ModelRun {
     private func value() -> String {
         counter += 1
         var length = random.oneIn(20) ? 5000 : Int.random(in: 0..<200, using: &random)
-        // Values of 4 MiB or more are written ahead and committed in another way.
+        // Values of 4 MiB or more are written to a separate file before they are committed.
         if random.oneIn(1500) { length = 4 << 20 }
         return "\(counter)" + String(repeating: "x", count: length)
     }
@@ -168,15 +168,16 @@ final class ModelRun {
         models[name]?.entries[key] = Model.Entry(value: value, storedAt: now, rule: rule, tags: tags)
     }
 
-    /// A copy to the other database, with its tags and its time of storing.
+    /// Copies an entry to the other database, with its tags and the time at which it was stored.
     private func copy(_ name: String) throws {
         let (source, target) = (try database(name), try database(name == "a" ? "b" : "a"))
         let (key, now) = (key(), try now())
         guard let entry = models[name]?.entries[key], let rules = models[target.name] else { return }
-        // If either is unknown, the result of the copy is unknown too.
+        // Skips entries that may or may not be visible, because the result of the copy would be unknown.
         if entry.mayBeSwept || rules.isFromTheFuture(entry, now) { return }
         note("copy \(name) \(key) at \(now)")
-        // Without an entry there is no commit to wait for, and the last unit may be one that was made to fail.
+        // If nothing was copied, there is no commit to wait for, and the ticket may belong to an earlier unit that
+        // fails.
         var isCopied = false
         let ticket = try larder.engine().change(key, in: source, and: target) { update, other in
             guard let record = update.current(0) else { return }
@@ -196,7 +197,7 @@ final class ModelRun {
         models[target.name]?.entries[key] = copied
     }
 
-    /// Soft or hard: without a grace both end the entries.
+    /// Purges tags, softly or not. Entries here have no grace, so both kinds of purges remove them.
     private func purgeTags(_ name: String) throws {
         let database = try database(name)
         let tags = Self.tags.filter { _ in random.oneIn(2) }
@@ -246,7 +247,8 @@ final class ModelRun {
         models[name]?.entries[key] = nil
     }
 
-    /// Several writes, all at once; now and then a change of rule that keeps the time of storing.
+    /// Writes several entries in one commit. Sometimes changes only their deadline rules, which keeps the time at which
+    /// they were stored.
     private func batch(_ name: String) throws {
         let database = try database(name)
         let now = try now()
@@ -272,7 +274,7 @@ final class ModelRun {
         }
         for (index, key) in keys.enumerated() {
             try check(first[index], expected[index], "batch on \(key) in \(name)")
-            // The first read of the batch has decided whether an uncertain entry exists.
+            // The batch's first read of an uncertain entry shows whether it exists.
             if case .unsure = expected[index], !keys[..<index].contains(key) {
                 if first[index] == nil { model.entries[key] = nil } else { model.entries[key]?.mayBeSwept = false }
             }
@@ -310,7 +312,7 @@ final class ModelRun {
         if database.policy != models[name]?.policy { throw fail("a failed change of policy stayed") }
     }
 
-    /// As after a write that LevelDB refused.
+    /// Suspends the store as after a failed write of LevelDB, and recovers it.
     private func suspendAndRecover(_ name: String) throws {
         let database = try database(name)
         // A store without files cannot have refused a write.
@@ -363,8 +365,8 @@ final class ModelRun {
         guard (sure...matching.count + unseen).contains(removed) else {
             throw fail("purge of prefix \(prefix) removed \(removed) of \(matching.count)")
         }
-        // An entry that a sweep may have removed may come back from the journal, still expired, as in
-        // ``purgeExpired(_:)``.
+        // An expired entry that a sweep may have removed stays in the model: after a restart it may come back from the
+        // journal, still expired.
         for (key, entry) in matching where !entry.mayBeSwept { models[name]?.entries[key] = nil }
     }
 
@@ -373,8 +375,8 @@ final class ModelRun {
         note("purge \(name) expired")
         noteSweep()
         _ = try database.purgeExpired()
-        // An entry that expired before it was in LevelDB may come back from the journal, still expired: it counts, and
-        // is not visible otherwise.
+        // An entry that expired before it was written to LevelDB may come back from the journal, still expired. It then
+        // counts as a stored entry, but is not visible.
     }
 
     private func delete(_ name: String) throws {
@@ -434,14 +436,14 @@ final class ModelRun {
     private func passTime() throws {
         if random.oneIn(5) {
             let step = random.oneIn(2) ? span() : -span()
-            // The engine must notice the elapsed time first: set back by exactly as much, the wall clock would show the
-            // millisecond that was returned last, and stand still there, as no real clock does.
+            // The engine must read the clock first. If the clock were set back by exactly the time that has passed
+            // since the last reading, the engine could not notice that.
             _ = try now()
             note("wall clock \(step)")
             larder.time.stepWall(milliseconds: step)
         } else {
             var passed = span()
-            // Often to the very edge of an entry's life.
+            // In half of the cases, moves the time to a deadline of an entry.
             let now = try now()
             if random.oneIn(2), let edge = edges(now).randomElement(using: &random) { passed = max(0, edge - now) }
             note("time \(passed)")
@@ -449,7 +451,7 @@ final class ModelRun {
         }
     }
 
-    /// Instants at and just before which something expires.
+    /// The deadlines of entries, and the milliseconds before them.
     private func edges(_ now: Int64) -> [Int64] {
         models.values.flatMap { model in
             model.entries.values.compactMap { entry -> Int64? in
@@ -487,7 +489,7 @@ final class ModelRun {
                 }
                 continue
             }
-            // It freezes data, not time, and not the policy.
+            // A view has the data of its creation, but the present time and policy.
             var model = view.model
             model.policy = models[view.name]?.policy ?? .low
             model.deadBefore = models[view.name]?.deadBefore ?? 0

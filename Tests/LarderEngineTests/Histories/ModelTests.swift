@@ -4,7 +4,7 @@ import Testing
 
 /// Random histories against a dictionary.
 @Suite struct ModelTests {
-    /// `LARDER_ROUNDS=100000 LARDER_SEED=… swift test --filter ModelTests` for a long night.
+    /// To run overnight: `LARDER_ROUNDS=100000 LARDER_SEED=… swift test --filter ModelTests`.
     @Test func randomHistoriesAgreeWithADictionary() throws {
         let rounds = TestSetting.rounds.number() ?? 60
         let base = testSeed()

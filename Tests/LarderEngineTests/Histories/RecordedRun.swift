@@ -2,11 +2,11 @@ import LarderTestSupport
 
 @testable import LarderEngine
 
-/// A random run of an engine, one acknowledged commit unit after the other, with all states in between.
+/// A random run of an engine that waits for each commit unit, and records the state after each.
 ///
-/// The contents of the journal after a crash must be one of those states: the same for all databases, except for data
-/// that has reached the disk in another way. A database cannot go back to before its last change as a whole (a purge, a
-/// policy, its creation).
+/// After a crash, the contents must be one of the recorded states, the same for all databases, except for data that is
+/// on disk in another way than by the journal. A database cannot go back to a state before its last change as a whole
+/// (a purge, a policy, its creation).
 final class RecordedRun {
     typealias Entries = [String: Model.Entry]
 
@@ -17,7 +17,7 @@ final class RecordedRun {
     private(set) var unit = 0
     /// The entries of all databases after each unit; the first is that of the empty larder.
     private(set) var states: [[String: Entries]] = [[:]]
-    /// Policy and `deadBefore` of each database at the end.
+    /// The policy and `deadBefore` of each database at the end of the run.
     private(set) var models: [String: Model] = [:]
     /// The unit of the last change of each database as a whole.
     private var wholeChanges: [String: Int] = [:]
@@ -178,7 +178,7 @@ final class RecordedRun {
         for name in Self.names where models[name] != nil {
             found[name] = try engine.database(name).contents()
         }
-        // Of salvaged databases, only what the journal has is there.
+        // Salvaged databases have only the entries that are in the journal.
         let salvaged = Set(found.keys.filter { name in crashCopy.setAside.contains { $0.hasSuffix("-" + name) } })
         func isState(_ number: Int, _ name: String, _ contents: [String: String]) -> Bool {
             let state = visible(states[max(number, wholeChanges[name] ?? 0)][name], name, now)

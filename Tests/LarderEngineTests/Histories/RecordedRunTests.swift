@@ -4,14 +4,14 @@ import Testing
 
 @testable import LarderEngine
 
-/// Recorded runs of whole engines: crashes at many places, journals that are cut or damaged, disks that fail.
+/// Tests with recorded runs of engines: crashes at many points, truncated and damaged journals, and failing disks.
 @Suite struct RecordedRunTests {
-    /// `LARDER_ROUNDS`, a few if it is not set.
+    /// Returns the value of `LARDER_ROUNDS`, or `standard` if it is not set.
     private static func rounds(_ standard: Int) -> Int {
         TestSetting.rounds.number() ?? standard
     }
 
-    /// Small enough for checkpoints and new segments all the time.
+    /// Makes the limits so small that checkpoints and new segments are frequent.
     private static func makeSmall(_ options: inout EngineOptions, _ random: inout SeededGenerator) {
         options.checkpointBytes = [1500, 6000, 1 << 20].randomElement(using: &random) ?? 1500
         options.journalSegmentBytes = [500, 3000, 1 << 20].randomElement(using: &random) ?? 500
@@ -53,7 +53,7 @@ import Testing
             var random = SeededGenerator(seed: seed)
             let run = try RecordedRun(random) { options in
                 Self.makeSmall(&options, &random)
-                // So that there is a journal to be damaged.
+                // Some checkpoints are rare, so that there is a journal to damage.
                 options.checkpointBytes = [6000, 1 << 20].randomElement(using: &random) ?? 6000
             }
             try run.run(steps: 150)
@@ -73,7 +73,7 @@ import Testing
                     let last = crashCopy.journalSegments[segments.count - 1]
                     try Files.truncate(last, to: Int.random(in: 0...(try Files.read(last).count), using: &random))
                 }
-                // Without the header of its only segment the journal does not know its end, and flushed data cannot be
+                // If the only segment has lost its header, the journal's end is unknown, so data in LevelDB cannot be
                 // compared with it.
                 let isHeadless =
                     try segments.count == 1
@@ -92,7 +92,8 @@ import Testing
                     do {
                         defect = try run.defect(crashCopy, together: !isHeadless)
                     } catch let error as LarderError where error.code == .damaged && !setsAside {
-                        // If the journal itself is not damaged, only a user of the database gets the error.
+                        // If only a database is damaged and not the journal, opening the larder succeeds, and using the
+                        // database fails.
                         refused += 1
                         continue attempts
                     }
@@ -100,7 +101,7 @@ import Testing
                     if defect != nil { return }
                     crashCopy.close()
                 }
-                // It takes writes again.
+                // The larder accepts writes again.
                 try crashCopy.database("a").put("k0", "new")
                 #expect(try crashCopy.database("a").value("k0") == "new", what)
             }
@@ -141,7 +142,7 @@ import Testing
         #expect(refused > 0)
     }
 
-    /// Some of the journal's calls fail, one way or another.
+    /// Makes random system calls of the journal fail or write less than requested.
     private final class RandomFaults: Sendable {
         private let state: Guarded<(random: SeededGenerator, chances: Int)>
 
@@ -155,9 +156,11 @@ import Testing
                     guard state.chances > 0, state.random.oneIn(state.chances) else { return nil }
                     switch call {
                     case .write(let count): return state.random.oneIn(2) ? .fail(ENOSPC) : .shorten(count / 2)
-                    // Data that was written, could not be synced, and cannot be rolled back may be there after a crash.
+                    // ftruncate does not fail: otherwise refused data that was written but could not be rolled back may
+                    // exist after a crash.
                     case .ftruncate: return nil
-                    // Until it can be read, reads are refused too: FailingCommitTests.
+                    // open does not fail: while the journal cannot be read, reads fail too, which FailingCommitTests
+                    // checks.
                     case .open: return nil
                     default: return .fail(EIO)
                     }

@@ -21,7 +21,7 @@ import Testing
         #expect(batch.byteCount == marked + 11 + 15)
         batch.clear()
         #expect(batch.isEmpty && batch.firstSequence == 0 && batch.lastSequence == 0)
-        // Every frame names the database that it begins with.
+        // Each frame starts with a marker that names its first database.
         batch.select(database: "books", number: 2, epoch: 2)
         #expect(batch.byteCount == marked)
     }
@@ -70,7 +70,7 @@ import Testing
         put(batch, [1], [2], 7)
         #expect(throws: FileError.self) { try journal.append(batch) }
         batch.clear()
-        // The longest key there is.
+        // The longest database name.
         batch.select(database: String(repeating: "x", count: 255), number: 0, epoch: .max)
         put(batch, [UInt8](repeating: 1, count: Key.bytesMax), [], 11)
         try journal.append(batch)

@@ -4,9 +4,9 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that damaged files yield the beginning of what was appended, and a report of what is missing.
+/// Tests that a damaged journal returns the groups before the damage, and reports the missing ones.
 @Suite struct JournalDamageTests {
-    /// Where the frames of a segment begin, and where the last one ends.
+    /// Returns the offsets of a segment's frames, and of the end of the last one.
     private func frames(_ path: String) throws -> [Int] {
         let bytes = try Files.read(path)
         var offsets = [JournalFormat.segmentHeaderBytes]
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    /// After a truncation the journal continues, and new groups follow the ones that counted before.
+    /// After a truncation the journal continues: new groups follow the remaining ones.
     @Test func aJournalContinuesAfterATruncationAnywhere() throws {
         let history = try JournalHistory.threeSegments()
         let last = try history.segments()[2]
@@ -119,12 +119,13 @@ import Testing
             let (found, report) = try history.open().groups()
             switch missing {
             case 0:
-                // As after a checkpoint: the report says which groups must be stored elsewhere.
+                // This looks like the state after a checkpoint. The report has the last sequence that must be stored in
+                // LevelDB.
                 #expect(found.map(\.last) == history.groups[4...].map(\.last))
                 #expect(report.damage == nil && report.precedingSequence == history.groups[3].last)
                 let known = history.groups[3].last
                 #expect(try history.open().groups(known: known).groups.count == 8)
-                // If it is known that they are not stored elsewhere, the loss is reported.
+                // If LevelDB is known not to have these groups, the loss is reported.
                 let (none, notified) = try history.open().groups(known: known - 1)
                 #expect(none.isEmpty && notified.damage?.laterFrames == 8)
             case 1:
@@ -149,7 +150,7 @@ import Testing
         #expect(try FileSystem.list(history.directory.path + "/aside").count == 2)
     }
 
-    /// Damage of the synced part is distinguished from data that a power failure may lose.
+    /// Damage of the synced part is distinguished from unsynced data that a power failure may lose.
     @Test func damageOfTheSyncedPartIsReported() throws {
         let history = try JournalHistory()
         let journal = try history.open()
@@ -187,7 +188,7 @@ import Testing
         }
     }
 
-    /// A frame with a right checksum whose content no journal writes.
+    /// Frames with correct checksums but invalid contents are damage.
     @Test func wellFormedNonsenseIsDamage() throws {
         let payloads: [[UInt8]] = [
             [4], [1], [1, 0] + [UInt8](repeating: 0, count: 8), [1, 255, 0, 0, 0, 0, 0, 0, 0, 1, 48],
@@ -233,7 +234,7 @@ import Testing
         #expect(count == 12 && report.damage == nil && report.cut?.bytes == whole.count - 1 - 52)
     }
 
-    /// The time that a search may take is bounded, and where it ends the worst is assumed.
+    /// The search for later frames is limited. If it reaches the limit, the journal assumes that frames are lost.
     @Test func aSearchThroughManyFalseFramesEnds() throws {
         let history = try JournalHistory.threeSegments()
         let path = try history.segments()[2]
@@ -304,7 +305,7 @@ import Testing
             let journal = try history.open()
             let (count, report) = try history.prefix(journal)
             #expect(count == segment * 4 + frame)
-            // Nothing is appended before the damage is handled.
+            // Appends fail until the damage is handled.
             let group = history.makeGroup()
             #expect(throws: FileError.self) { try journal.append(group) }
             #expect(try history.segments().map { try Files.read($0) } == damaged)
@@ -330,7 +331,8 @@ import Testing
         try history.append(8, to: journal)
         try journal.sync()
         let path = try history.segments()[0]
-        // The last frame: a new journal would take it for the end of a crash, the one that wrote it does not.
+        // Damages the last frame. A new journal would ignore it as the incomplete end of a crash, but the journal that
+        // wrote it reports damage.
         try Files.flip(path, at: try frames(path)[7] + 41)
         let (count, report) = try history.prefix(journal)
         #expect(count == 7 && report.damage != nil)
@@ -343,7 +345,8 @@ import Testing
         #expect(try history.prefix(try history.open()).count == 8)
     }
 
-    /// A removed segment that reappears after a power failure, before one that says that there was none.
+    /// A removed segment reappears after a power failure. The header of the next segment records that it follows no
+    /// other segment.
     @Test func aReturnedSegmentIsIgnoredAndRemoved() throws {
         let history = try JournalHistory()
         let journal = try history.open()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of system calls that fail: exactly the acknowledged groups are there.
+/// Tests that the journal has exactly the acknowledged groups after system calls fail.
 @Suite struct JournalFaultTests {
     /// Counts the calls, and lets some fail.
     private final class Script: Sendable {
@@ -12,7 +12,7 @@ import Testing
 
         init(_ faults: [Int: JournalFault] = [:]) { state.with { $0.faults = faults } }
 
-        /// Nothing fails any more.
+        /// Stops making calls fail.
         func end() { state.with { $0.faults = [:] } }
 
         var calls: [JournalCall] { state.value.calls }
@@ -57,13 +57,13 @@ import Testing
                     #expect(journal.lock.withLock { journal.syncedSequence } == acknowledged, what)
                 } catch {
                     try check()
-                    // Until the segments are gone nothing is promised again.
+                    // After a failed sync, all syncs fail until the segments are removed.
                     #expect(throws: FileError.self, what) { try journal.sync() }
                 }
             }
             if step % 8 == 7, let number = journal.rotate() {
-                // As after a checkpoint: the groups of these segments are stored elsewhere, whether or not the segments
-                // can be removed.
+                // Simulates a checkpoint: the groups of these segments are stored in LevelDB, whether or not the
+                // segments can be removed.
                 do throws(FileError) {
                     try journal.removeSegments(upTo: number)
                     history.groups = []
@@ -76,7 +76,7 @@ import Testing
             }
         }
         try check()
-        // When the disk is well again, so is the journal.
+        // When calls no longer fail, the journal works again.
         script.end()
         if let number = journal.rotate() { try journal.removeSegments(upTo: number) }
         history.groups = []
@@ -94,14 +94,14 @@ import Testing
             for number in [EIO, ENOSPC, EINTR] {
                 try run(Script([index: .fail(number)]), "call \(index), \(calls[index]), errno \(number)")
             }
-            // The following call fails as well, which is often the one that would repair the first failure.
+            // The next call fails too, which often is the one that would undo the first failure.
             try run(Script([index: .fail(EIO), index + 1: .fail(EIO)]), "calls \(index) and next, \(calls[index])")
             guard case .write(let count) = calls[index] else { continue }
             for shorter in [1, 5, count / 2, count - 1] {
                 try run(Script([index: .shorten(shorter)]), "call \(index) writes \(shorter)")
                 let torn: [Int: JournalFault] = [index: .shorten(shorter), index + 1: .fail(ENOSPC)]
                 try run(Script(torn), "call \(index) writes \(shorter), then fails")
-                // The remainder of the frame stays in the file: the segment is abandoned.
+                // ftruncate fails too, so the torn frame stays in the file, and the journal starts a new segment.
                 var stuck = torn
                 stuck[index + 2] = .fail(EIO)
                 try run(Script(stuck), "call \(index) writes \(shorter), then fails, and ftruncate too")
@@ -143,7 +143,7 @@ import Testing
         #expect(script.calls.suffix(2).last == .fsync)
     }
 
-    /// Data that could not be synced is copied, if the system still has it: it may have dropped pages that it could not
+    /// Data that could not be synced is copied to a new segment, unless the system has dropped pages that it could not
     /// write.
     @Test(arguments: [false, true]) func anUnsyncedSegmentIsCopied(isLost: Bool) throws {
         let place = try TemporaryDirectory(inMemory: true)
@@ -161,7 +161,7 @@ import Testing
         for sequence: UInt64 in 1...3 { try journal.append(group(sequence)) }
         #expect(throws: FileError.self) { try journal.sync() }
         isFailing.value = false
-        // Whatever later calls return.
+        // The sync still fails, although fsync would succeed now.
         #expect(throws: FileError.self) { try journal.sync() }
         let segment = path + "/" + JournalFormat.fileName(1)
         if isLost { try Files.flip(segment, at: JournalFormat.segmentHeaderBytes + 40) }
@@ -179,7 +179,7 @@ import Testing
         #expect(report.lastSequence == (isLost ? 0 : 4))
     }
 
-    /// Data that earlier processes left unsynced is synced before later data counts as durable.
+    /// Data that earlier processes left unsynced is synced before later data is reported as durable.
     @Test func existingSegmentsAreSyncedToo() throws {
         let history = try JournalHistory.threeSegments()
         let script = Script()
@@ -189,7 +189,7 @@ import Testing
         #expect(script.calls.filter { $0 == .fsync }.count == 4)
     }
 
-    /// A failed fsync remains a failure until the segment is removed: later frames depend on the earlier ones.
+    /// After a failed fsync all syncs fail until the segment is removed, because later frames depend on earlier ones.
     @Test func afterAFailedSyncNothingIsPromised() throws {
         let script = Script([4: .fail(EIO)])
         let history = try JournalHistory()
@@ -234,11 +234,11 @@ import Testing
     enum Obstacle: Int, CaseIterable {
         case none, cutting, overwriting, beginningAnother
 
-        /// The event after which the write may count after all, as long as every fsync fails.
+        /// The event after which the refused write may take effect, as long as every fsync fails.
         var doubt: String { self == .beginningAnother ? "this process terminates" : "the machine fails" }
     }
 
-    /// The rolled-back state is synced again, and then the error mentions no doubt.
+    /// If syncing the rolled-back state succeeds, the error does not say that the write may take effect.
     @Test func aSyncThatFailsOnceIsRecovered() throws {
         let failures = Guarded(0)
         let synced = Guarded(0)
@@ -267,7 +267,7 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1"])
     }
 
-    /// A refused write used to take effect when fsync and ftruncate both failed and the process was killed.
+    /// Regression test: a refused write took effect if fsync and ftruncate both failed and the process was then killed.
     @Test(arguments: Obstacle.allCases, [false, true])
     func aRefusedWriteIsNotReplayed(_ obstacle: Obstacle, isLong: Bool) throws {
         let isFailing = Guarded(false)
@@ -280,7 +280,7 @@ import Testing
                     case .fsync: true
                     case .ftruncate: obstacle.rawValue >= Obstacle.cutting.rawValue
                     case .write(JournalFormat.frameHeaderBytes): obstacle.rawValue >= Obstacle.overwriting.rawValue
-                    // A value that is written ahead creates a file too.
+                    // A value that is written ahead also renames a file, which must succeed.
                     case .rename: obstacle == .beginningAnother && !path.contains("ahead-")
                     default: false
                     }
@@ -291,7 +291,7 @@ import Testing
         try database.put("a", "1")
         try database.put("b", "1", durability: .os)
         if isLong {
-            // Written ahead while the disk was well.
+            // The value is written ahead before calls fail.
             let long = try Array("2".utf8).withUnsafeBytes { payload in
                 Result { () throws(LarderError) in
                     try database.stage(payload, Key("a"), rule: .governed, durability: .always)
@@ -314,7 +314,7 @@ import Testing
             let crashCopy = try larder.crashCopy()
             #expect(try crashCopy.database().contents() == ["a": "1", "b": "1"])
         }
-        // The next write settles it in any case.
+        // After the next successful write, the refused write can no longer take effect.
         isFailing.value = false
         try database.put("c", "3", durability: .os)
         let crashCopy = try larder.crashCopy()

@@ -3,22 +3,22 @@ import LarderTestSupport
 
 @testable import LarderEngine
 
-/// One operation, as a test remembers it.
+/// An operation that a test has appended.
 struct JournalEntry: Hashable {
     var database = "0"
     var epoch: UInt64 = 1
     var key: [UInt8]
-    /// nil: removed.
+    /// The stored record; nil for a removal.
     var record: [UInt8]?
 }
 
-/// One commit group, as a test remembers it.
+/// A commit group that a test has appended.
 struct JournalGroup: Hashable {
     var first: UInt64
     var last: UInt64
     var entries: [JournalEntry]
 
-    /// A group of its own for every sequence: up to `count` operations on some databases.
+    /// Returns a group with the given sequence and up to `count` operations on some databases.
     static func random(_ sequence: UInt64, count: Int = 4, using random: inout SeededGenerator) -> JournalGroup {
         let entries = (0..<Int.random(in: 1...count, using: &random)).map { _ in
             JournalEntry(
@@ -57,7 +57,7 @@ extension Journal {
         try append(batch)
     }
 
-    /// Returns the groups that count, identified by their last sequence.
+    /// Returns the valid groups, identified by their last sequence.
     func groups(known: UInt64 = .max) throws -> (
         groups: [(last: UInt64, entries: [JournalEntry])], report: JournalReport
     ) {
@@ -110,10 +110,10 @@ final class JournalHistory {
         try Journal(directory: path, segmentBytes: segmentBytes, faults: faults, readAheadBytes: readAheadBytes)
     }
 
-    /// The next group, which is not remembered yet.
+    /// Returns the next group, without adding it to `groups`.
     func makeGroup(count: Int = 4) -> JournalGroup {
         let group = JournalGroup.random(nextSequence, count: count, using: &random)
-        // Control units take sequences and write nothing.
+        // Skips sequences, because control units have sequences but write nothing to the journal.
         nextSequence = group.last + UInt64.random(in: 1...3, using: &random)
         return group
     }
@@ -141,8 +141,8 @@ final class JournalHistory {
     /// The paths of the segments, the oldest first.
     func segments() throws -> [String] { try Files.names(in: path, endingWith: ".log").map { path + "/" + $0 } }
 
-    /// Returns how many groups, counted from the first, a new journal finds in these files.
-    /// - Returns: nil if it finds anything other than a beginning of what was appended.
+    /// Returns the number of groups, counted from the first, that a journal finds in its files.
+    /// - Returns: nil if the found groups are not a prefix of the appended ones.
     func prefix(_ journal: Journal) throws -> (count: Int?, report: JournalReport) {
         let (found, report) = try journal.groups()
         let isPrefix =

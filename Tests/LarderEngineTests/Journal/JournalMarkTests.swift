@@ -4,9 +4,10 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of `SYNCED`, which records the part of the journal that must be there.
+/// Tests of `SYNCED`, which records the synced part of the journal, whose loss is damage.
 @Suite struct JournalMarkTests {
-    /// Three segments, synced: in LevelDB `a` is old, in the first `a` is new, in the others there are `b` and `c`.
+    /// Returns a larder with three synced segments. LevelDB has the value "old" for `a`; the first segment has "new"
+    /// for `a`; the others have `b` and `c`.
     private func threeSegments() throws -> TestLarder {
         let larder = try TestLarder {
             $0.durability = .always
@@ -59,7 +60,7 @@ import Testing
         #expect(try again.database().contents() == values.merging(["d": "1"]) { $1 }, "\(name)")
     }
 
-    /// The library refuses to open the larder each time, until it is told to salvage.
+    /// The library refuses to open the larder until the option to salvage is set.
     @Test(arguments: harms.indices) func aProgramThatDoesNotSalvageGetsAnErrorEachTime(_ index: Int) throws {
         let (name, values, harm) = Self.harms[index]
         let larder = try threeSegments()
@@ -81,8 +82,7 @@ import Testing
         #expect(try copy.engine().statistics.journalDamages.read() == 0)
     }
 
-    /// Segments that Larder has removed are not reported missing, also if the process is killed right after the
-    /// removal.
+    /// Segments that Larder removed are not reported as missing, even if the process is killed right after the removal.
     @Test func removedSegmentsAreNotReportedMissing() throws {
         let larder = try threeSegments()
         for round in 0..<4 {
@@ -98,7 +98,7 @@ import Testing
         _ = try larder.database().contents()
     }
 
-    /// A version that does not know the file leaves it in place, and removes segments that it mentions.
+    /// An older version does not know SYNCED. It leaves the file in place and removes segments that the file mentions.
     @Test func aMarkLeftByAnOlderVersionIsIgnored() throws {
         let larder = try threeSegments()
         let mark = try Files.read(larder.path + "/SYNCED")
@@ -109,7 +109,7 @@ import Testing
         #expect(try copy.database().contents() == ["a": "new", "b": "1", "c": "1"])
     }
 
-    /// Without a readable file the journal counts as before, and this is reported.
+    /// If SYNCED cannot be read, this is reported, and the whole journal is used.
     @Test(arguments: ["", "nonsense"]) func aDamagedMarkIsReported(_ text: String) throws {
         let larder = try threeSegments()
         defer { withExtendedLifetime(larder) {} }
@@ -122,7 +122,7 @@ import Testing
         #expect(!again.events.contains("SYNCED"))
     }
 
-    /// A torn mark leaves the one before, which claims less, but never segments that were removed since.
+    /// If the newest mark is torn, the previous one is used. It covers less, and no segments that were removed since.
     @Test func aTornMarkClaimsNothingThatWasRemoved() throws {
         let larder = try threeSegments()
         try larder.engine().save()

@@ -4,23 +4,23 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of power failures: unsynced data may be there completely, in part, or not at all.
+/// Tests of power failures, after which unsynced data may exist completely, in part, or not at all.
 @Suite struct JournalPowerTests {
-    /// The data that is certainly on the disk, derived from the calls.
+    /// Tracks the data that is certainly on disk, derived from the system calls.
     private final class Disk: Sendable {
         struct State {
             /// The bytes of each file that are on the disk, by name.
             var synced: [String: Int] = [:]
             /// The names that are on the disk.
             var names: Set<String> = []
-            /// Removed files that may come back.
+            /// Removed files that may reappear, with their contents.
             var removed: [String: [UInt8]] = [:]
         }
         let state = Guarded(State())
 
         static func name(_ path: String) -> String { String(path.dropFirst(FileSystem.parent(path).count + 1)) }
 
-        /// Told before the call; none fails, so that it will have been done.
+        /// Records each call before it is made. No call fails here.
         var hook: JournalFaults {
             JournalFaults { call, path in
                 self.state.with { state in
@@ -40,7 +40,7 @@ import Testing
             }
         }
 
-        /// The directory after a failure: one of the many that are possible.
+        /// Writes one of the possible states of the directory after a power failure to `image`.
         func fail(_ directory: String, to image: String, using random: inout SeededGenerator) throws {
             let state = state.value
             try FileSystem.makeDirectory(image)
@@ -59,7 +59,7 @@ import Testing
             case 1: return Array(bytes[..<Int.random(in: min(synced, bytes.count)...bytes.count, using: &random)])
             default:
                 var bytes = bytes
-                // Blocks that were not written, in any order.
+                // Zeroes random blocks, because the system may write blocks in any order.
                 for block in stride(from: 0, to: bytes.count, by: 64) where random.oneIn(4) {
                     for offset in block..<min(block + 64, bytes.count) where offset >= synced { bytes[offset] = 0 }
                 }
@@ -70,8 +70,8 @@ import Testing
 
     @Test func syncedGroupsSurviveAMachineFailure() throws { try survive(knowsWhatIsElsewhere: true) }
 
-    /// Regression test: a leading segment whose name was not synced was lost, the following ones counted, and the loss
-    /// was not noticed.
+    /// Regression test: the first segment was lost because its name was not synced. The following segments were used,
+    /// and the loss was not noticed.
     @Test func noLeadingSegmentIsLostWithoutARemovalRecord() throws {
         try survive(knowsWhatIsElsewhere: false)
     }
@@ -82,7 +82,7 @@ import Testing
             let disk = Disk()
             let history = try JournalHistory(seed: random.next())
             var journal = try history.open(segmentBytes: 900, faults: disk.hook)
-            /// How many groups are certainly on the disk, and how many were removed.
+            /// The number of groups that are certainly on disk.
             var synced = 0
             var removed = 0
             for _ in 0..<Int.random(in: 1...40, using: &random) {
@@ -110,14 +110,14 @@ import Testing
                 let after = try Journal(directory: image, segmentBytes: 900)
                 let known = removed == 0 ? 0 : history.groups[removed - 1].last
                 let (found, report) = try after.groups(known: knowsWhatIsElsewhere ? known : .max)
-                // Removed segments may be back; the groups that count are one stretch of the history without a gap.
+                // Removed segments may reappear. The found groups are consecutive groups of the history, without a gap.
                 let start = history.groups.firstIndex { $0.last == found.first?.last } ?? removed
                 let stretch = history.groups[start...].prefix(found.count)
                 #expect(start <= removed, "round \(round)")
                 #expect(stretch.map(\.last) == found.map(\.last), "round \(round)")
                 #expect(stretch.map(\.entries) == found.map(\.entries), "round \(round)")
                 #expect(start + found.count >= synced, "round \(round)")
-                // If the first header is lost, the loss can be noticed only if it is known what is stored elsewhere.
+                // If the first header is lost, the loss can be noticed only if it is known which groups LevelDB has.
                 let isNotified = report.damage?.concernsSynced == true && (knowsWhatIsElsewhere || !found.isEmpty)
                 #expect(!isNotified, "round \(round): \(String(describing: report.damage))")
             }

@@ -8,7 +8,7 @@ import Testing
     @Test func appendedGroupsAreReplayed() throws {
         let history = try JournalHistory()
         for readAheadBytes in [1, 64, 1 << 20] {
-            // One process after the other, each with a segment of its own.
+            // Each process appends to a segment of its own.
             let journal = try history.open(readAheadBytes: readAheadBytes)
             #expect(try history.prefix(journal).count == history.groups.count)
             try history.append(30, to: journal)
@@ -67,7 +67,7 @@ import Testing
         let journal = try history.open()
         try history.append(5, to: journal)
         #expect(journal.rotate() == 1)
-        // Nothing was appended since: the segment is still there.
+        // The second rotation does nothing, because no group was appended since the first.
         #expect(journal.rotate() == 1)
         try history.append(5, to: journal)
         try journal.removeSegments(upTo: 1)
@@ -98,7 +98,7 @@ import Testing
         #expect(journal.activeNumber == 4)
     }
 
-    /// A process that appends without having read first does not write over what is there.
+    /// A process that appends without reading the journal first does not overwrite existing groups.
     @Test func appendingWithoutReplayOverwritesNothing() throws {
         let history = try JournalHistory.threeSegments()
         let journal = try history.open()
@@ -155,7 +155,7 @@ import Testing
         var bytes = try Files.read(last)
         bytes[11] = 2
         withUnsafeBytes(of: CRC32C.checksum(bytes[0..<12]).bigEndian) { bytes.replaceSubrange(12..<16, with: $0) }
-        // Whatever else a newer version writes.
+        // The remaining bytes may differ arbitrarily in a newer version.
         for index in 16..<bytes.count { bytes[index] ^= 0x5A }
         try Files.write(last, bytes)
         let journal = try history.open()

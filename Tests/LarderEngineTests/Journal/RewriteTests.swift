@@ -4,9 +4,10 @@ import Testing
 
 @testable import LarderEngine
 
-/// A rewrite removes segments of the journal too, and gives LevelDB nothing: the younger segments must have it all.
+/// Tests of rewrites of the journal. A rewrite removes old segments without writing to LevelDB, so newer segments must
+/// have all entries.
 @Suite struct RewriteTests {
-    /// A larder whose journal is full soon.
+    /// Returns a larder with a small limit of the journal.
     private func makeLarder(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
         try TestLarder {
             $0.checkpointBytes = 10_000
@@ -78,7 +79,7 @@ import Testing
         #expect(engine.statistics.checkpoints.read() == 1)
     }
 
-    /// Entries that have been only in memory and in the journal for long are written to LevelDB as well.
+    /// Entries that were only in memory and in the journal for a checkpoint interval are written to LevelDB.
     @Test func entriesReachLevelDBAfterTheCheckpointInterval() throws {
         let larder = try makeLarder()
         let database = try larder.database()
@@ -90,7 +91,7 @@ import Testing
         #expect(engine.statistics.checkpoints.read() == 1)
     }
 
-    /// Every database's part is rewritten; one that became dirty otherwise is not forgotten.
+    /// A rewrite includes the entries of all databases, also of those that were not overwritten.
     @Test func severalDatabasesShareARewrite() throws {
         let larder = try makeLarder()
         for name in ["a", "b", "c"] { try larder.database(name).put("only", name) }
@@ -123,7 +124,7 @@ import Testing
         try expectSurvivor(larder) { try $0.contents() == Self.expected(2) }
     }
 
-    /// The old segments may go only when the younger ones are on the disk.
+    /// Old segments may be removed only after the newer ones are on disk.
     @Test(arguments: ["fsync", "write", "create", "rename"])
     func aJournalThatFailsDuringARewriteLosesNothing(failing: String) throws {
         let isFailing = Guarded(false)
@@ -147,7 +148,8 @@ import Testing
         try expectSurvivor(larder) { try $0.value("k3") == "1" }
     }
 
-    /// LevelDB has older data than the rewritten journal: without the journal it must not count as the newest.
+    /// LevelDB has older data than the rewritten journal. If the journal is truncated, that data must not be served as
+    /// current.
     @Test func aRewrittenJournalThatIsCutIsDamage() throws {
         let larder = try makeLarder()
         let database = try larder.database()

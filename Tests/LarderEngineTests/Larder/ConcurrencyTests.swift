@@ -6,7 +6,7 @@ import Testing
 
 /// Tests of many threads at once, whose results must be consistent with one order of all operations.
 @Suite struct ConcurrencyTests {
-    /// How often the loops go round; less under sanitizers would do, but they are fast enough.
+    /// The number of iterations of each loop.
     private static let steps = 400
 
     private func larder(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
@@ -112,7 +112,7 @@ import Testing
         #expect(problems.all == [])
     }
 
-    /// Transfers between accounts of two or more shards never change the sum, however it is read.
+    /// Transfers between accounts in two or more shards never change the sum, with any kind of read.
     @Test func transfersKeepTheSum() throws {
         let larder = try larder { $0.memoryBytes = 0 }
         let database = try larder.database()
@@ -175,7 +175,7 @@ import Testing
         pipeline.remove(observer: observer)
     }
 
-    /// Commits fail now and then; a counter counts exactly the increments that were acknowledged.
+    /// Some commits fail. A counter must then equal the number of acknowledged increments.
     @Test func failingCommitsRollBackExactlyTheRefusedWrites() throws {
         let calls = Guarded(0)
         let larder = try larder {
@@ -256,12 +256,12 @@ import Testing
         larder.close()
         let contents = try larder.database().contents()
         for (key, step) in acknowledged.value {
-            // A write that was refused afterwards may exist anyway.
+            // A later write that was refused may exist anyway.
             #expect((contents[key].flatMap { Int($0) } ?? 0) >= step, "\(key)")
         }
     }
 
-    /// Everything at once, for the sanitizers and for deadlocks.
+    /// Runs all operations concurrently, to find data races and deadlocks.
     @Test func allOperationsConcurrently() throws {
         let larder = try larder {
             $0.memoryBytes = 50_000

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Opening and closing larders.
+/// Tests of opening and closing larders.
 @Suite struct EngineTests {
     @Test func theSameLarderIsTheSameEngine() throws {
         let larder = try TestLarder()
@@ -73,7 +73,7 @@ import Testing
         #expect(errorCode { _ = try engine.deleteDatabase("books") } == .closed)
         #expect(engine.databases.isEmpty)
         #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "books"])
-        // Closing children late is well.
+        // Snapshots and cursors may be closed after the larder.
         snapshot.close()
         cursor.close()
     }
@@ -138,7 +138,8 @@ import Testing
         }
     }
 
-    /// One thread releases the last reference while another opens the larder: opening waits until the first has ended.
+    /// One thread releases the last reference while another opens the larder. Opening waits until the first engine has
+    /// shut down.
     @Test func openingWhileItShutsDown() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
@@ -198,7 +199,7 @@ import Testing
         #expect(pipeline.isDecided(.none))
         let ticket = try database.putLater("a", "1")
         #expect(pipeline.pendingByteCount > 0)
-        // Somebody has to commit it: this thread, since it waits.
+        // There is no background thread, so the waiting thread commits the write.
         try pipeline.settle()
         #expect(pipeline.isDecided(ticket))
         #expect(pipeline.pendingByteCount == 0)

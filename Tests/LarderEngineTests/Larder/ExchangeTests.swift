@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// SWAPDB: the entries of two databases change places, all at one instant.
+/// Tests of SWAPDB, which exchanges the entries of two databases atomically.
 @Suite struct ExchangeTests {
     private func exchange(_ larder: TestLarder, most: Int = 1000, bytes: Int = 1 << 20) throws {
         try larder.engine().exchange(
@@ -27,7 +27,7 @@ import Testing
         #expect([try left.value("both"), try left.value("onlyA"), try left.value("onlyB")] == ["2", nil, "b"])
         #expect([try right.value("both"), try right.value("onlyA"), try right.value("onlyB")] == ["1", "a", nil])
         #expect(left.policy == .high && right.policy == .low)
-        // Governed entries follow the policy of where they are, from when they were stored.
+        // Governed entries follow the policy of their new database, counted from the time at which they were stored.
         larder.time.advance(milliseconds: 30_000)
         #expect(try left.value("both") == nil)
         #expect(try right.value("both") == "1")
@@ -54,7 +54,8 @@ import Testing
         #expect(try larder.database("b").value("k0") == "0123456789")
     }
 
-    /// A reader of both at one instant sees all of one state or all of the other, and nothing that is written is lost.
+    /// A reader of both databases at one instant sees the state either before or after the exchange, and no write is
+    /// lost.
     @Test func exchangesAreIsolated() throws {
         let larder = try TestLarder()
         let (first, second) = (try larder.database("a"), try larder.database("b"))

@@ -66,7 +66,7 @@ import Testing
         try expectUntouched(larder)
     }
 
-    /// An epoch's directory without a pointer is damage, as before.
+    /// A database directory with an epoch but without POINTER is damaged.
     @Test func aDatabaseWithoutPointerIsDamaged() throws {
         let larder = try make()
         try larder.database("books").put("k", "v")
@@ -78,7 +78,7 @@ import Testing
         #expect(try FileSystem.read(larder.path + "/projects/src/main.c") == Array("precious".utf8))
     }
 
-    /// Names without files use no resources once they are not in use.
+    /// The names of databases without files are forgotten once they are no longer in use.
     @Test func unusedDatabaseNamesAreForgotten() throws {
         let larder = try TestLarder()
         let books = try larder.database("books")

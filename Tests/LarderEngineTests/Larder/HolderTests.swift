@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that one process holds a larder, and that others get its identity. The processes end with _exit, so that no
-/// leak check runs in the middle of their work.
+/// Tests that only one process can hold a larder, and that other processes get its PID and socket. The test processes
+/// terminate with _exit, so that no leak check runs while the larder is open.
 @Suite struct HolderTests {
     @Test func aSecondProcessGetsTheHoldersPidAndSocket() async throws {
         let larder = try TestLarder { $0.holderSocket = "/run/larder/larder.sock" }
@@ -25,7 +25,7 @@ import Testing
                 _exit(0)
             }
         }
-        // A refused attempt has changed neither the file's content nor the hold.
+        // The refused attempt changed neither the contents of LOCK nor the lock.
         #expect(Engine.holder(of: path)?.pid == "\(pid)")
         larder.close()
         await #expect(processExitsWith: .success) { [path = path as String] in
@@ -92,7 +92,7 @@ import Testing
             }
             var status: Int32 = 0
             guard waitpid(child, &status, 0) == child, status == 0 else { _exit(2) }
-            // The parent continues undisturbed, and still holds the larder.
+            // The parent is not affected and still holds the larder.
             try database.put("b", "2")
             guard try snapshot.value("a") == "1", try database.value("b") == "2" else { _exit(3) }
             engine.shutdown()
@@ -101,7 +101,7 @@ import Testing
     }
 }
 
-/// fork(2), which Swift hides because a child that continues in Swift is unsafe; here it is needed on purpose.
+/// Returns fork(2), which Swift hides because running Swift code in the child is unsafe.
 private func systemFork() -> (@convention(c) () -> pid_t)? {
     guard let symbol = dlsym(dlopen(nil, RTLD_NOW), "fork") else { return nil }
     return unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Images: copies of a larder in use, as it is at one instant.
+/// Tests of images: copies of an open larder at one instant.
 @Suite struct ImageTests {
     /// Opens a copy of an image as a larder of its own.
     private func withContents<Result>(
@@ -50,7 +50,7 @@ import Testing
         #expect(try FileSystem.list(larder.path).allSatisfy { !$0.hasPrefix(".image-") })
     }
 
-    /// Entries that a purge of a tag has ended do not come back.
+    /// Entries that a tag purge removed do not come back in an image.
     @Test func anImageHasThePurgesOfTags() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -65,8 +65,9 @@ import Testing
         }
     }
 
-    /// While units of two databases are committed, databases purged, deleted and made, tables merged and the journal
-    /// rewritten, each image has whole units only, all that were acknowledged before and none that came after.
+    /// Each image has only complete units: all that were acknowledged before it, and none that came after. Meanwhile,
+    /// units of two databases are committed, databases are purged, deleted and created, tables merged, and the journal
+    /// rewritten.
     @Test func anImageIsOneInstant() throws {
         let larder = try TestLarder {
             $0.backgroundMaintenance = true
@@ -140,7 +141,7 @@ import Testing
         #expect(problems.all == [])
     }
 
-    /// LevelDB puts its log into a table, and merges tables, when everything was copied already.
+    /// LevelDB writes its log to a table and merges tables after the files were copied.
     @Test func anImageKeepsFilesThatTheOriginalRemoves() throws {
         let larder = try TestLarder(inMemory: false)
         let database = try larder.database()
@@ -160,7 +161,7 @@ import Testing
         try EpochInspection.inspect(image.place)
         #expect(try Self.keys(image.place, scratch.path + "/first") == (try store.rawKeys()))
 
-        // The copies of an earlier round are removed when a later one counts.
+        // After a second round, copies from the first round that are no longer needed are removed.
         let second = try #require(try image.round())
         try image.removeOthers(than: second)
         #expect(try !counted().contains(log))

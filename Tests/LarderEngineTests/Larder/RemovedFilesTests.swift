@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Files that others remove, move or replace while the larder is open.
+/// Tests of files that other programs remove, move or replace while the larder is open.
 @Suite struct RemovedFilesTests {
     private func refusal(_ body: () throws -> Void) -> LarderError? {
         do {
@@ -48,7 +48,7 @@ import Testing
         try larder.maintain()
         #expect(refusal { try larder.database().put("lost", "v") }?.code == .writesSuspended)
         try FileSystem.removeTree(larder.path)
-        // Back in its place, the larder continues, and nothing is missing.
+        // After the directory was moved back, the larder continues and has all entries.
         try FileSystem.rename(away, to: larder.path)
         try larder.maintain()
         try larder.database().put("l", "w")
@@ -132,7 +132,7 @@ import Testing
         #expect(larder.events.contains("was removed or replaced while it was open"))
         #expect(try database.value("later") == "v")
         try other.put("l", "v")
-        // The journal keeps what that LevelDB did not get.
+        // A checkpoint keeps journal entries that could not be written to the missing database.
         try other.checkpointer.checkpoint()
         try FileSystem.rename(away, to: larder.path + "/a")
         try larder.maintain()

@@ -5,11 +5,12 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that a number is assigned only once, whatever the clock shows at the next start.
+/// Tests that each sequence and epoch number is assigned only once, whatever the clock shows at the next start.
 @Suite struct SequenceTests {
     private var file: String { SequencesFile.name }
 
-    /// A small step back of the clock over a restart, then kill -9: every database used to be set aside as damaged.
+    /// Regression test: after a restart with the clock set back, and then SIGKILL, all databases were quarantined as
+    /// damaged.
     @Test(arguments: [50, 30_000, 3_600_000, 315_360_000_000 as Int64])
     func aClockSetBackOverARestartDamagesNothing(milliseconds: Int64) throws {
         for setsAside in [false, true] {
@@ -27,7 +28,7 @@ import Testing
         }
     }
 
-    /// The same with a journal that a checkpoint has emptied, and no writes since.
+    /// As above, with a journal that a checkpoint has emptied, and no later writes.
     @Test func aClockSetBackOverARestartDamagesNothingInAnIdleLarder() throws {
         let larder = try TestLarder()
         try larder.database(policy: .never).put("a", "1")
@@ -63,7 +64,7 @@ import Testing
         }
     }
 
-    /// Notes in databases by a process of an older version, which took its sequences from a clock that was ahead.
+    /// Databases have records by an older version, which took its sequences from a clock that was ahead.
     @Test func recordsOfAnOlderVersionAreNotTakenForLoss() throws {
         let larder = try TestLarder()
         try larder.database(policy: .never).put("a", "1")
@@ -128,7 +129,7 @@ import Testing
         #expect(try next.engine().statistics.salvages.read() == 0)
     }
 
-    /// The file is lost, the journal is empty, and the clock shows an hour ago.
+    /// SEQUENCES is lost, the journal is empty, and the clock was set back by an hour.
     @Test func aLostSequencesFileOfAnIdleLarderIsHarmless() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         try larder.database(policy: .never).put("a", "1")
@@ -154,7 +155,7 @@ import Testing
         #expect(errorCode { _ = try larder.engine() } == .newerFormat)
     }
 
-    /// If there is no space for the file, reads continue, and writes are refused with the reason until there is.
+    /// If there is no space for SEQUENCES, reads continue, and writes fail with the reason until there is space.
     @Test func sequencesThatCannotBeReservedAreNotUsed() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
@@ -214,7 +215,7 @@ import Testing
         #expect(sequences.refusal(of: reserved + 1) == nil)
         let refused = sequences.reserved.commitUnits + 1
         #expect(sequences.refusal(of: refused) != nil)
-        // Numbers of refused writes count as assigned.
+        // The numbers of refused writes are not assigned again.
         sequences.extendIfNeeded(last: reserved)
         #expect(sequences.reserved.commitUnits == refused + Sequences.unitsStep)
         let text = try #require(try FileSystem.read(directory.path + "/" + file))
@@ -235,7 +236,7 @@ import Testing
         }
     }
 
-    /// Epochs, and directories with similar names, get increasing numbers, whatever the clock shows.
+    /// Epoch numbers increase, whatever the clock shows.
     @Test func epochsIncreaseWithAnyClock() throws {
         let larder = try TestLarder()
         var last: UInt64 = 0
@@ -259,8 +260,8 @@ import Testing
         }
     }
 
-    /// `PURGE` and other operations that flush: data that is appended while the journal is synced may be lost in a
-    /// power failure, and must not be in LevelDB, nor be noted there as needed.
+    /// `PURGE` and other operations flush data. Data that is appended while the journal is being synced may be lost in
+    /// a power failure. It must not be written to LevelDB, nor recorded there as required.
     @Test func aFlushWritesOnlySyncedGroupsToLevelDB() throws {
         let state = Guarded<(database: LarderEngine.Database?, synced: Int?)>((nil, nil))
         let larder = try TestLarder {
@@ -286,7 +287,8 @@ import Testing
         #expect(try crashCopy.engine().statistics.salvages.read() == 0)
     }
 
-    /// LevelDB never syncs the name of a new log: the larder does, before the journal removes the data in it.
+    /// LevelDB never syncs the name of a new log. The larder does that before it removes the same data from the
+    /// journal.
     @Test func databaseNamesAreSyncedBeforeSegmentsAreRemoved() throws {
         let calls = Recorder<(JournalCall, String)>()
         let isFailing = Guarded(false)
@@ -309,15 +311,15 @@ import Testing
         let removed = try #require(all.firstIndex { $0.0 == .unlink })
         #expect(synced < removed)
         #expect(larder.journalSegments.isEmpty)
-        // A flush makes entries clean, so that no checkpoint writes them again.
+        // A flush must sync the names too, because later checkpoints do not write the flushed entries again.
         try larder.database().put("b", "2")
         calls.removeAll()
         try larder.database().checkpointer.flush(larder.database())
         #expect(calls.all.contains { $0.0 == .fsyncDirectory && $0.1 == epoch })
     }
 
-    /// Regression test: the names of the journal's files could not be synced, but its content was written to LevelDB: a
-    /// power failure then lost the whole database, which needed the lost files.
+    /// Regression test: the journal's entries were written to LevelDB although the names of its files could not be
+    /// synced. After a power failure lost these files, the whole database was treated as damaged.
     @Test func levelDBIsNotWrittenWhileJournalNamesCannotBeSynced() throws {
         let isFailing = Guarded(false)
         let larder = try TestLarder {
@@ -334,7 +336,7 @@ import Testing
         #expect(throws: LarderError.self) { try larder.engine().save() }
         #expect(try database.contents() == ["a": "3", "b": "2"])
         let crashCopy = try larder.crashCopy { $0.onDamage = .salvage }
-        // The machine fails: a frame that was not synced is gone.
+        // The machine fails, and a frame that was not synced is lost.
         let segment = try #require(crashCopy.journalSegments.last)
         try Files.truncate(segment, to: FileSystem.size(segment) - 1)
         #expect(try crashCopy.database().contents() == ["a": "1", "b": "2"])

@@ -11,7 +11,7 @@ import Testing
     private static let steps: [Int64] = [
         2, 50, 1000, 30_000, 61_000, 3_600_000, 86_400_000, 8 * 86_400_000, 315_360_000_000,
     ].flatMap { [$0, -$0] }
-    /// In 1970 and in 2106.
+    /// Times in 1970 and in 2106, in milliseconds.
     private static let instants: [Int64] = [0, 4_294_967_296_000]
     private static let start: Int64 = 1_700_000_000_000
     private static let life: Int64 = 60_000
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    /// A larder with an entry of each kind, and one that was seen to expire.
+    /// Returns a larder with an entry of each kind, and one entry that a read has seen as expired.
     private func larder() throws -> TestLarder {
         let larder = try TestLarder()
         let governed = try larder.database("governed", policy: .high)
@@ -36,7 +36,7 @@ import Testing
         return larder
     }
 
-    /// The larder after the clock was set by `step` at `moment`.
+    /// Returns the larder after the clock was changed by `step` milliseconds at `moment`.
     private func set(_ larder: TestLarder, _ moment: Moment, _ step: Int64) throws -> TestLarder {
         switch moment {
         case .running:
@@ -52,7 +52,7 @@ import Testing
             crashCopy.time.stepWall(milliseconds: step)
             return crashCopy
         case .powerLoss:
-            // The last marks are lost with the machine, of up to about a second.
+            // A power failure loses the marks of the last second in TIME.
             _ = try larder.engine().maintain()
             let synced = try Files.read(larder.path + "/TIME")
             larder.time.advance(milliseconds: 10)
@@ -74,7 +74,7 @@ import Testing
         let governed = try larder.database("governed")
         let forever = try larder.database("forever")
         let now = try larder.engine().now()
-        // Time never runs back, and goes forward with the clock only.
+        // The time never goes back, and goes forward only as far as the clock.
         let passed = now - (moment == .powerLoss ? reached + 10 : reached)
         #expect((max(0, step) - tolerance...max(0, step)).contains(passed))
         #expect(now == max(larder.time.wallMilliseconds(), now))
@@ -91,7 +91,7 @@ import Testing
         let isSaid = larder.events.contains("the clock")
         if step <= -1010 { #expect(isSaid) }
         if abs(step) < 900 { #expect(!larder.events.all.contains { $0.level >= .warning }) }
-        // Set right again, and killed: the entries that were written meanwhile are there.
+        // After the clock is corrected and the process killed, entries that were written in between exist.
         larder.time.stepWall(milliseconds: -step)
         _ = try larder.engine().maintain()
         let crashCopy = try larder.crashCopy()
@@ -115,8 +115,8 @@ import Testing
         #expect(try forever.value("after") == "1")
     }
 
-    /// Regression test: a clock that was set back by 20 to 61 s over kill -9 revived entries that had been seen as
-    /// expired, one of them for good because of a policy.
+    /// Regression test: after SIGKILL and a clock that was set back by 20 to 61 s, entries that had been seen as
+    /// expired were fresh again, and one stayed so permanently after a change of policy.
     @Test(arguments: [20_000, 45_000, 61_000] as [Int64])
     func expiredEntriesStayExpiredAfterTheClockWasSetBack(_ step: Int64) throws {
         let larder = try TestLarder()
@@ -137,7 +137,8 @@ import Testing
         #expect(!crashCopy.events.contains("are expired"))
     }
 
-    /// While the time is not read, no mark of it is written: the first reader gets a mark written before its answer.
+    /// No mark is written to TIME while the time is not read. The first read after that writes a mark before it
+    /// returns.
     @Test("a kill after an idle time loses a quarter of a second at most", arguments: [251, 1000, 10_000] as [Int64])
     func aKillAfterAnIdleTime(_ idle: Int64) throws {
         let larder = try TestLarder()
@@ -153,7 +154,7 @@ import Testing
         #expect(try crashCopy.engine().now() >= reached - 250)
     }
 
-    /// The machine was off for a while, and the clock had been set back before: that time counts.
+    /// Time during which the machine is off counts, even if the clock had been set back before.
     @Test func timeWithTheMachineOffCounts() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
@@ -173,8 +174,8 @@ import Testing
         #expect(try larder.database().value("a") == nil)
     }
 
-    /// A machine without a clock of its own begins in 1970, and is set right before the larder is opened again: decades
-    /// have not passed.
+    /// A machine without a hardware clock starts in 1970, and its clock is corrected before the larder is reopened.
+    /// Entries must not expire as if decades had passed.
     @Test func aClockThatStartsIn1970DoesNotExpireEntries() throws {
         let larder = try TestLarder()
         try larder.database(policy: .high).put("a", "1")
@@ -232,7 +233,7 @@ import Testing
         #expect(errorCode { _ = try larder.engine() } == .newerFormat)
     }
 
-    /// The time is not read: nothing is written, whatever runs in the background.
+    /// While the time is not read, no mark is written, also by background threads.
     @Test func anIdleLarderWritesNoMarks() throws {
         let larder = try TestLarder()
         try larder.database(policy: .high).put("a", "1")

@@ -3,9 +3,9 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of the table of entries alone: which entries it keeps and evicts, and how good its estimates are.
+/// Tests of the table of entries in memory: which entries it keeps and evicts, and how often it is hit.
 @Suite struct EntryTableTests {
-    /// Stored bytes of a record with a payload of `bytes` bytes.
+    /// Returns the stored bytes of a record with a payload of `bytes` bytes.
     private static func record(_ bytes: Int) -> [UInt8] {
         Record(RecordHeader(storedAt: 1), payload: [UInt8](repeating: 7, count: bytes)).stored
     }
@@ -49,7 +49,7 @@ import Testing
         #expect(left.sorted() == ["a", "b"])
         table.put("c", Self.record(12), sequence: 6)
         while table.table.finishWritten(upTo: 2, most: 1, keeps: { _ in true }) {}
-        // "d" is known to be absent, and clean; the others wait for the next checkpoint.
+        // "d" is clean and known to be absent. The other entries wait for the next checkpoint.
         #expect(table.table.dirtyCount == 4)
         #expect(table.table.count == 5)
         #expect(table.entry("d")?.head.pointee.isAbsentBelow == true)
@@ -78,12 +78,12 @@ import Testing
         #expect(taken.sorted() == ["a", "b"])
     }
 
-    /// An attachment goes with the state of the entry that it belongs to.
+    /// When an entry changes or is removed, its attachment is dropped.
     @Test func attachmentsAreDroppedWithTheirEntry() {
         final class Model {}
         let table = TestTable()
         weak var attached: Model?
-        /// A model that an entry has dropped waits to be released, and is no longer counted.
+        /// The attached model, or nil after it was released. Dropped models are not counted and are released later.
         var model: Model? {
             table.released.release()
             #expect((table.table.attachedByteCount >= 1000) == (attached != nil))
@@ -132,7 +132,8 @@ import Testing
         return Double(hits) / Double(keys.count)
     }
 
-    /// SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, "SIEVE is Simpler than LRU", NSDI 2024), to compare with.
+    /// The hit ratio of SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, "SIEVE is Simpler than LRU", NSDI 2024), for
+    /// comparison.
     private static func sieveHitRatio(_ keys: [Int], capacity: Int) -> Double {
         var order: [Int] = []  // The newest last.
         var visited: [Int: Bool] = [:]
@@ -218,7 +219,7 @@ import Testing
         #expect(ours > Self.lruHitRatio(keys, capacity: 500))
     }
 
-    /// A scan over keys that never come back must not push out what is hot.
+    /// A scan over keys that are read only once must not evict frequently read entries.
     @Test func aScanDoesNotEvictHotEntries() {
         var generator = SeededGenerator(seed: 8)
         let hot = Self.zipf(1, keys: 5_000, count: 20_000, &generator)
@@ -233,7 +234,7 @@ import Testing
         #expect(ours > Self.lruHitRatio(polluted, capacity: 500) * 1.1)
     }
 
-    /// Any history against a dictionary: contents, byte counts, lists.
+    /// Compares the table with a dictionary after random operations: contents, byte counts and lists.
     @Test func agreesWithAModelThroughAnyHistory() {
         var generator = SeededGenerator(seed: testSeed())
         let table = TestTable()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// The memory tier inside the engine: bounded, never stale, and without it everything is the same.
+/// Tests that the memory tier stays within its limit and never returns outdated entries.
 @Suite struct MemoryBudgetTests {
     private static func open(_ directory: TemporaryDirectory, memory: Int) throws -> (Engine, ManualTimeSource) {
         let time = ManualTimeSource()
@@ -29,7 +29,7 @@ import Testing
         engine.maintain()
         #expect(engine.memory.usedBytes <= 1 << 20)
         #expect(engine.memory.usedBytes > 900_000)
-        // A second database gets its part of the memory that the first has taken.
+        // A second database gets its share of the memory that the first one has used.
         let second = try engine.openDatabase("second")
         for index in 0..<5000 { try Self.put(second, "\(index)", [UInt8](repeating: 2, count: 500)) }
         engine.maintain()
@@ -42,12 +42,12 @@ import Testing
         engine.shutdown()
     }
 
-    /// Entries that wait for a checkpoint are counted once, and no longer when LevelDB has them.
+    /// Entries that wait for a checkpoint are counted once, and are no longer counted after it.
     @Test func checkpointsFreeMemoryForWrites() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
         let database = try engine.openDatabase("first")
-        // 48 MB in all, but never more than 8 MB that a checkpoint has not written.
+        // Writes 48 MB in total, but at most 8 MB between two checkpoints.
         for round in 0..<6 {
             for index in 0..<8 { try Self.put(database, "\(round) \(index)", [UInt8](repeating: 1, count: 1 << 20)) }
             engine.maintain()
@@ -78,7 +78,8 @@ import Testing
         #expect(try database.get(Key("a")) != nil)
         #expect(engine.memory.usedBytes > 0)
         time.advance(milliseconds: 10_000)
-        // It stays, as the first to be evicted, so that it is counted once; the sweep takes it out of memory and LevelDB.
+        // The expired entry stays in memory as the first to be evicted, so that its expiry is counted once. The sweep
+        // removes it from memory and LevelDB.
         #expect(try database.get(Key("a")) == nil)
         #expect(try database.get(Key("a")) == nil)
         time.advance(milliseconds: 10_000)

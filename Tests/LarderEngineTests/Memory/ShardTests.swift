@@ -3,7 +3,7 @@ import Testing
 @testable import LarderEngine
 
 @Suite struct ShardTests {
-    /// Keys of every usual form spread over the shards: none has more than twice its part.
+    /// Keys of all usual forms are distributed over the shards: no shard has more than twice its share.
     @Test(arguments: ["", "key:", "user:session:", "ключ/", "a-rather-long-prefix-that-many-keys-have-in-common/"])
     func keysSpread(prefix: String) {
         var counts = [Int](repeating: 0, count: Shard.count)
@@ -39,20 +39,20 @@ import Testing
             }
             end(first, old)
             #expect(stored() == new.stored)
-            // Not even if the written entry was evicted meanwhile.
+            // The value that was read is not kept even if the written entry was evicted in the meantime.
             let second = shard.beginRead(key.hash)
             key.withBytes { shard.remove($0, key.hash, sequence: 10) }
             shard.clear()
             end(second, old)
             #expect(stored() == nil)
-            // Nor when everything changed, or LevelDB's record was swept.
+            // It is not kept either if the shard was cleared, or the record in LevelDB was swept.
             for change in [shard.clear, shard.forgetStored, { shard.reads.swept(key.hash) }] {
                 let third = shard.beginRead(key.hash)
                 change()
                 end(third, old)
                 #expect(stored() == nil)
             }
-            // A read that began after it is kept; changes of another key do not matter.
+            // A value is kept if its read began after the change. Changes of other keys do not matter.
             let other = Key("other")
             let fourth = shard.beginRead(other.hash)
             let fifth = shard.beginRead(key.hash)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    /// Of several readers of one key none keeps a value that it read before a write, however the reads overlap.
+    /// If several readers of a key overlap with a write, none keeps a value that it read before the write.
     @Test func overlappingColdReads() {
         var reads = InFlightReads()
         func isKept(_ number: Int) -> Bool { reads.end(number) }
@@ -73,7 +73,7 @@ import Testing
         #expect(Set([first, second, other]).count == 3)
         reads.swept(7)
         #expect(!isKept(first))
-        // The slot is used again, and earlier writes do not count against later readers.
+        // The slot is reused. Changes before a read began do not affect that read.
         let third = reads.begin(7)
         #expect(isKept(third))
         #expect(!isKept(second))
@@ -84,7 +84,7 @@ import Testing
         #expect(!isKept(fourth))
     }
 
-    /// That LevelDB has nothing is kept too, and is as good as any other answer.
+    /// The absence of a key in LevelDB is kept in memory too.
     @Test func absenceIsRemembered() {
         let shard = Shard(budget: MemoryBudget(limitBytes: 1 << 20))
         let key = Key("k")

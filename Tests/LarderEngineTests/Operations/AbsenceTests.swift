@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of keys that were never stored, requested by threads that may not wait for the disk.
+/// Tests of lookups of absent keys by threads that must not wait for the disk.
 @Suite struct AbsenceTests {
     private func look(_ database: Database, _ key: String) throws -> MemoryRead {
         var ticket = CommitTicket.none
@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    /// A larder with entries on the disk, whose tables are open and whose memory is empty.
+    /// Returns a larder with entries on disk, open tables and an almost empty memory tier.
     private func stored(_ count: Int, memoryBytes: Int) throws -> TestLarder {
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }
         let database = try larder.database(policy: .never)
@@ -78,7 +78,7 @@ import Testing
         #expect(found == applied)
     }
 
-    /// A look for a long value that LevelDB has in its memory would copy it.
+    /// A lookup of a long value in LevelDB's memtable would copy the value, so it is not made.
     @Test func longValuesInTheMemtableAreNotSearched() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .never)
@@ -97,7 +97,7 @@ import Testing
         #expect(try look(database, "long") == .miss)
     }
 
-    /// Long histories with a memory tier that evicts nearly everything: answers without the disk are right.
+    /// In long histories with a memory tier that evicts nearly everything, no stored key is reported as absent.
     @Test(arguments: [0, 30_000]) func noEntryIsEverTakenForAbsent(memoryBytes: Int) throws {
         var generator = SeededGenerator(seed: UInt64(memoryBytes) + 5)
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }

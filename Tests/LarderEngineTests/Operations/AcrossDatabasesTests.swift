@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Commands on keys of two databases: one instant, one commit unit.
+/// Tests of commands on keys of two databases, which are atomic and a single commit unit.
 @Suite struct AcrossDatabasesTests {
     /// Moves a key, as the command does.
     private func move(
@@ -49,7 +49,7 @@ import Testing
         #expect(try target.value("taken") == "t")
     }
 
-    /// A commit that fails is rolled back in both.
+    /// A commit that fails is rolled back in both databases.
     @Test func aFailureIsRolledBackInBothDatabases() throws {
         let fault = FailingCommitTests.Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }

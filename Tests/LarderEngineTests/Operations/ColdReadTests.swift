@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Reads that only LevelDB can answer.
+/// Tests of reads of entries that are only in LevelDB.
 @Suite struct ColdReadTests {
     private func read(_ database: Database, _ key: String, fillCache: Bool = true) throws -> String? {
         var text: String?
@@ -19,7 +19,7 @@ import Testing
         return text
     }
 
-    /// Existing, missing and expired entries, with and without a memory tier, from the disk and again.
+    /// Reads existing, missing and expired entries several times, with and without a memory tier.
     @Test(arguments: [0, 1 << 20]) func eachColdReadIsCountedOnce(memoryBytes: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }
         try larder.database(policy: .every(3_600_000)).put("there", "value")
@@ -42,7 +42,7 @@ import Testing
         #expect(now.misses.read() - misses == 6)
     }
 
-    /// The disk is read only for entries that are not in memory, and only then is the larder held.
+    /// A read takes a hold on the larder only if the entry is not in memory, so that it must be read from disk.
     @Test func memoryIsReadWithoutHoldingTheLarder() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         try larder.database().put("k", "value")
@@ -66,7 +66,7 @@ import Testing
         #expect(held == 1)
     }
 
-    /// A thread that cannot hold the larder does not read it, and leaves no placeholder.
+    /// A read that gets no hold on the larder does not read from disk, and leaves no placeholder in memory.
     @Test func aRefusedColdReadLeavesNothingBehind() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         try larder.database().put("k", "value")
@@ -111,7 +111,7 @@ import Testing
                     do {
                         try database.put("k\(index)", "\(step)\(padding)")
                         written.with { $0[index] = step }
-                        // So that entries are clean, and can be let go.
+                        // Makes entries clean, so that they can be evicted.
                         if step % 100 == 0 { try database.checkpointer.flush(database) }
                     } catch {
                         Issue.record(error)
@@ -132,7 +132,7 @@ import Testing
         #expect(late.value == 0)
     }
 
-    /// Long values are not copied, and stay unchanged whatever happens to their keys; from memory and from the disk.
+    /// Long values from memory and from disk are not copied, and stay unchanged whatever happens to their keys.
     @Test(arguments: [0, 64 << 20]) func manyEntriesAreHeldAsTheyWereAtOneInstant(_ memoryBytes: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }
         let database = try larder.database()

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderEngine
 
 extension Database {
-    /// Looks a key up without the disk.
+    /// Looks up a key in memory only.
     fileprivate func readInMemory(_ key: Key) throws(LarderError) -> MemoryRead {
         var ticket = CommitTicket.none
         return try key.withBytes { bytes in
@@ -14,7 +14,7 @@ extension Database {
     }
 }
 
-/// Values that are in a file of the journal before they are committed.
+/// Tests of long values, which are written to a file of the journal before they are committed.
 @Suite struct LargeValueTests {
     private static func value(_ byte: Character, _ count: Int) -> String { String(repeating: byte, count: count) }
 
@@ -42,7 +42,7 @@ extension Database {
         #expect(try database.value("long") == nil)
     }
 
-    /// The segment in which the value is committed ends with it; the journal continues as usual.
+    /// A committed long value ends its journal segment, and the journal continues with the next segment.
     @Test func longValuesFollowEachOther() throws {
         let larder = try TestLarder { $0.journalSegmentBytes = 500 }
         let database = try larder.database()
@@ -73,7 +73,7 @@ extension Database {
                 try database.stage(payload, key, rule: .governed)
             }
             #expect(try leftovers(larder).count == 1)
-            // The entry that the caller wanted to find missing is there.
+            // The entry exists, so the staged value is not stored.
             try database.commit([key], loading: true) { update in
                 if update.current(0) == nil {
                     Array("long".utf8).withUnsafeBytes { update.put(0, payload: $0, long: long) }
@@ -84,7 +84,7 @@ extension Database {
         #expect(try database.value("k") == "1")
     }
 
-    /// Another kind of header than it was made for, or another key: it is stored as a short value is.
+    /// If the value was staged with another kind of header or for another key, it is stored like a short value.
     @Test func aMismatchedLongValueIsStoredAsAShortOne() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -141,7 +141,7 @@ extension Database {
         #expect(try again.database().contents() == ["k": "3"])
     }
 
-    /// The disk has no space for the value: writes that are queued meanwhile are not affected.
+    /// If the disk has no space for a long value, writes that are queued meanwhile are not affected.
     @Test func aFullDiskRefusesTheLongValueOnly() throws {
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, path in
@@ -159,7 +159,7 @@ extension Database {
 
     // MARK: Others
 
-    /// While the disk takes a long value others write and read.
+    /// Other threads can write and read while a long value is being written to disk.
     @Test func otherWritesContinueWhileALongValueIsWritten() throws {
         let gate = Gate()
         let larder = try TestLarder {
@@ -197,7 +197,7 @@ extension Database {
         try database.putAhead("long", Self.value("x", 12 << 20))
         #expect(engine.journalByteCount > 12 << 20)
         #expect(database.checkpointer.isFullForLong)
-        // 8 MiB of it count, which is more than this small journal may have.
+        // 8 MiB of the long value count towards the limit, which is smaller here.
         #expect(engine.pipeline.isCongested)
         larder.close { $0.checkpointBytes = 5 << 20 }
         let again = try larder.database()
@@ -205,14 +205,14 @@ extension Database {
         try again.putAhead("long", Self.value("y", 12 << 20))
         #expect(try !larder.engine().pipeline.isCongested)
         #expect(again.checkpointer.isFullForLong)
-        // The next one has the checkpoint written first.
+        // Before the next long value is written, a checkpoint runs.
         try again.putAhead("longer", Self.value("z", 11 << 20))
         #expect(try larder.engine().statistics.checkpoints.read() == 1)
         #expect(try larder.engine().journalByteCount < 12 << 20)
         #expect(try again.value("long")?.first == "y")
     }
 
-    /// A long value that only waits for LevelDB, and is not kept afterwards, evicts no other entry.
+    /// A long value that stays in memory only until the checkpoint evicts no other entries.
     @Test func aLongValueEvictsNothing() throws {
         let larder = try TestLarder { $0.memoryBytes = 2 << 20 }
         let database = try larder.database()
@@ -235,7 +235,7 @@ extension Database {
 
     // MARK: Pins
 
-    /// A reader with a pinned entry sees its value, whatever happens to the key.
+    /// A pinned entry's value stays readable, whatever happens to the key.
     @Test func pinnedEntriesStayReadable() throws {
         let table = TestTable()
         func text(_ record: UnsafeRawBufferPointer) -> String { String(decoding: record.dropFirst(16), as: UTF8.self) }
@@ -254,7 +254,7 @@ extension Database {
             let record = try #require(entry.record)
             #expect(entry.pin() && entry.pin())
             change(key)
-            // These entries would use memory that was released.
+            // Stores other entries, which would reuse the memory of the pinned value if it had been released.
             for other in 0..<50 { table.put("other\(other)", stored("other text."), sequence: 3) }
             #expect(text(record) == "pinned text")
             entry.unpin()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of how many leases, pauses and waiters affect each other.
+/// Tests of many leases, back-offs and waiters at the same time.
 @Suite struct LeaseTests {
     private func fetch(_ database: Database, _ key: Key, _ holder: LeaseHolder) throws -> FetchAnswer.State? {
         let request = FetchRequest(key: key, holder: holder, askedAt: database.now())
@@ -19,7 +19,7 @@ import Testing
         let larder = try TestLarder()
         let database = try larder.database()
         let holder = LeaseHolder()
-        // Keys of one shard.
+        // All keys are in one shard.
         let count = LeaseContext.rememberedMax + 10
         let keys = Array((0...).lazy.map { Key("k\($0)") }.filter { Shard.index($0.hash) == 0 }.prefix(count))
         for (number, key) in keys.enumerated() {
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// Compares with a plain list that is searched for each waiter that leaves.
+    /// Compares the queue with an array of waiters, from which leaving waiters are removed.
     @Test func waitersKeepTheirOrderWhenOthersLeave() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<50 {
@@ -55,7 +55,7 @@ import Testing
                     queue.noteRemoved()
                     gone.append(leaver)
                 default:
-                    // Some come again.
+                    // Some waiters join the queue again.
                     let waiter =
                         gone.isEmpty || Bool.random(using: &random)
                         ? LeaseWaiter(LeaseHolder(), leaseMilliseconds: nil) {} : gone.removeLast()

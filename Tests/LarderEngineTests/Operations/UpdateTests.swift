@@ -4,7 +4,7 @@ import Testing
 @testable import LarderEngine
 
 @Suite struct UpdateTests {
-    /// With a memory tier that is always full: removed entries stay removed, in LevelDB too.
+    /// Entries that are removed while the memory tier is full stay removed, also in LevelDB.
     @Test func massRemovalsStayRemoved() throws {
         var random = SeededGenerator(seed: testSeed())
         let larder = try TestLarder { $0.memoryBytes = 60_000 }
@@ -34,7 +34,7 @@ import Testing
         #expect(try crashCopy.database().contents() == expected)
     }
 
-    /// Where each key is named first, found by a table of hashes, against a dictionary.
+    /// Compares the search for the first occurrence of each key with a dictionary.
     @Test func repeatedKeysAreFound() {
         var random = SeededGenerator(seed: testSeed())
         for count in [0, 1, 2, 3, 10, 100, 3000] {

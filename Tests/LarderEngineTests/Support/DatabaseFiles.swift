@@ -4,7 +4,7 @@ import LarderTestSupport
 @testable import LarderEngine
 
 extension Files {
-    /// Makes CURRENT name a manifest that never existed, so that it is unknown which files count.
+    /// Makes CURRENT name a manifest that never existed, so that the valid files are unknown.
     static func misleadCurrent(_ epoch: String) throws {
         try write(epoch + "/CURRENT", Array("MANIFEST-009999\n".utf8))
     }
@@ -29,7 +29,7 @@ extension TestLarder {
 }
 
 extension Checkpointing {
-    /// Queries that databases do not need, but tests do.
+    /// Operations that only tests need.
     @discardableResult
     func checkpointIfDue() -> Bool { (self as? Checkpointer)?.checkpointIfDue() ?? false }
 

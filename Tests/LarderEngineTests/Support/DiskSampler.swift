@@ -3,18 +3,18 @@ import LarderPlatform
 import LarderTestSupport
 import Synchronization
 
-/// Looks at the files of a directory all the time, on a thread of its own, until ``stop()``.
+/// Samples the sizes of a directory's files on a separate thread, until ``stop()``.
 final class DiskSampler: Sendable {
-    /// The disk space of the files at one point in time. A value.
+    /// The disk space of the files at one point in time.
     struct Sample: Sendable {
         var bytes = 0
-        /// The part of it that the manifests do not name: tables that LevelDB is writing, or has merged.
+        /// The bytes of tables that no manifest names, because LevelDB is writing them or has merged them.
         var unlistedBytes = 0
     }
 
     struct Result: Sendable {
         var samples = 0
-        /// When all files took the most.
+        /// The sample with the most bytes.
         var most = Sample()
         var mostUnlisted = 0
     }
@@ -44,7 +44,7 @@ final class DiskSampler: Sendable {
         return result.with { $0 }
     }
 
-    /// - Returns: nil if files appeared or were removed meanwhile: then the sum was never true.
+    /// - Returns: nil if files were created or removed during the sampling, so that the sum would be wrong.
     private static func sample(_ directory: String) -> Sample? {
         let before = files(directory)
         let after = files(directory)

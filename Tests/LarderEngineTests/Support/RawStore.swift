@@ -3,7 +3,7 @@ import LarderPlatform
 
 @testable import LarderEngine
 
-// Looking past the engine, at what LevelDB really holds.
+// Access to LevelDB's contents without the engine.
 
 extension EpochStore {
     func rawEntries() throws(LarderError) -> [(key: [UInt8], value: [UInt8])] {
@@ -22,7 +22,7 @@ extension EpochStore {
 
     func rawKeys() throws(LarderError) -> [[UInt8]] { try rawEntries().map(\.key) }
 
-    /// Writes past the engine.
+    /// Writes to LevelDB directly, without the engine.
     func rawPut(_ key: [UInt8], _ value: [UInt8]) throws(LarderError) {
         try access("test") { (database) throws(LevelDBError) in try database.put(key, value) }
     }

@@ -4,11 +4,11 @@ import Synchronization
 
 @testable import LarderEngine
 
-/// A larder for one test: its own directory, a clock that the test moves, and no threads unless requested.
+/// A larder for one test, with its own directory, a manual clock, and no background threads unless requested.
 final class TestLarder {
-    /// The directory that has the larder's, and copies of it.
+    /// The directory that contains the larder's directory and copies of it.
     let parent: String
-    /// Goes, with everything in it, with the last reference.
+    /// The temporary directory, which is removed with the last reference.
     private let owned: TemporaryDirectory?
     let time: ManualTimeSource
     let events = Recorder<EngineEvent>()
@@ -16,7 +16,8 @@ final class TestLarder {
     private var opened: Engine?
 
     /// - Parameters:
-    ///   - parent: a directory that the caller removes, for processes that end without cleaning up.
+    /// - parent: the directory for the larder, which the caller removes; nil for a temporary one. For processes that
+    ///   terminate without cleaning up.
     ///   - inMemory: true for tests that sync often and need no disk, if a file system in memory exists.
     init(
         below parent: String? = nil, inMemory: Bool = true,
@@ -30,7 +31,7 @@ final class TestLarder {
         options.backgroundMaintenance = false
         options.durability = .os
         options.onEvent = { [events] in events.add($0) }
-        // LARDER_TEST_MEMORY=0 runs everything without the memory tier, a small number with constant eviction.
+        // LARDER_TEST_MEMORY=0 runs tests without the memory tier; a small number of bytes causes constant eviction.
         if let bytes = TestSetting.memoryBytes.number() { options.memoryBytes = bytes }
         configure(&options)
         self.options = options
@@ -73,7 +74,7 @@ final class TestLarder {
         try Files.write(path + "/" + SequencesFile.name, Array(text.utf8))
     }
 
-    /// Rounds of maintenance until nothing is left to sweep.
+    /// Runs rounds of maintenance until there is nothing left to do.
     func maintain() throws {
         while try engine().maintain() {}
     }
@@ -154,14 +155,14 @@ extension Database {
         try cursor(options)?.contents() ?? [:]
     }
 
-    /// The store, after what is in memory was written.
+    /// Returns the store after writing the entries in memory to it.
     func flushedStore() throws(LarderError) -> EpochStore? {
         if exists { try checkpointer.flush(self) }
         return durableState.store
     }
 
-    /// Returns every key in LevelDB, of all kinds, after entries in memory were written; without the records of how far
-    /// the journal is needed.
+    /// Returns all keys in LevelDB after writing the entries in memory, except the keys that record which part of the
+    /// journal is needed.
     func rawKeys() throws(LarderError) -> [[UInt8]] {
         guard let store = try flushedStore() else { return [] }
         return try store.rawKeys().filter { $0 != EpochMetadata.journalKey }
@@ -183,7 +184,7 @@ extension EntryCursor {
         return result
     }
 
-    /// The keys that are left, in the cursor's order.
+    /// Returns the cursor's remaining keys, in its order.
     func keys() throws(LarderError) -> [String] {
         var result: [String] = []
         while try next() { result.append(String(decoding: try key().bytes, as: UTF8.self)) }

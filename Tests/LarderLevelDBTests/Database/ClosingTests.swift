@@ -47,7 +47,7 @@ import Testing
         try first.close()
         try first.close()
         try workspace.reopen()
-        // Does not touch the one that was opened since.
+        // A second close does not affect the database that was opened since.
         try first.close()
         #expect(try database.get(bytes("a")) == bytes("1"))
     }
@@ -59,7 +59,7 @@ import Testing
         #expect(
             error?.description == "close in \(database.path): busy: open snapshots: 2, open cursors: 1")
         #expect(!database.isClosed)
-        // Everything still works.
+        // After the refused close, the database, its snapshots and its cursors still work.
         #expect(try database.get(bytes("a"), options: ReadOptions(snapshot: snapshots[0])) == bytes("1"))
         try cursor.seekToFirst()
         #expect(cursor.key == bytes("a"))
@@ -105,7 +105,7 @@ import Testing
         }
         snapshot = nil
         #expect(watched == nil)
-        // Closed, or this would not open.
+        // The database is closed by now; otherwise it could not be opened again.
         #expect(try workspace.open("other").get(bytes("a")) == bytes("1"))
     }
 

@@ -19,7 +19,7 @@ import Testing
             for number in 0..<100 { try database.put(key(number), key(number)) }
             let reads = Atomic<Int>(0)
             let wrong = Atomic<Int>(0)
-            // Kept by this frame until all threads were joined.
+            // Keeps the database alive until all threads have ended.
             withExtendedLifetime(database) {
                 onThreads(9) { thread in
                     if thread == 0 {
@@ -55,7 +55,8 @@ import Testing
             let wrong = Atomic<Int>(0)
             onThreads(6) { thread in
                 if thread < 2 {
-                    // Refused as long as there are children, of which the other threads make a limited number.
+                    // Close is refused while there are snapshots or cursors. The other threads create a limited number
+                    // of them, so this loop ends.
                     while let error = failure({ () throws(LevelDBError) in try database.close() }) {
                         if error.code != .busy { wrong.wrappingAdd(1, ordering: .relaxed) }
                         sched_yield()

@@ -6,8 +6,7 @@ import Testing
 @Suite struct CorruptionTests {
     let workspace: Workspace
 
-    /// A thousand entries in blocks of some 4 KiB, of which one in the middle has one bit flipped, in the value of
-    /// `key(500)`.
+    /// Creates a thousand entries in blocks of about 4 KiB, and flips one bit in the value of `key(500)`.
     init() throws {
         workspace = try Workspace(Options(compression: .none))
         for number in 0..<1000 {
@@ -31,7 +30,7 @@ import Testing
         #expect(error?.key == key(500))
         #expect(error?.description.hasPrefix("get of key \"k00000500\" in \(workspace.path): corruption: ") == true)
         #expect(failure { () throws(LevelDBError) in _ = try workspace.database.has(key(500)) }?.code == .corruption)
-        // Far from it everything is well, and again and again.
+        // Keys in other blocks can still be read, also repeatedly.
         for _ in 0..<3 {
             #expect(try workspace.database.get(key(0)) != nil)
             #expect(try workspace.database.get(key(999)) != nil)
@@ -62,7 +61,7 @@ import Testing
             #expect(error?.code == .corruption)
             #expect(error?.operation == (backward ? "previous" : "next"))
             #expect(!cursor.isValid)
-            // A block holds some 35 entries.
+            // A block has about 35 entries.
             let expected = backward ? key(500)...key(550) : key(450)...key(500)
             #expect(expected.contains(last), "\(String(decoding: last, as: UTF8.self))")
         }
@@ -76,7 +75,7 @@ import Testing
             #expect(error?.code == .corruption)
             #expect(error?.key == key(500))
             #expect(!cursor.isValid)
-            // LevelDB keeps the error; a new cursor goes elsewhere without trouble.
+            // The cursor keeps the error. A new cursor can read other blocks.
             #expect(failure { () throws(LevelDBError) in try cursor.seekToFirst() }?.code == .corruption)
             let other = try database.cursor(prefix: bytes("k000001"))
             try other.seekToFirst()
@@ -86,7 +85,8 @@ import Testing
         #expect(failure { () throws(LevelDBError) in try prefixed.seekToFirst() }?.code == .corruption)
     }
 
-    /// A cursor sees it; a get does not, because LevelDB takes the answer "no such file" for "no such key".
+    /// A cursor reports the missing file. A get does not, because LevelDB takes the error "no such file" for "no such
+    /// key".
     @Test func aTableDeletedWhileOpenIsDamageForACursor() throws {
         unlink("\(workspace.path)/\(try #require(try workspace.files(endingWith: ".ldb").first))")
         let cursor = try workspace.database.cursor()

@@ -12,7 +12,7 @@ import Testing
         for text in texts { try database.put(bytes(text), bytes("value of \(text)")) }
     }
 
-    /// Where a move led: the key, "end", or what was thrown.
+    /// Returns the cursor's key after a move, "end", or the error that the move threw.
     private func place(_ cursor: Cursor, _ move: Move) -> String {
         do {
             try move(cursor)
@@ -44,7 +44,7 @@ import Testing
         #expect(place(cursor, .next) == "b")
         #expect(place(cursor, .previous) == "a")
         #expect(place(cursor, .previous) == "end")
-        // Only a seek leads on from the end.
+        // After the end is reached, only a seek positions the cursor again.
         #expect(place(cursor, .next) == "invalid argument")
         #expect(place(cursor, .previous) == "invalid argument")
         #expect(place(cursor, .last) == "c")
@@ -81,7 +81,7 @@ import Testing
     @Test func askingForACopyAtNoEntryStopsTheProgram() async {
         await #expect(processExitsWith: .failure) {
             let workspace = try Workspace()
-            // Nothing is cleaned up after a process that stops.
+            // The process terminates without cleaning up, so the directory is removed first.
             workspace.directory.remove()
             _ = try workspace.database.cursor().key
         }
@@ -145,7 +145,8 @@ import Testing
         }
     }
 
-    /// The key after a prefix that ends with 0xFF, or has only such bytes, is not the prefix plus one.
+    /// For a prefix that ends with 0xFF, or has only 0xFF bytes, the first key after the prefix is not the prefix with
+    /// its last byte incremented.
     @Test(
         arguments: [
             [0xff], [0xff, 0xff], [0x61, 0xff], [0x61, 0xff, 0xff], [0xfe], [0xfe, 0xff], [0x00], [0x00, 0xff], [0x61],

@@ -63,7 +63,7 @@ import Testing
         #expect(try database.get(key(50)) == nil)
     }
 
-    /// LevelDB would make an empty database, even of a directory that is not there.
+    /// LevelDB's own repair would create an empty database, even if the directory is missing.
     @Test func anEmptyDirectoryCannotBeRepaired() throws {
         let none = "\(workspace.directory.path)/none"
         #expect(failure { () throws(LevelDBError) in try Database.repair(path: none) }?.code == .notFound)

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderLevelDB
 
 @Suite struct ErrorTests {
-    /// Trap 3: an error has no code, only text.
+    /// Trap 3: LevelDB's errors have no code, only a text, from which the code is derived.
     @Test(arguments: [
         ("NotFound: x: y", LevelDBError.Code.notFound, "x: y"),
         ("Corruption: bad block", .corruption, "bad block"),
@@ -57,8 +57,8 @@ import Testing
         #expect(Set(codes.map { $0.description }).count == codes.count)
     }
 
-    /// Trap 4: a failed append is an error of that write only. Later writes return normally as soon as there is space,
-    /// although no record after the torn one may be found again: a writer must close and reopen.
+    /// Trap 4: LevelDB reports a failed append only to that write. Later writes succeed once there is space, but their
+    /// records follow a torn one and may not be found when the log is read. A writer must therefore close and reopen.
     ///
     /// In a separate process, because the limit applies to the whole process.
     @Test func trap4AFailedWriteIsAnErrorAndLaterOnesMayReturnNormally() async {
@@ -82,7 +82,7 @@ import Testing
             guard ResourceLimit.fileSize.set(unlimited) else { exit(5) }
             try workspace.database.put(bytes("after"), bytes("1"))
             guard try workspace.database.get(bytes("after")) == bytes("1") else { exit(6) }
-            // Earlier entries are there after reopening.
+            // Entries that were written before the failure exist after reopening.
             try workspace.reopen()
             guard try workspace.database.get(bytes("before")) == bytes("1") else { exit(7) }
             try workspace.database.put(bytes("again"), bytes("1"))

@@ -53,8 +53,8 @@ import Testing
         #expect(Database.containsDatabaseFiles(path: cut.path) == .database)
     }
 
-    /// Trap 22: LevelDB takes a directory without CURRENT for a missing database; open succeeds, empty, and deletes the
-    /// tables.
+    /// Trap 22: LevelDB takes a directory without CURRENT for a missing database. Its open would create an empty
+    /// database there and delete the tables.
     @Test func trap22AMissingCurrentIsDamageAndNoFileIsLost() throws {
         let current = try Files.read("\(path)/CURRENT")
         unlink("\(path)/CURRENT")
@@ -112,7 +112,7 @@ import Testing
         let error = failure { () throws(LevelDBError) in _ = try Database.fileState(path: file) }
         #expect(error?.code == .ioError)
         #expect(error?.message == "opendir: Not a directory")
-        // CURRENT that is a directory opens, but does not read.
+        // If CURRENT is a directory, it can be opened, but not read.
         unlink("\(path)/CURRENT")
         mkdir("\(path)/CURRENT", 0o700)
         #expect(failure { () throws(LevelDBError) in _ = try Database.fileState(path: path) }?.code == .ioError)
@@ -120,7 +120,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// Trap 12: closing any descriptor of LOCK drops the lock of the database that this process has open.
+        /// Trap 12: if this process has the database open, closing any other descriptor of LOCK releases the lock.
         @Test func trap12CheckingAnOpenDatabaseKeepsItsLock() throws {
             try workspace.reopen()
             func isLocked() throws -> Bool {
@@ -132,7 +132,7 @@ import Testing
             try #require(try isLocked())
             #expect(state == .database)
             #expect(try isLocked())
-            // The other calls that meet a database which is open.
+            // The other calls that check for an open database.
             _ = openError(creating: true)
             _ = failure { () throws(LevelDBError) in try Database.destroy(path: path) }
             _ = failure { () throws(LevelDBError) in try Database.repair(path: path) }

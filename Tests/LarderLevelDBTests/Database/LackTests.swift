@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderLevelDB
 
-/// Tests of which keys LevelDB knows to be absent without reading a file.
+/// Tests of keys whose absence can be proved without reading a file, from LevelDB's memory and Bloom filters.
 @Suite struct LackTests {
     private static func lacks(_ database: Database, _ key: [UInt8]) -> Bool {
         key.withUnsafeBytes { database.lacksUnlocked($0) }
@@ -26,11 +26,11 @@ import Testing
         #expect(Self.lacks(database, bytes("a")))
     }
 
-    /// Files that are not open yet are not opened: that would read them.
+    /// Tables that are not open yet prove nothing, because opening a table reads its file.
     @Test func filtersOfOpenTablesProveAbsence() throws {
         let workspace = try Workspace(Self.filtering)
         for number in 0..<1000 { try workspace.database.put(key(2 * number), bytes("value")) }
-        // Opening a second time finds the table, and does not open it.
+        // The second reopen finds the table in the manifest, but does not open its file.
         for _ in 0..<2 { try workspace.reopen(Self.filtering) }
         let database = workspace.database
         #expect((0..<100).allSatisfy { !Self.lacks(database, key(2 * $0 + 1)) }, "no table is open")
@@ -39,12 +39,12 @@ import Testing
         #expect((0..<1000).allSatisfy { !Self.lacks(database, key(2 * $0)) })
         let known = (0..<1000).count { Self.lacks(database, key(2 * $0 + 1)) }
         #expect(known > 900, "\(known) of 1000")
-        // Reads of this thread are as before.
+        // Lookups without file reads do not change later reads of the same thread.
         #expect(try database.get(key(0)) == bytes("value"))
         #expect(try database.get(key(1)) == nil)
     }
 
-    /// A key in an older table that a newer one removes.
+    /// The key is in a table, and a newer removal hides it.
     @Test func keysRemovedInNewerTablesAreAbsent() throws {
         let workspace = try Workspace(Self.filtering)
         try workspace.database.put(key(1), bytes("value"))
@@ -65,7 +65,7 @@ import Testing
         #expect(other.allSatisfy { !Self.lacks(workspace.database, key(2 * $0 + 1)) })
     }
 
-    /// Larders that were written with LevelDB's own filter stay readable by it, and the other way round.
+    /// Tables have LevelDB's own filter format, so both LevelDB and Larder can use each other's filters.
     @Test func filesHaveTheFilterOfLevelDB() throws {
         let workspace = try Workspace(Self.filtering)
         try workspace.database.put(bytes("a"), bytes("1"))

@@ -2,9 +2,9 @@ import LarderLevelDB
 import LarderTestSupport
 import Testing
 
-/// Records that are appended to a log, as LevelDB's manifest is one.
+/// Tests of records that are appended to a file in LevelDB's log format, which manifests use too.
 @Suite struct LogRecordTests {
-    /// With all lengths near the end of a block, and in a record of several blocks.
+    /// Appends records of all lengths near the end of a block, and a record of several blocks.
     @Test func appendedRecordsAreRead() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let path = place.path + "/000001.log"

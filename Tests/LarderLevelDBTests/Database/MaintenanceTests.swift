@@ -43,7 +43,7 @@ import Testing
         try database.compact()
         for number in 0..<1000 { try database.delete(key(number)) }
         try database.compact()
-        // Sometimes LevelDB needs a second round.
+        // A single compaction does not always free all of the space.
         try database.compact()
         #expect(try database.approximateSize(from: [], to: [0xff]) < 1000)
     }

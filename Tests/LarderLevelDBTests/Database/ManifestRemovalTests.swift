@@ -15,7 +15,7 @@ import Testing
         let options = Options(compression: .none, writeBufferBytes: 64 << 10)
         let workspace = try Workspace(options)
         try workspace.database.put(Self.needed, [7])
-        // Into a table of its own.
+        // Reopening writes the key into a table of its own.
         try workspace.reopen(options)
         var model: [[UInt8]: [UInt8]] = [:]
         var levels: Set<UInt64> = []
@@ -30,7 +30,7 @@ import Testing
             for (key, newest) in model {
                 let found = try workspace.database.get(key)
                 #expect(found == nil || found == newest, "round \(round), \(key)")
-                // Empty: it must not come back later either.
+                // If the key is absent now, no later removal may bring it back.
                 model[key] = found ?? []
             }
         }
@@ -57,7 +57,7 @@ import Testing
         try database.write(batch)
     }
 
-    /// - Returns: of which levels tables went.
+    /// - Returns: the levels from which tables were removed.
     private func remove(_ path: String, _ most: Int, _ random: inout SeededGenerator) throws -> Set<UInt64> {
         let manifest = try #require(try ManifestScan.scan(directory: path))
         var bytes = 0

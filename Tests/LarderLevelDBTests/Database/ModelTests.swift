@@ -2,8 +2,8 @@ import LarderLevelDB
 import LarderTestSupport
 import Testing
 
-/// Random calls on the database and on a dictionary, which must agree, with snapshots, cursors, compactions and reopens
-/// in between, under several sets of options. The seed is in the message of a failure.
+/// Makes random calls on the database and on a dictionary, with snapshots, cursors, compactions and reopens in between,
+/// and compares the results, with several sets of options. The seed is in the message of a failure.
 @Suite struct ModelTests {
     let workspace: Workspace
 

@@ -38,7 +38,8 @@ import Testing
         #expect(try database.get(bytes("large")) == large)
     }
 
-    /// Trap 2: both have the length 0, and only the pointer of LevelDB's answer differs.
+    /// Trap 2: LevelDB returns the length 0 for both an empty value and a missing key; only the returned pointer
+    /// differs.
     @Test func trap2AnEmptyValueIsNotAbsent() throws {
         try database.put(bytes("empty"), [])
         for _ in 0..<2 {
@@ -68,7 +69,7 @@ import Testing
         #expect(sum == 6)
     }
 
-    /// The lock is not recursive, so that the body must run without it.
+    /// The body runs without the database's lock, which is not recursive.
     @Test func withValueMayUseAndCloseTheDatabaseInItsBody() throws {
         try database.put(bytes("a"), bytes("1"))
         let inner = try database.withValue(bytes("a")) { value in

@@ -16,7 +16,7 @@ import Testing
         batch.put(bytes("added"), bytes("new"))
         batch.delete(bytes("deleted"))
         try database.write(batch)
-        // Also when the old entries went to a table and were merged there.
+        // The snapshot also keeps the old values after they were written to tables and merged.
         for _ in 0..<2 {
             let then = ReadOptions(snapshot: snapshot)
             #expect(try database.get(bytes("changed"), options: then) == bytes("old"))
@@ -76,7 +76,7 @@ import Testing
         #expect(errors.map { $0?.code } == [.closed, .closed, .closed, .closed])
         #expect(errors.map { $0?.operation } == ["get", "has", "get", "cursor"])
         #expect(errors[0]?.message == "the snapshot was closed")
-        // The refused cursor was not counted.
+        // A refused cursor does not prevent the database from being closed.
         try database.close()
     }
 

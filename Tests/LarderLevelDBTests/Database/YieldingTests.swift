@@ -2,7 +2,7 @@ import LarderLevelDB
 import LarderTestSupport
 import Testing
 
-/// Cursors of a database that was opened so that they yield.
+/// Tests of yielding cursors: they release merged tables and continue with the current entries.
 @Suite struct YieldingTests {
     private let directory: TemporaryDirectory
     private let yields = Guarded(true)
@@ -38,7 +38,7 @@ import Testing
         try write(1)
         try database.compact()
         #expect(try tables().isDisjoint(with: previous))
-        // It keeps its position, and continues with the current entries.
+        // The cursor keeps its position and continues with the current entries.
         #expect(cursor.isValid)
         #expect(cursor.key == key(7))
         #expect(cursor.value.first == 0)
@@ -108,7 +108,7 @@ import Testing
         #expect(throws: LevelDBError.self) { try ended.seekToFirst() }
     }
 
-    /// Reads of all kinds, while tables are merged over and over.
+    /// Runs all kinds of reads while tables are being merged.
     @Test func readsContinueDuringCompactions() throws {
         let (database, isOver) = (database, Guarded(false))
         onThreads(4) { index in

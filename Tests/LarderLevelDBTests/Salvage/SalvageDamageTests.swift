@@ -10,7 +10,7 @@ import Testing
         case flip, zeroPage, garbageSector, cut, remove, swap
     }
 
-    /// How many damaged states are read. LARDER_ROUNDS multiplies it.
+    /// The number of damaged databases that are read: 100, multiplied by LARDER_ROUNDS.
     static var rounds: Int { 100 * (TestSetting.rounds.number() ?? 1) }
 
     @Test(arguments: [
@@ -51,7 +51,7 @@ import Testing
         #expect(given > 0)
     }
 
-    /// nil: the file is gone.
+    /// Returns the damaged bytes; nil if the file is to be removed.
     static func damage(_ bytes: [UInt8], _ kind: Kind, _ random: inout SeededGenerator, other: [UInt8]) -> [UInt8]? {
         var damaged = bytes
         guard !bytes.isEmpty else { return damaged }

@@ -4,8 +4,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// A closed database with a history, and its expected contents: every value was written only once, so that an older one
-/// is recognized.
+/// A closed database with a history, and its expected contents. Each value is written only once, so that an outdated
+/// value can be recognized.
 final class SalvageHistory {
     let workspace: Workspace
     private(set) var model: [[UInt8]: [UInt8]] = [:]
@@ -28,7 +28,7 @@ final class SalvageHistory {
     /// Tables on several levels with overwrites and removals, and a log.
     static func usual(seed: UInt64, options: Options = Options(writeBufferBytes: 64 << 10)) throws -> SalvageHistory {
         let history = try SalvageHistory(seed: seed, options: options)
-        // Ranges that do not overlap end in level 2.
+        // LevelDB puts tables whose key ranges do not overlap into level 2.
         for part in 0..<6 {
             for first in stride(from: part * 150, to: part * 150 + 150, by: 50) {
                 try history.write(Array(first..<(first + 50)), removing: 0, valueBytes: 300...500)
@@ -36,7 +36,7 @@ final class SalvageHistory {
             try history.reopen()
         }
         for _ in 0..<6 { try history.writeSome(30, removing: 4, valueBytes: 200...600) }
-        // Keeps two versions of a key in the tables.
+        // The snapshot keeps older versions of keys in the tables.
         let snapshot = try history.workspace.database.snapshot()
         for _ in 0..<6 { try history.writeSome(30, removing: 4, valueBytes: 200...600) }
         try history.workspace.database.compact(from: key(100), to: key(400))
@@ -58,7 +58,7 @@ final class SalvageHistory {
         try write(Set(numbers).sorted(), removing: removing, valueBytes: valueBytes)
     }
 
-    /// One batch. Of `removing` entries one is removed, 0: none.
+    /// Writes one batch. One of `removing` entries is a removal, at random; none if `removing` is 0.
     func write(_ numbers: [Int], removing: Int, valueBytes: ClosedRange<Int>) throws {
         let batch = WriteBatch()
         for number in numbers {
@@ -86,7 +86,7 @@ final class SalvageHistory {
 
     // MARK: The files
 
-    /// All files' bytes.
+    /// Returns the contents of all files, by name.
     func files() throws -> [String: [UInt8]] {
         var files: [String: [UInt8]] = [:]
         for name in try workspace.files() { files[name] = try Files.read("\(path)/\(name)") }

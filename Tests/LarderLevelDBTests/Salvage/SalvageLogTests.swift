@@ -4,8 +4,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of damage in the log. A table has a thousand keys "old"; the log has one batch of several hundred KiB that
-/// writes all of them as "new", and a few small batches before and after.
+/// Tests of damage in the log. A table has a thousand keys with the value "old". The log has one batch of several
+/// hundred KiB that sets all of them to "new", and a few small batches before and after it.
 @Suite struct SalvageLogTests {
     let workspace: Workspace
     let name: String
@@ -52,7 +52,7 @@ import Testing
         (0..<1000).filter { number in outcome.report.lost.contains { $0.contains(key(number)) } }
     }
 
-    /// Checks that no entry is older than the log's, and that each missing entry is in a lost range.
+    /// Checks that no entry is older than the one in the log, and that each missing entry is in a lost range.
     private func check(_ outcome: SalvageOutcome) {
         for number in 0..<1000 {
             let value = outcome.entries[key(number)]
@@ -77,8 +77,8 @@ import Testing
         let outcome = try damage(sorted: false) { for place in 40960..<45056 { $0[place] = 0 } }
         check(outcome)
         #expect(outcome.report.lost.contains { $0.isEverything })
-        // Entries that were written later are there, and entries before the damage in the same batch are not newer than
-        // it.
+        // Only entries that were written after the batch are returned. Entries at the beginning of the batch are as old
+        // as the damage, so they are not.
         #expect(Set(outcome.entries.keys) == [key(3), key(2001)])
     }
 
@@ -97,7 +97,8 @@ import Testing
     }
 
     @Test func aDamagedBatchEndCostsTheKeysAfterTheReadablePart() throws {
-        // A page of the batch's last fragment, whose header still leads to the small batches after it.
+        // Damages a page of the batch's last fragment. The fragment's header is intact, so the small batches after it
+        // can be found.
         let page = ((pristine.count - 400) & ~32767) + 8192
         let outcome = try damage { for place in page..<(page + 4096) { $0[place] = 0 } }
         check(outcome)
@@ -105,11 +106,11 @@ import Testing
     }
 
     @Test func aLostRecordCostsAllOlderEntries() throws {
-        // Damages the first record, which is in the first bytes, by more than one bit.
+        // Damages more than one bit of the first record, which is at the start of the log.
         let outcome = try damage { for place in 10..<30 { $0[place] = 0xEE } }
         check(outcome)
         #expect(outcome.report.lost.contains { $0.isEverything })
-        // The batch is newer than the lost entries.
+        // The entries of the batch are newer than the lost ones, so they are returned.
         #expect(outcome.entries.count == 1001 && outcome.entries[key(2000)] == nil)
     }
 
@@ -126,13 +127,13 @@ import Testing
             check(outcome)
             #expect(!outcome.report.isUndamaged && !outcome.report.lost.isEmpty)
         }
-        // After the synced part even complete invalid records are not damage.
+        // After the synced part, even records that are complete and invalid are not damage.
         let outcome = try damage(synced: 60) { for place in 40000..<50000 { $0[place] = 0xEE } }
         #expect(outcome.report.isUndamaged && outcome.entries[key(2000)] == bytes("before"))
         #expect(outcome.report.notes.count == 1)
     }
 
-    /// LevelDB has found no room to open, and begun a log each time.
+    /// LevelDB began an empty log each time it was opened without free disk space.
     @Test func aTornEndBeforeEmptyLogsIsNotDamage() throws {
         for later in [number + 2, number + 3] {
             try Files.write(
@@ -153,7 +154,7 @@ import Testing
             let outcome = try SalvageOutcome(path: workspace.path, options: options)
             #expect(outcome.entries.isEmpty && outcome.report.lost.contains { $0.isEverything })
         }
-        // Unless the log had no acknowledged data.
+        // If the log had no acknowledged data, its loss costs nothing.
         var options = SalvageOptions()
         options.syncedLogBytes = [number: 0]
         let outcome = try SalvageOutcome(path: workspace.path, options: options)
@@ -168,7 +169,8 @@ import Testing
         #expect(!outcome.report.isUndamaged)
     }
 
-    /// A part of a value is missing: the length of the entry tells where the next one begins.
+    /// If a part of a long value is missing, only its key is lost: the value's length tells where the next entry
+    /// begins.
     @Test func aLongValueCostsItself() throws {
         try workspace.database.close()
         let other = try workspace.open("long")

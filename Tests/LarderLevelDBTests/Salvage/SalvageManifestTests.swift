@@ -4,8 +4,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of damage in the files that tell which other files count, of directories that are not databases, and of states
-/// that are not damage.
+/// Tests of damage in CURRENT and the manifest, of directories that are not databases, and of states that are not
+/// damage.
 @Suite struct SalvageManifestTests {
     let history: SalvageHistory
     let manifest: String
@@ -52,11 +52,11 @@ import Testing
         let outcome = try outcome()
         #expect(!outcome.report.isComplete && !outcome.report.isUndamaged)
         for (key, value) in history.model { #expect(outcome.entries[key] == value) }
-        // Nothing obsolete is there, so nothing came back.
+        // The directory has no obsolete tables, so no removed entry comes back.
         #expect(outcome.entries.count == history.model.count)
     }
 
-    /// A manifest that is damaged after its first edits, if the files that these name no longer exist.
+    /// The manifest is damaged after its first edits, and the tables that these edits name no longer exist.
     @Test func aDamagedManifestWithoutItsTablesIsNotTrusted() throws {
         try history.workspace.reopen(history.options)
         for _ in 0..<30 { try history.writeSome(30, removing: 4, valueBytes: 200...600) }
@@ -79,7 +79,7 @@ import Testing
             try history.replace(name, bytes("nonsense"))
         }
         mkdir("\(history.path)/000001.log", 0o700)
-        // A table that no manifest names was being made when the machine stopped.
+        // A table that the manifest does not name was being written when the machine failed.
         try history.replace("009999.ldb", try Files.read("\(history.path)/\(try history.tables()[0])"))
         let outcome = try outcome()
         #expect(outcome.report.isUndamaged && outcome.entries == history.model)
@@ -98,7 +98,8 @@ import Testing
             _ = try SalvageReader(path: "\(history.path)/absent")
         }
         #expect(error?.code == .system && error?.errno == ENOENT)
-        // In a process of its own, whose descriptors are all taken: neither an error of the table nor a shorter log.
+        // Runs in a separate process without free file descriptors. The error must not be reported as a damaged table
+        // or a shorter log.
         await #expect(processExitsWith: .success) {
             let history = try SalvageHistory.usual(seed: 7)
             let reader = try SalvageReader(path: history.path)

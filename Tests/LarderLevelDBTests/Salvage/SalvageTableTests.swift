@@ -5,8 +5,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Damage in tables. Two hundred keys three deep: "old" in a deep table, "new" in one of level 0, and a few "newest"
-/// in the log.
+/// Tests of damage in tables. Two hundred keys have the value "old" in a table of a deep level and "new" in a table of
+/// level 0; a few have "newest" in the log.
 @Suite struct SalvageTableTests {
     let workspace: Workspace
     let deep: String
@@ -56,7 +56,7 @@ import Testing
         return try #require(bytes.indices.first { bytes[$0...].starts(with: value) })
     }
 
-    /// Checks that keys of the log are there, and that no older value comes back.
+    /// Checks that keys in the log have its values, and that no older value is returned.
     private func check(_ outcome: SalvageOutcome, lost: ClosedRange<Int>?) throws {
         for number in 0..<200 {
             let expected: String? =
@@ -93,7 +93,7 @@ import Testing
         let outcome = try damage(deep) { $0[place] ^= 1 }
         #expect(outcome.entries.count == 200 && outcome.report.withheld == 0)
         #expect(outcome.entries.allSatisfy { name($0.value) != "old" })
-        // The loss is reported anyway: a key that was written long ago and never again might have been there.
+        // The damage is reported as a loss anyway: the block may have had a key that was never written again.
         #expect(outcome.report.damages.first?.part == .dataBlock && outcome.report.lost.count == 1)
     }
 
@@ -129,7 +129,7 @@ import Testing
             try damage(upper) { $0.removeLast() },
             try damage(upper) { $0.removeLast(bytes.count / 2) },
             try damage(upper) { $0 = [] },
-            // Another table under its name.
+            // The file has the contents of another table.
             try damage(upper) { $0 = pristine[deep] ?? [] },
         ]
         for outcome in outcomes {
@@ -167,7 +167,7 @@ import Testing
         #expect(name(outcome.entries[key(90)]) == "new")
     }
 
-    /// A key that was removed in the log, where a block below is bad: known to be removed, not lost.
+    /// The log removes a key whose block in a table is damaged. The key is reported as removed, not as lost.
     @Test func aRemovalNewerThanTheDamageIsReported() throws {
         try workspace.reopen()
         try workspace.database.delete(key(101))
@@ -192,8 +192,8 @@ import Testing
     @Test func aBlockThatWouldTakeAllMemoryIsDamage() throws {
         for claim: [UInt8] in [[0xFF, 0xFF, 0xFF, 0xFF, 0x0F], [0x80, 0x80, 0x80, 0x80, 0x04], [0xFF], []] {
             let outcome = try damage(upper) { bytes in
-                // The first block's beginning, as snappy has it, under its old length: found in the index, whose
-                // first entry it is.
+                // Replaces the first block by one of the same length that begins with the claimed uncompressed size, in
+                // the format of Snappy.
                 guard let count = Self.firstBlockBytes(bytes) else { return }
                 var block = claim + [UInt8](repeating: 0, count: count - claim.count) + [1]
                 var checksum = block.withUnsafeBytes { larder_crc32c_extend(0, $0.baseAddress, $0.count) }
@@ -207,7 +207,8 @@ import Testing
         }
     }
 
-    /// Where the second block begins, by the checksum that ends the first one.
+    /// Returns the length of the first block without its type and checksum, by searching for the position at which the
+    /// checksum is right.
     private static func firstBlockBytes(_ bytes: [UInt8]) -> Int? {
         var checksum: UInt32 = 0
         for count in 1..<(bytes.count - 4) {

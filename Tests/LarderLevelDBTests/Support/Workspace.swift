@@ -6,7 +6,8 @@ import Testing
 /// A directory for one test and one open database in it. A suite keeps it as a property, so that the files stay until
 /// the test is over.
 final class Workspace {
-    // Before the directory, because properties go in this order, and a compaction could still make a file in it.
+    // Declared before the directory, so that it is released first: a compaction could still create a file in the
+    // directory.
     private(set) var database: Database
     let directory: TemporaryDirectory
     let path: String
@@ -18,7 +19,7 @@ final class Workspace {
         database = try Self.open(path, options)
     }
 
-    /// Closes and opens again, and so moves what was in memory into a table.
+    /// Closes and reopens the database, which writes the entries in memory into a table.
     func reopen(_ options: Options = Options()) throws(LevelDBError) {
         try database.close()
         database = try Database(path: path, options: options)
@@ -35,20 +36,20 @@ final class Workspace {
         return try Database(path: path, options: creating)
     }
 
-    /// The names in the database's directory that end so.
+    /// Returns the names of the files in the database's directory with this ending.
     func files(endingWith ending: String = "") throws -> [String] { try Files.names(in: path, endingWith: ending) }
 }
 
 /// The bytes of a text.
 func bytes(_ text: String) -> [UInt8] { [UInt8](text.utf8) }
 
-/// A key with its number in a fixed width, so that the order of the keys is that of the numbers.
+/// Returns a key with the number in a fixed width, so that keys are ordered like their numbers.
 func key(_ number: Int) -> [UInt8] {
     let digits = String(number)
     return bytes("k" + String(repeating: "0", count: max(0, 8 - digits.count)) + digits)
 }
 
-/// Runs `body` and gives the error that it throws, nil if it throws none.
+/// Runs `body` and returns the error that it throws; nil if it throws none.
 func failure(_ body: () throws(LevelDBError) -> Void) -> LevelDBError? {
     do {
         try body()
@@ -58,7 +59,7 @@ func failure(_ body: () throws(LevelDBError) -> Void) -> LevelDBError? {
     }
 }
 
-/// The keys that a cursor sees from where it is, in its direction.
+/// Returns the keys from the cursor's position on, forward or backward.
 func keys(_ cursor: Cursor, backward: Bool = false) throws(LevelDBError) -> [[UInt8]] {
     var found: [[UInt8]] = []
     while cursor.isValid {
