@@ -138,7 +138,7 @@ final class History {
         facts[fact]?.last { $0.unit.outcome != .refused }?.value ?? firstValue(of: fact)
     }
 
-    /// - Parameter isKnown: false if an error says that the unit may still have happened, until another one is
+    /// - Parameter isKnown: false if the error says that the refused unit may still take effect until the next unit is
     ///   committed.
     func answer(_ unit: Unit, done: Bool, isKnown: Bool = true, at traceLength: Int) {
         unit.answeredMoment = nextMoment()

@@ -111,7 +111,7 @@ import Testing
 
     // MARK: LevelDB
 
-    @Test func aFlippedByteInATable() throws {
+    @Test("a check reports a flipped byte in a table") func aFlippedByteInATable() throws {
         let larder = try Self.filled()
         let before = try larder.database().contents()
         larder.close()
@@ -127,7 +127,7 @@ import Testing
         #expect(try larder.database("other").contents() == ["a": "1"])
     }
 
-    @Test func missingFiles() throws {
+    @Test("a check reports missing files of a database") func missingFiles() throws {
         let larder = try Self.filled()
         let epoch = try larder.epochDirectory()
         let table = try Self.largestTable(epoch)
@@ -150,7 +150,7 @@ import Testing
         #expect(try copy.database("other").contents() == ["a": "1"])
     }
 
-    @Test func aDamagedNoteOfSyncedFiles() throws {
+    @Test("a check reports a damaged SYNCED file of a database") func aDamagedNoteOfSyncedFiles() throws {
         let larder = try Self.filled()
         try Files.flip(try larder.epochDirectory() + "/SYNCED", at: 20)
         try larder.expect("database 'books': SYNCED cannot be read: ", "the next start or --repair recreates", .damage)
@@ -159,7 +159,7 @@ import Testing
         #expect(larder.setAside.isEmpty)
     }
 
-    @Test func recordsThatCannotBeUnderstood() throws {
+    @Test("a check reports records and keys that cannot be parsed") func recordsThatCannotBeUnderstood() throws {
         let larder = try Self.filled()
         let store = try #require(try larder.database().flushedStore())
         try store.rawPut([1] + Array("bad".utf8), [9] + [UInt8](repeating: 0, count: 20))
@@ -177,7 +177,7 @@ import Testing
         #expect(lines[2].hasPrefix("database 'books': 1 keys in its LevelDB have an unknown kind; "))
     }
 
-    @Test func recordsWithoutTheirIndexKeys() throws {
+    @Test("a check reports entries without index keys") func recordsWithoutTheirIndexKeys() throws {
         let larder = try Self.filled()
         let database = try larder.database(policy: .high)
         try database.put("governed", "1")
@@ -225,7 +225,7 @@ import Testing
 
     // MARK: The small files
 
-    @Test func aPointer() throws {
+    @Test("a check reports a newer, damaged or missing POINTER") func aPointer() throws {
         let larder = try Self.filled()
         let newer = try larder.crashCopy()
         let path = newer.directory() + "/POINTER"
@@ -246,7 +246,7 @@ import Testing
         try missing.expectRepair()
     }
 
-    @Test func theNotesOfPurgedTags() throws {
+    @Test("a check reports a ledger without POINTER") func theNotesOfPurgedTags() throws {
         let larder = try Self.filled()
         try larder.database().purge(tags: [Array("t".utf8)], soft: false)
         larder.close()
@@ -261,7 +261,7 @@ import Testing
         #expect(try larder.database().contents().count == 400)
     }
 
-    @Test func theLedger() throws {
+    @Test("a check reports a damaged, foreign or missing ledger") func theLedger() throws {
         let larder = try Self.filled()
         larder.close()
         #expect(errorCode { _ = try larder.check(DatabaseName.ledger) } == .noSuchDatabase)
@@ -327,7 +327,8 @@ import Testing
         #expect(!unread.mayHavePurges(of: "books"))
     }
 
-    @Test func theFileInWhichEarlierVersionsKeptPurgesOfTags() throws {
+    @Test("a check reports a damaged TAGS file of an earlier version")
+    func theFileInWhichEarlierVersionsKeptPurgesOfTags() throws {
         let larder = try Self.filled()
         larder.close()
         try Files.write(larder.directory() + "/TAGS", Array("hard a\n".utf8))
@@ -335,7 +336,7 @@ import Testing
             "database 'books': TAGS cannot be read: the checksum of line 1", "a purge of a tag may", .damage)
     }
 
-    @Test func theLardersNumbersAndTime() throws {
+    @Test("a check reports damaged SEQUENCES, TIME and SYNCED files") func theLardersNumbersAndTime() throws {
         let larder = try Self.filled()
         for (name, offset) in [("SEQUENCES", 3), ("TIME", 20), ("SYNCED", 20)] {
             let copy = try larder.crashCopy()
@@ -357,7 +358,7 @@ import Testing
 
     // MARK: The journal
 
-    @Test func aHoleInTheJournal() throws {
+    @Test("a check reports damaged and missing journal segments") func aHoleInTheJournal() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         for number in 0..<20 { try database.put("j\(number)", "x") }
@@ -406,7 +407,7 @@ import Testing
         #expect(try started.engine().statistics.journalDamages.read() == 0)
     }
 
-    @Test func aJournalOfAnotherVersion() throws {
+    @Test("a check reports a journal of a newer version") func aJournalOfAnotherVersion() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         let copy = try larder.crashCopy()
@@ -440,7 +441,7 @@ import Testing
 
     // MARK: One database, and a larder in use
 
-    @Test func oneDatabase() throws {
+    @Test("a check of one database ignores the others") func oneDatabase() throws {
         let larder = try Self.filled()
         try FileSystem.removeFile(larder.directory(of: "other") + "/POINTER")
         #expect(try larder.check("books").problems.isEmpty)
@@ -448,7 +449,7 @@ import Testing
         #expect(errorCode { _ = try larder.check("nobody") } == .noSuchDatabase)
     }
 
-    @Test func aLarderInUse() throws {
+    @Test("a larder can be checked while it is open") func aLarderInUse() throws {
         let larder = try Self.filled()
         let epoch = try larder.epochDirectory()
         let table = try Self.largestTable(epoch)

@@ -36,9 +36,9 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1"])
     }
 
-    /// Regression test: with a database that refuses writes and has more in the journal than the journal's limit, each
-    /// checkpoint wrote all of it into the journal again, which then needed another checkpoint at once, and writers of
-    /// all databases waited forever.
+    /// Regression test: a database refused writes and had more in the journal than the journal's limit. Each checkpoint
+    /// rewrote all of it to the journal, so that the next checkpoint was due at once, and writers of all databases
+    /// waited forever.
     @Test(arguments: [false, true]) func aDatabaseThatRefusesWritesDoesNotBlockOthers(_ hasThreads: Bool) throws {
         let larder = try TestLarder { $0.checkpointBytes = 64 << 20 }
         let value = String(repeating: "x", count: 100_000)
@@ -157,7 +157,7 @@ import Testing
         #expect(errorCode { _ = try crashCopy.engine() } == .damaged)
     }
 
-    /// A larder that is refused because of a damaged journal stays as it is.
+    /// Refusing to open a larder with a damaged journal does not change its files.
     @Test func aJournalThatIsRefusedIsNotChanged() throws {
         // All writes are synced, so a power failure cannot explain the damage.
         let larder = try TestLarder { $0.durability = .always }

@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: SmallDisk.isPossible)) func aFullDisk() throws {
+    @Test("a full disk loses no acknowledged writes", .enabled(if: SmallDisk.isPossible)) func aFullDisk() throws {
         let disk = try SmallDisk(bytes: 48 << 20)
         let time = ManualTimeSource()
         var options = EngineOptions()

@@ -242,7 +242,7 @@ import Testing
         #expect(try contentsAfterACrash(larder) == ["c": "3"])
     }
 
-    /// A LevelDB that accepts no writes does not keep journal segments from being removed.
+    /// Journal segments are removed even while the LevelDB of one database accepts no writes.
     @Test func aStoreThatIsSuspendedDoesNotStopCheckpoints() throws {
         let larder = try TestLarder()
         let database = try larder.database()

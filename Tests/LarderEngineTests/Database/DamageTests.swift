@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func setAsideOnRequest() throws {
+    @Test("a damaged database is quarantined on request") func setAsideOnRequest() throws {
         for (name, damage) in Self.damages {
             let larder = try damaged(damage)
             let engine = try larder.engine()
@@ -190,7 +190,7 @@ import Testing
 
     /// During a salvage, running reads and writes get an error or see the empty database. Other databases are not
     /// affected.
-    @Test func salvageUnderLoad() throws {
+    @Test("a salvage under load does not affect other databases") func salvageUnderLoad() throws {
         let larder = try withFlippedTable(.salvage)
         let database = try larder.database()
         let other = try larder.database("other")

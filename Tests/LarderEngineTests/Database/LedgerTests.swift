@@ -175,7 +175,7 @@ import Testing
         #expect(other.events.contains("/LEDGER is not the ledger of this larder: move it away; until then"))
     }
 
-    /// The journal's last fact is synced, but no later group in the journal records that.
+    /// The journal's last fact is synced, but no later group follows whose header would record the sync.
     @Test("damage before the last fact does not lose it silently") func damageInFrontOfTheLastFact() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database()

@@ -129,7 +129,7 @@ import Testing
         #expect(try database.contents() == ["b": "2"])
     }
 
-    @Test func aPurgeOfNothing() throws {
+    @Test("a purge of a missing database does not create it") func aPurgeOfNothing() throws {
         let larder = try TestLarder()
         let database = try larder.engine().database("none")
         #expect(try database.purge().entries == 0)
@@ -147,7 +147,7 @@ import Testing
         #expect(database.policy == .high)
     }
 
-    @Test func prefixes() throws {
+    @Test("a prefix purge removes only keys with the prefix") func prefixes() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         for number in 0..<1300 { try database.put("user:\(number)", "v") }
@@ -199,7 +199,7 @@ import Testing
         #expect(try database.count(includingExpired: true) == 0)
     }
 
-    @Test func deletingADatabase() throws {
+    @Test("all uses of a deleted database fail") func deletingADatabase() throws {
         let larder = try TestLarder()
         let engine = try larder.engine()
         let database = try larder.database(policy: .high)

@@ -205,7 +205,7 @@ import Testing
     }
 
     /// The daemon continues after each kind of damage, and no older value comes back.
-    @Test func manyKindsOfDamage() throws {
+    @Test("a salvage after several kinds of damage returns no older values") func manyKindsOfDamage() throws {
         let damages: [(String, (String) throws -> Void)] = [
             ("MANIFEST lost", { try Files.remove($0 + "/" + (try Files.manifest($0))) }),
             ("CURRENT lost", { try Files.misleadCurrent($0) }),

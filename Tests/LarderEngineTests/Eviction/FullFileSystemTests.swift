@@ -34,7 +34,7 @@ import Testing
         var found = 0
         for number in keys {
             guard let payload = try database.get(Key("key:\(number)"))?.payload else { continue }
-            // memcmp: a comparison of arrays takes a hundred times as long without optimization.
+            // Uses memcmp, because comparing arrays takes a hundred times as long in unoptimized builds.
             let isEqual = value(number).withUnsafeBytes { expected in
                 payload.withUnsafeBytes { found in
                     found.count == expected.count && memcmp(found.baseAddress!, expected.baseAddress!, found.count) == 0

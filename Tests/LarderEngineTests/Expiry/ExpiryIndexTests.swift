@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func granularities() {
+    @Test("the granularity of expiry buckets grows with the lifetime") func granularities() {
         #expect(ExpiryIndex.granularity(-5) == 1024)
         #expect(ExpiryIndex.granularity(0) == 1024)
         #expect(ExpiryIndex.granularity(2048 * 64 - 1) == 1024)

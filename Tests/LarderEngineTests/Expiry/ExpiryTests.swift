@@ -112,7 +112,7 @@ import Testing
     }
 
     /// Setting the clock back does not make entries live longer; setting it forward makes them expire.
-    @Test func clockSteps() throws {
+    @Test("setting the clock back does not make entries live longer") func clockSteps() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("a", "1")

@@ -194,7 +194,8 @@ import Testing
         #expect(try again.contents() == [:])
     }
 
-    @Test func beyondTheLimitMoreIsPurgedButNeverLess() throws {
+    @Test("beyond the limit of remembered tags, all earlier tagged entries are purged")
+    func beyondTheLimitMoreIsPurgedButNeverLess() throws {
         var purges = TagPurges()
         for first in stride(from: 1, through: TagPurges.notesMax, by: 1024) {
             purges = purges.adding((first..<(first + 1024)).map { UInt64($0) }, UInt64(first), softAt: nil)

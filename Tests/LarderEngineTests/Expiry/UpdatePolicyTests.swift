@@ -68,7 +68,7 @@ import Testing
         #expect(UpdatePolicy.every(60) == .high)
     }
 
-    @Test func namesOfDatabases() {
+    @Test("database names are validated") func namesOfDatabases() {
         let good = [
             "0", "15", "9", "a", "_", "books", "a.b-c_d", "0a", "00a", "16x", String(repeating: "a", count: 64), "1.5",
         ]

@@ -17,7 +17,7 @@ import Testing
 
     /// The CPU instruction, the table and the incremental computation return the same checksums for all lengths and
     /// alignments.
-    @Test func allWaysAgree() {
+    @Test("all implementations of the checksum agree") func allWaysAgree() {
         var random = SeededGenerator(seed: testSeed())
         let bytes = random.bytes(count: 5000)
         bytes.withUnsafeBytes { all in

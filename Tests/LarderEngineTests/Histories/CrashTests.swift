@@ -14,7 +14,8 @@ import Testing
         return larder
     }
 
-    @Test func betweenTheNewEpochAndThePointer() throws {
+    @Test("a crash between creating an epoch and writing POINTER changes nothing")
+    func betweenTheNewEpochAndThePointer() throws {
         let larder = try larder()
         let current = try larder.epochDirectory()
         // The new epoch is complete, half made, or an empty directory.
@@ -30,7 +31,8 @@ import Testing
         #expect(try larder.database().contents() == [:])
     }
 
-    @Test func betweenThePointerAndTheRemovalOfTheOldEpoch() throws {
+    @Test("a crash between writing POINTER and removing the old epoch completes the purge")
+    func betweenThePointerAndTheRemovalOfTheOldEpoch() throws {
         let larder = try larder()
         let old = try larder.epochDirectory()
         let kept = larder.parent + "/kept"
@@ -43,7 +45,7 @@ import Testing
         #expect(try larder.epochs() == [], "the new epoch is empty")
     }
 
-    @Test func inTheMiddleOfCreating() throws {
+    @Test("a crash while a database is created leaves no database") func inTheMiddleOfCreating() throws {
         let larder = try larder()
         try FileSystem.makeDirectory(larder.path + "/.creating-new-5")
         try Files.write(larder.path + "/.creating-new-5/POINTER", [0])
@@ -54,7 +56,7 @@ import Testing
         #expect(try larder.database("new").contents() == [:])
     }
 
-    @Test func inTheMiddleOfDeleting() throws {
+    @Test("a crash while a database is deleted completes the deletion") func inTheMiddleOfDeleting() throws {
         let larder = try larder()
         try FileSystem.rename(larder.directory(of: "books"), to: larder.path + "/.deleted-books-12")
         #expect(try larder.engine().databases.isEmpty)
@@ -79,7 +81,7 @@ import Testing
             Set(names) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "Photos", "README", "books", "notes.txt"])
     }
 
-    /// Commits without sync are in the files' contents as other processes see them.
+    /// Commits without sync are already written to the files, so they survive SIGKILL.
     @Test func acknowledgedWritesAreInTheFiles() throws {
         let larder = try TestLarder()
         let database = try larder.database()

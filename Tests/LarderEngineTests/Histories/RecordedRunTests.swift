@@ -156,7 +156,7 @@ import Testing
                     guard state.chances > 0, state.random.oneIn(state.chances) else { return nil }
                     switch call {
                     case .write(let count): return state.random.oneIn(2) ? .fail(ENOSPC) : .shorten(count / 2)
-                    // ftruncate does not fail: otherwise refused data that was written but could not be rolled back may
+                    // ftruncate does not fail here. It removes refused data from the file; if that fails, the data may
                     // exist after a crash.
                     case .ftruncate: return nil
                     // open does not fail: while the journal cannot be read, reads fail too, which FailingCommitTests

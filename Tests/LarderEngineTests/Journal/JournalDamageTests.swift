@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func zeroedBlocks() throws {
+    @Test("a journal with a zeroed block ends before that block") func zeroedBlocks() throws {
         let history = try JournalHistory()
         let journal = try history.open()
         for _ in 0..<3 {

@@ -162,7 +162,7 @@ import Testing
         #expect(try engine.database("books").contents() == ["0": "29", "1": "29", "2": "29"])
     }
 
-    @Test func badDirectories() throws {
+    @Test("a larder cannot be opened in an invalid directory") func badDirectories() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         #expect(errorCode { _ = try Engine.open("") } == .invalidArgument)
@@ -192,7 +192,7 @@ import Testing
         #expect(Set(opened.all).count == 1)
     }
 
-    @Test func settleAndTickets() throws {
+    @Test("waiting for a pending write commits it") func settleAndTickets() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         let pipeline = try larder.engine().pipeline

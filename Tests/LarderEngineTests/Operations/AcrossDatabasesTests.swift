@@ -19,7 +19,8 @@ import Testing
         return ticket
     }
 
-    @Test(arguments: [false, true]) func updatesInBothDirections(_ isFirst: Bool) throws {
+    @Test("a key can be moved between two databases in both directions", arguments: [false, true])
+    func updatesInBothDirections(_ isFirst: Bool) throws {
         let larder = try TestLarder()
         let databases = [try larder.database("a"), try larder.database("b")]
         let (source, target) = isFirst ? (databases[0], databases[1]) : (databases[1], databases[0])
@@ -33,7 +34,7 @@ import Testing
     }
 
     /// Entries that only LevelDB has are read first.
-    @Test func coldEntries() throws {
+    @Test("entries that are only on disk can be moved between databases") func coldEntries() throws {
         let larder = try TestLarder { $0.memoryBytes = 0 }
         let (source, target) = (try larder.database("a"), try larder.database("b"))
         try source.put("k", "v")

@@ -161,7 +161,7 @@ import Testing
         #expect(wrong.load(ordering: .relaxed) == 0)
     }
 
-    @Test func compactionsReadsAndACloseMeet() throws {
+    @Test("compactions, reads and a close can run concurrently") func compactionsReadsAndACloseMeet() throws {
         let database = workspace.database
         for number in 0..<2000 { try database.put(key(number), [UInt8](repeating: 1, count: 200)) }
         let started = Atomic<Bool>(false)

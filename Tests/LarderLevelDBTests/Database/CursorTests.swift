@@ -64,7 +64,7 @@ import Testing
         #expect(try cursor.withValue { $0.count } == 0)
     }
 
-    @Test func atNoEntryReadingIsAnError() throws {
+    @Test("reading a cursor that is not at an entry fails") func atNoEntryReadingIsAnError() throws {
         try fill("a")
         let cursor = try database.cursor()
         let before = failure { () throws(LevelDBError) in _ = try cursor.withKey { $0.count } }
@@ -78,7 +78,8 @@ import Testing
         #expect(after?.operation == "value")
     }
 
-    @Test func askingForACopyAtNoEntryStopsTheProgram() async {
+    @Test("the key of a cursor that is not at an entry terminates the process")
+    func askingForACopyAtNoEntryStopsTheProgram() async {
         await #expect(processExitsWith: .failure) {
             let workspace = try Workspace()
             // The process terminates without cleaning up, so the directory is removed first.

@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func nothingThereIsAbsentOrEmpty() throws {
+    @Test("a directory without database files is absent or empty") func nothingThereIsAbsentOrEmpty() throws {
         let empty = try TemporaryDirectory(inMemory: true)
         #expect(Database.containsDatabaseFiles(path: empty.path) == .absentOrEmpty)
         #expect(Database.containsDatabaseFiles(path: "\(empty.path)/none") == .absentOrEmpty)
@@ -34,7 +34,7 @@ import Testing
         #expect(Database.containsDatabaseFiles(path: empty.path) == .absentOrEmpty)
     }
 
-    @Test func aDatabaseIsFoundOpenOrClosed() throws {
+    @Test("a database is found, whether open or closed") func aDatabaseIsFoundOpenOrClosed() throws {
         #expect(state == .database)
         try workspace.reopen()
         #expect(state == .database)

@@ -75,7 +75,7 @@ import Testing
         #expect(String(decoding: content, as: UTF8.self).contains("filter.leveldb.BuiltinBloomFilter2"))
     }
 
-    @Test func aClosedDatabaseLacksNothing() throws {
+    @Test("a closed database does not prove the absence of a key") func aClosedDatabaseLacksNothing() throws {
         let workspace = try Workspace(Self.filtering)
         try workspace.database.close()
         #expect(!Self.lacks(workspace.database, bytes("a")))

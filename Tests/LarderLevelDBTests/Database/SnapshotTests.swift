@@ -7,7 +7,7 @@ import Testing
 
     init() throws { workspace = try Workspace(Options(writeBufferBytes: 64 << 10)) }
 
-    @Test func laterWritesDoNotShow() throws {
+    @Test("a snapshot does not show later writes") func laterWritesDoNotShow() throws {
         try database.put(bytes("changed"), bytes("old"))
         try database.put(bytes("deleted"), bytes("old"))
         let snapshot = try database.snapshot()

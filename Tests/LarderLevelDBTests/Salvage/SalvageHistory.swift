@@ -130,8 +130,8 @@ struct SalvageOutcome {
     }
 
     /// Checks everything that must hold after any damage.
-    /// - Parameter filesAreThere: whether all tables and logs exist, damaged or not. If some are missing, without a
-    ///   manifest that names them, older values may be found.
+    /// - Parameter filesAreThere: whether all tables and logs exist, damaged or not. If a file and the manifest that
+    ///   names it are missing, older values may be returned.
     func check(against history: SalvageHistory, filesAreThere: Bool = true, _ place: String) {
         let complaints = order() + wrong(history, filesAreThere)
         if let first = complaints.first { Issue.record("\(place): \(first), \(complaints.count) in all; \(report)") }

@@ -97,7 +97,8 @@ import Testing
         #expect(outcome.report.damages.first?.part == .dataBlock && outcome.report.lost.count == 1)
     }
 
-    @Test func theFirstAndTheLastBlockReachToTheTablesOwnEnds() throws {
+    @Test("lost ranges of the first and last block end at the table's ends")
+    func theFirstAndTheLastBlockReachToTheTablesOwnEnds() throws {
         for number in [0, 199] {
             let place = try place(of: number, in: upper)
             let outcome = try damage(upper) { $0[place + 20] ^= 0x10 }
@@ -157,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func twoDamagesAreTwoRanges() throws {
+    @Test("two damaged blocks are reported as two lost ranges") func twoDamagesAreTwoRanges() throws {
         let (first, second) = (try place(of: 20, in: upper), try place(of: 170, in: upper))
         let outcome = try damage(upper) { bytes in
             for place in [first, second] { bytes[place] ^= 1 }

@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    /// The small tables and many levels that the other tests rely on.
+    /// Checks that the history has small tables on several levels, which other tests rely on.
     @Test func theUsualHistoryHasTablesOnSeveralLevels() throws {
         let history = try SalvageHistory.usual(seed: 1)
         try history.workspace.reopen(history.options)
