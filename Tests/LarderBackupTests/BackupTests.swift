@@ -42,8 +42,8 @@ import Testing
         }
     }
 
-    /// Tables come from the previous backup, everything else is copied; removing the previous backup does not harm the
-    /// next.
+    /// The next backup links the tables of the previous one, and copies all other files. Removing the previous backup
+    /// does not affect the next.
     @Test func theNextBackupReusesTablesOfThePreviousOne() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1_700_000_000)
         try Files.write(image + "/books/17/000006.log", Array("longer log".utf8))

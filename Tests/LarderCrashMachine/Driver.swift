@@ -2,8 +2,8 @@ import LarderEngine
 import LarderPlatform
 import LarderTestSupport
 
-/// Drives a series of daemons on one larder by a script from a seed, and records requests and replies next to the trace
-/// of the daemons' file changes.
+/// Runs a series of daemons on one larder with a script that is generated from a seed. Records requests and replies
+/// next to the trace of the daemons' file changes.
 ///
 /// The script is deterministic; the scheduling of the daemon's threads is not.
 final class Driver {
@@ -17,11 +17,11 @@ final class Driver {
     private var clients: [SocketClient?] = []
     /// A client that reads while the other clients write.
     private var reader: SocketClient?
-    /// The range of the offsets of the wall clock, in milliseconds.
+    /// The range of possible differences between the engine's time and the system's clock, in milliseconds.
     private(set) var offsets: ClosedRange<Int64> = 0...0
     private var isFaulty = false
     private var isDying = false
-    /// The actions with the length of the trace, for messages.
+    /// The actions so far, each with the length of the trace at that time, for messages.
     private(set) var trail: [(at: Int, text: String)] = []
 
     static func prefix(of connection: Int) -> String { String(UnicodeScalar(UInt8(96 + connection))) }
@@ -62,7 +62,7 @@ final class Driver {
     private var earliestNow: Int64 { Self.wall + offsets.lowerBound - 1 }
     private var latestNow: Int64 { Self.wall + offsets.upperBound + 1 }
 
-    /// The maximum difference between the engine's time and the clock of a record in the trace.
+    /// The maximum difference between the engine's time and the clock time in a record of the trace, in milliseconds.
     var uncertainty: Int64 { offsets.upperBound - offsets.lowerBound + 2 }
 
     private func moveClock() {
@@ -221,15 +221,16 @@ final class Driver {
 
     // MARK: Bursts
 
-    /// Units that were sent, and how to read their outcome from the replies.
+    /// A unit that was sent, and how to read its outcome from the replies.
     private struct Sent {
         let unit: Unit
         let now: Keyspace.Instant
-        /// The number of replies. The last reply tells whether the unit happened.
+        /// The number of replies. The last reply shows whether the unit happened.
         let replies: Int
     }
 
-    /// Sends commands on all connections at once, sometimes with a change of a whole database that they do not use.
+    /// Sends commands on all connections at once, sometimes together with a change of a whole database that these
+    /// commands do not use.
     private func burst() throws {
         let shunned: String? = oneIn(5) ? dice.database() : nil
         var sent: [(connection: Int, units: [Sent])] = []
@@ -428,8 +429,8 @@ final class Driver {
     }
 
     private func swap() throws {
-        // After SIGKILL right after a clock step, the larder may have forgotten that entries had expired. SWAPDB did
-        // not move such entries, and the model cannot predict them.
+        // If SIGKILL follows a clock step, the larder may forget that entries had expired. SWAPDB does not move expired
+        // entries, so the model could not predict which entries were moved.
         if plan.movesClock { return }
         let all = everything(in: ["0", "1"])
         var changes: Keyspace.Changes = [:]

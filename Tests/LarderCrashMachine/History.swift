@@ -38,7 +38,8 @@ final class Unit {
     fileprivate(set) var answeredMoment = Int.max
     fileprivate(set) var answeredAt = Int.max
     fileprivate(set) var outcome = Outcome.open
-    /// The length of the trace when an unknown outcome became known; `.max` while it is unknown, nil if it never was.
+    /// The length of the trace when an unknown outcome became known; `.max` while it is unknown, nil if the outcome was
+    /// never unknown.
     fileprivate(set) var doubtfulUntil: Int?
     /// The changes of keys if the unit happens.
     var changes: Keyspace.Changes
@@ -47,7 +48,7 @@ final class Unit {
     var scopes: Set<Scope>
     let text: String
 
-    /// Whether it was unknown at a position of the trace whether the refused unit had happened.
+    /// Returns true if the outcome of the refused unit was still unknown at this length of the trace.
     func isDoubtful(at traceLength: Int) -> Bool { doubtfulUntil.map { traceLength < $0 } ?? false }
 
     fileprivate init(
@@ -67,7 +68,7 @@ final class Unit {
 
 /// The requests to a larder's daemons, and their replies.
 final class History {
-    /// The connection of changes of whole databases.
+    /// The number of the connection that sends changes of whole databases.
     static let control = 0
 
     /// A change of a key. The events of a key are in the order of the units.
@@ -86,8 +87,7 @@ final class History {
     private(set) var keys: [Keyspace.Place: [KeyEvent]] = [:]
     private(set) var facts: [Fact: [FactEvent]] = [:]
     let firstPolicy: UpdatePolicy
-    /// Each sync: every unit that was answered before `moment` is on disk, which is known since the trace had the
-    /// length `knownAt`.
+    /// The syncs. From the trace length `knownAt` on, it is known that all units answered before `moment` are on disk.
     private(set) var syncs: [(moment: Int, knownAt: Int)] = []
     /// Refused units that may have happened.
     private(set) var doubtful: [Unit] = []
@@ -133,7 +133,7 @@ final class History {
         if case .policy = fact { firstPolicy.description } else { Fact.none }
     }
 
-    /// The value of a fact, by the units that were not refused.
+    /// Returns the value of a fact after all units that were not refused.
     func value(of fact: Fact) -> String {
         facts[fact]?.last { $0.unit.outcome != .refused }?.value ?? firstValue(of: fact)
     }
@@ -207,7 +207,7 @@ final class History {
     /// Records that all units that were answered before a moment are on disk.
     func noteSync(of moment: Int, at traceLength: Int) { syncs.append((moment, traceLength)) }
 
-    /// The contents of a connection's keys, by the units that were not refused.
+    /// Returns the contents of a connection's keys after all units that were not refused.
     func keyspace(of connection: Int) -> Keyspace {
         var keyspace = Keyspace()
         let own = "\(Driver.prefix(of: connection)):"

@@ -105,7 +105,8 @@ struct Judge {
 
     private func strangers(_ found: FoundState) -> String? {
         for (name, database) in found.databases {
-            // Keys that the driver writes to probe the daemon belong to no connection.
+            // Keys with the prefix "z:" are only written to probe the daemon or the engine. They belong to no
+            // connection.
             for key in database.entries.keys
             where !key.hasPrefix("z:") && history.keys[.init(database: name, key: key)] == nil {
                 return "database '\(name)' has the key '\(key)', which was never written"
@@ -277,7 +278,8 @@ private struct Trial {
         return (least...most).reversed().first { fits[connection][$0 - window.lowerBound] }
     }
 
-    /// The keys that do not agree and their minimum number, for messages.
+    /// Returns the minimum number of keys that do not agree with the found state, and a text that lists them, for
+    /// messages.
     func explanation() -> (mismatches: Int, text: String) {
         var lines: [String] = []
         var mismatches = 0

@@ -9,7 +9,7 @@ package struct Machine {
     package enum Mode: String, Sendable {
         /// SIGKILL at any point, with and without failing calls.
         case crash
-        /// Power failures at any point, by both models.
+        /// Power failures at any point, with ordered metadata and by POSIX alone (see ``RecordedDisk``).
         case power
     }
 
@@ -66,7 +66,7 @@ package struct Machine {
             one(seed: next, &report)
             next &+= 1
             each(report)
-            // Findings with one cause can fill pages.
+            // Stops early, because findings with the same cause can fill pages.
             if report.findings.count >= 40 { break }
         }
         return report
@@ -112,7 +112,7 @@ package struct Machine {
         guard differences.isEmpty else { throw Finding("the trace is wrong: \(differences)") }
         let before = report.findings.count
         for (index, cut) in cuts.enumerated() {
-            // Findings of one run mostly have one cause.
+            // Stops early, because the findings of one run mostly have the same cause.
             if report.findings.count >= before + 2 { break }
             disk.advance(to: cut)
             var dice = SeededGenerator(seed: driver.plan.seed &+ UInt64(index) &* 7919)

@@ -3,11 +3,12 @@ import LarderTestSupport
 /// A recorded file system at a point of its trace, and the states of the disk that an accident there may leave.
 ///
 /// - *The death of the process* keeps all changes.
-/// - *A power failure with ordered metadata*, as in ext4: changes of names and lengths are kept in order, at least up
-///   to the start of the last fsync of any file; of the writes to a file since its own last fsync, pages may be
-///   missing, and read as zeros if the length has grown further.
-/// - *A power failure by POSIX alone* keeps, of a file, the data at its last fsync and any pages of later writes; of a
-///   directory, the entries at its last fsync and any later changes.
+/// - *A power failure with ordered metadata*, as in ext4, keeps changes of names and lengths in order, at least up to
+///   the start of the last fsync of any file. Of the writes to a file since its own last fsync, any pages may be
+///   missing. Missing pages by which the file has grown are read as zeros.
+/// - *A power failure by POSIX alone* keeps the data that a file had at its last fsync, and an arbitrary set of the
+///   pages that were written later. It keeps the entries that a directory had at its last fsync, and an arbitrary set
+///   of later changes.
 package struct RecordedDisk {
     package enum Accident: String, CaseIterable, Sendable {
         case kill
@@ -42,7 +43,7 @@ package struct RecordedDisk {
 
     // MARK: Advancing
 
-    /// Applies all records up to a count.
+    /// Applies records until `count` of them have been applied.
     package mutating func advance(to count: Int) { while done < count { step() } }
 
     private mutating func step() {
@@ -86,7 +87,7 @@ package struct RecordedDisk {
     }
 
     private mutating func rename(_ record: FileTrace.Record, _ from: String, _ to: String) {
-        // Files created without the library, such as LevelDB's LOG, have no node.
+        // Files whose creation is not recorded, such as LevelDB's LOG, have no node.
         guard let node = names.node(from), let place = names.place(from), let target = names.place(to) else { return }
         apply(NameChange(end: record.end, removed: place, added: (target, node)))
     }

@@ -66,8 +66,8 @@ final class RecordedFile {
         for index in pending.indices where pending[index].end <= begin { pending[index].isDoubtful = true }
     }
 
-    /// Decides for each page of a doubtful write whether it is on disk: at random, seeded by its position, unless a
-    /// later write has the same page. Then it is.
+    /// Decides for each page of a doubtful write whether it is on disk. A page that is written again later is on disk.
+    /// For other pages the decision is random, with the position as the seed.
     private func keepOrLose(_ data: Range<Int>, at offset: Int, unless later: ArraySlice<Change>) {
         if durable.count < offset + data.count { Self.resize(&durable, to: offset + data.count) }
         for page in pages(offset, data.count) {
@@ -123,7 +123,7 @@ final class RecordedFile {
         for change in pending[..<sized] where !isInOrder { resize(&bytes, for: change) }
         if isInOrder {
             for change in pending[..<sized] { apply(change, to: &bytes) }
-            // The next write may be there in part.
+            // A part of the next write may be on disk.
             if sized < pending.count, case .write(let offset, let data) = pending[sized].kind, random.oneIn(2) {
                 let count = Int.random(in: 0...data.count, using: &random)
                 apply(Change(kind: .write(offset: offset, data: data.prefix(count)), end: 0), to: &bytes)
@@ -134,7 +134,8 @@ final class RecordedFile {
         return bytes
     }
 
-    /// Applies each page as of any of the writes to it, within the length after the first `sized` changes.
+    /// Applies to each page the pending writes before a random one, independently of other pages. The file keeps the
+    /// length that it has after the first `sized` changes.
     private func applyPages(upTo sized: Int, to bytes: inout [UInt8], using random: inout SeededGenerator) {
         let size = bytes.count
         bytes = durable

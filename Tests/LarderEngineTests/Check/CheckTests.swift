@@ -90,8 +90,8 @@ import Testing
         try empty.expectHealthy()
     }
 
-    /// The missing database's entries are only in the journal. If no record names the database, the next start skips
-    /// them.
+    /// The missing database's entries are only in the journal. If SEQUENCES does not name the database, the next start
+    /// skips them.
     @Test func aMissingDatabaseWithJournalOperationsIsReported() throws {
         let larder = try Self.filled()
         try larder.database("lost", policy: .never).put("a", "1")
@@ -381,7 +381,7 @@ import Testing
         try gap.expectRepair()
     }
 
-    /// Damage that was quarantined is reported only once, although SYNCED records the segment.
+    /// After a damaged segment was quarantined, it is not reported as missing, although SYNCED still records it.
     @Test func aGapInASyncedJournalIsReportedOnce() throws {
         let larder = try TestLarder {
             $0.durability = .always
@@ -491,7 +491,7 @@ import Testing
             for number in 0..<1000 where number % 100 != 0 {
                 Self.with(number) { comparison.meet(2, $0, bucket: Int64(number) + (number % 7 == 0 ? 0 : 5)) }
             }
-            // Index keys that do not match: one with a bucket that is too early, and one of the other kind.
+            // Index keys that do not match: one with a bucket that is too early, and one of the wrong kind.
             Self.with(100) { comparison.meet(2, $0, bucket: 99) }
             Self.with(200) { comparison.meet(3, $0, bucket: 999) }
             divisor = comparison.part.divisor
@@ -514,7 +514,8 @@ import Testing
         return try #require(names.max { FileSystem.size(epoch + "/" + $0) < FileSystem.size(epoch + "/" + $1) })
     }
 
-    /// A larder with 400 entries with deadlines in tables, and another database with one entry.
+    /// Returns a larder with two databases: one with 400 entries with deadlines, stored in tables, and one with a
+    /// single entry.
     private static func filled() throws -> TestLarder {
         let larder = try TestLarder {
             $0.compression = false

@@ -343,7 +343,7 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "1", "b": "3", "c": "4"])
     }
 
-    /// If no checkpoint succeeds, writers get an error instead of waiting for room forever; existing data stays
+    /// If no checkpoint succeeds, writers get an error instead of waiting for space forever. Existing data stays
     /// readable.
     @Test(arguments: [false, true])
     func writersAreRefusedWhileTheJournalIsFullAndCannotBeEmptied(hasThreads: Bool) throws {
@@ -374,8 +374,8 @@ import Testing
         #expect(try larder.database().contents().count == count + 100)
     }
 
-    /// Damage of the journal left the database with a mixture of old and new values. It is quarantined before the next
-    /// start could use it.
+    /// Damage of the journal left the database with a mixture of old and new values. The database is quarantined before
+    /// the next start can use it.
     @Test func databasesThatNeedALostJournalPartAreQuarantinedFirst() throws {
         let larder = try TestLarder()
         let database = try larder.database()

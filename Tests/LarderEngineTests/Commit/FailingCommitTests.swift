@@ -108,7 +108,7 @@ import Testing
         #expect(errorCode { try database.flush() } == .io)
         #expect(errorCode { try larder.engine().save() } != nil)
         #expect(errorCode { try database.put("b", "refused") } == .io)
-        // No reader sees a refused value or the older one in LevelDB, and nothing is decided based on them.
+        // No read returns the refused value or the older value in LevelDB, and no update is based on either of them.
         #expect(errorCode { _ = try database.value("a") } == .io)
         #expect(errorCode { _ = try database.commit([Key("a")], loading: true) { $0.current(0)?.text } } == .io)
         // A database without writes in the failed commit can still be read.
@@ -209,7 +209,7 @@ import Testing
         let database = try larder.database()
         let other = try larder.database("other")
         try database.put("a", "1")
-        // Another thread queues the purge during a commit, and then a write that fails.
+        // During a commit, another thread queues a purge. Then this thread queues a write, which will fail.
         let purged = Guarded<LarderError.Code?>(nil)
         let thread = Guarded<WorkThread?>(nil)
         fault.instead.with {

@@ -7,7 +7,7 @@ import Testing
 /// Tests of a disk that fails and recovers. The faults are real ones, in separate processes and file systems.
 @Suite struct FaultyDiskTests {
     /// The file size limit truncates a frame of the journal, and then a record of LevelDB's log. After that, data that
-    /// LevelDB accepts may not reach the disk, so writes are refused until LevelDB was reopened. No acknowledged write
+    /// LevelDB accepts may not reach the disk, so writes are refused until LevelDB is reopened. No acknowledged write
     /// is lost.
     @Test func aWriteThatFailsLosesNothingThatWasAcknowledged() async throws {
         let larder = try TestLarder()
@@ -56,7 +56,7 @@ import Testing
             }
             expect(codes == [nil, .commitFailed], "codes at fault \(fault): \(codes)")
             expect(try database.value("fault\(fault):199") == nil, "a write that was refused is seen")
-            // A checkpoint fails too, and LevelDB takes nothing until it is reopened.
+            // A checkpoint fails too, and LevelDB accepts no writes until it is reopened.
             try limitFileSize(to: 3000)
             engine.maintain()
             expect(errorCode { try database.put("x", value) } == .writesSuspended, "suspended")

@@ -179,7 +179,7 @@ import Testing
         #expect(try crashCopy.database().contents() == ["b": "2"])
     }
 
-    /// A directory that cannot be listed is not taken for foreign.
+    /// A database directory that cannot be listed is not treated as a foreign directory.
     @Test func aDirectoryThatCannotBeListedKeepsItsJournal() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
@@ -217,7 +217,8 @@ import Testing
         #expect(try larder.database().contents() == ["a": "1"])
     }
 
-    /// Rebuilt files replace those in use. Journal entries for the old files then apply to the new ones.
+    /// Rebuilt files replace the files of an open database. Journal entries for the old files then apply to the new
+    /// files.
     @Test func aRebuiltEpochUsesTheJournalOfTheOldOne() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)

@@ -287,7 +287,7 @@ import Testing
             try larder.database(policy: .never).put("a\(round)", String(repeating: "x", count: 40_000))
             larder.close()
             try Files.misleadCurrent(try larder.epochDirectory())
-            // The oldest files are removed even if the clock is set back, and even if its number then has fewer digits.
+            // The oldest files are removed, even if the clock is set back.
             larder.time.stepWall(milliseconds: round.isMultiple(of: 2) ? -1_000_000 : 1_000_000)
             let before = Set(larder.setAside)
             _ = try larder.database().contents()

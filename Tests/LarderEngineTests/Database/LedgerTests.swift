@@ -212,7 +212,7 @@ import Testing
         let journal = copy.path + "/JOURNAL/"
         let segment = journal + (try #require(try FileSystem.list(journal).max()))
         var bytes = try Files.read(segment)
-        // Damages the segment's header, which records the end of the previous segments.
+        // Damages the segment's header, which records the end of the previous segment.
         bytes.replaceSubrange(..<JournalFormat.segmentHeaderBytes, with: [UInt8](repeating: 0, count: 52))
         try Files.write(segment, bytes)
         #expect(try copy.database().contents() == ["b": "1", "c": "1"])
@@ -337,7 +337,7 @@ extension Database {
     }
 }
 
-/// Notes the names of the databases of all changes.
+/// Records the name of the database of each change.
 private final class NameObserver: ChangeObserver {
     private let names: Guarded<[String]>
 

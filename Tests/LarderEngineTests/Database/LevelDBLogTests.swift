@@ -5,8 +5,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that problems of LevelDB's own log are never ignored: they are damage, a temporary failure of the system, or
-/// concern data that was never acknowledged.
+/// Tests that LevelDB's own log loses no acknowledged data silently. A problem with it is damage, a temporary failure
+/// of the system, or only affects data that was never acknowledged.
 @Suite struct LevelDBLogTests {
     /// Returns a larder after a kill. The keys "old" and "gone" were stored; then "old" was overwritten and "gone"
     /// removed, which only LevelDB's log records.
@@ -38,7 +38,7 @@ import Testing
         #expect(try database.contents().count == 101)
     }
 
-    /// When LevelDB is reopened after a failed write, it starts a new manifest and removes the one that is being
+    /// When LevelDB is reopened after a failed write, it starts a new manifest and removes the manifest that is being
     /// recorded in SYNCED. If another write fails right after reopening, writing SYNCED fails with an error.
     @Test func reopeningWaitsForTheSyncRecord() throws {
         let larder = try TestLarder()
@@ -163,7 +163,8 @@ import Testing
         #expect(store.knownDamage?.code == .damaged)
     }
 
-    /// Without SYNCED, as in epochs of earlier versions, the synced length is unknown.
+    /// Without SYNCED, as in epochs of earlier versions, the synced length is unknown, so every defect of the log is
+    /// damage.
     @Test func withoutASyncRecordAnyDefectIsDamage() throws {
         let larder = try killed()
         for isFlipped in [false, true] {
@@ -179,7 +180,7 @@ import Testing
     }
 
     /// Creating the files of a purged database reopens LevelDB. The new log must be recorded in SYNCED before the first
-    /// write; otherwise an end that a power failure tore would count as damage.
+    /// write; otherwise an incomplete end after a power failure would count as damage.
     @Test func theNewLogOfAPurgedDatabaseIsRecordedBeforeItsFirstWrite() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)

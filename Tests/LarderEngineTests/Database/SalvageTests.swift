@@ -38,8 +38,8 @@ import Testing
         Issue.record("no table has \(number)")
     }
 
-    /// One flipped bit in a table that few reads use loses its block; entries that are only in the journal and in
-    /// memory are complete.
+    /// A flipped bit in a table costs at most the entries of its block. Entries that are only in the journal and in
+    /// memory are not affected.
     @Test func aFlippedBitInATableCostsItsBlock() throws {
         let larder = try filled(.salvage)
         try flipBlock(of: 2500, larder)
@@ -422,7 +422,7 @@ import Testing
         let epoch = try crashCopy.epochDirectory()
         var done: [String] = []
         for _ in 0..<Int.random(in: 1...3, using: &random) {
-            // SYNCED is only damaged alone: without it, the damage that shortens another file could not be noticed.
+            // Damages SYNCED only if no other file is damaged: without SYNCED, a shortened file could not be noticed.
             let names = try FileSystem.list(epoch).filter {
                 $0 != "LOCK" && !$0.hasPrefix("LOG") && ($0 != SyncedFiles.name || done.isEmpty)
             }

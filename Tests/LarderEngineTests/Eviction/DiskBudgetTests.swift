@@ -108,7 +108,8 @@ import Testing
         #expect(try misses(Array(gone[100..<200])) == 0)
     }
 
-    /// The image of a backup or a check has hard links to the tables, and keeps tables that are merged later.
+    /// The image for a backup or a check has hard links to the tables, so tables that are merged later stay on the disk
+    /// until the image is removed.
     @Test func anImageDoesNotCountTowardsTheLimit() throws {
         let larder = try larder(limit: 64 << 20)
         let database = try larder.database(policy: .never)

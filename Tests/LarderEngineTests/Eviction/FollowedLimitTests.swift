@@ -29,7 +29,7 @@ import Testing
         #expect(try fill(database) > 3 << 19)
         let snapshot = try database.snapshot()
         try larder.engine().changeDiskLimit(to: 64 << 20)
-        // The database is not reopened while a snapshot is open, because reopening would end it.
+        // The database is not reopened while a snapshot is open, because reopening would invalidate the snapshot.
         try larder.maintain()
         #expect(!larder.events.contains("to fit its tables to the disk limits"))
         #expect(try snapshot.get(Key("key:1")) != nil)

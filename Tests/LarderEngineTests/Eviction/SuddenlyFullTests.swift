@@ -84,7 +84,7 @@ extension FullFileSystemTests {
         #expect(try check(outbox, 0..<700) == 700)
     }
 
-    /// In a small larder all key ranges overlap, within a table and between levels.
+    /// In a small larder, the key ranges of all tables overlap.
     @Test(arguments: [6, 10, 12, 14]) func writesOfASmallLarderContinue(mebibytes: Int) throws {
         let disk = try SmallDisk(bytes: 80 << 20)
         let larder = try TestLarder(below: disk.path) { $0.diskBytesMax = 1 << 30 }
@@ -177,7 +177,7 @@ extension FullFileSystemTests {
         #expect(FileSystem.space(path) >= 1 << 20)
         #expect(engine.diskBytes > 1 << 20)
         let budget = engine.context.larder.disk
-        // The reserve is released when space is needed, and created again when there is some.
+        // The reserve is released when space is needed, and created again when space is available.
         disk.fill(leaving: 0)
         #expect(budget.relieve(4096, takesReserve: true))
         #expect(!FileSystem.exists(path))

@@ -49,7 +49,7 @@ import Testing
         #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1, rule: .ownNever), policy: .low) == nil)
         #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1), policy: .never) == nil)
         #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1, rule: .own(5)), policy: .never) != nil)
-        // Nor is there one for entries that live for a day or longer.
+        // Entries that live for a day or longer have no index key either.
         let day = ExpiryIndex.unindexedMilliseconds
         #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1), policy: .low) == nil)
         #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1, rule: .own(1 + day)), policy: .high) == nil)

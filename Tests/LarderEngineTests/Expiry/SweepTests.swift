@@ -48,7 +48,8 @@ import Testing
     }
 
     @Test func staleIndexKeysAreDroppedAndFreshEntriesStay() throws {
-        // Without the memory tier it is unknown which index keys exist, so overwritten entries leave theirs behind.
+        // Without the memory tier, the index key of an overwritten entry is unknown, so it is not removed with the
+        // entry.
         let larder = try TestLarder { $0.memoryBytes = 0 }
         let database = try larder.database(policy: .high)
         let now = larder.time.wallMilliseconds()
@@ -411,7 +412,7 @@ import Testing
         for name in ["one", "two", "three"] { #expect(try larder.database(name).contents() == ["k0": value]) }
     }
 
-    /// Each database has too little garbage for a compaction on its own account.
+    /// No database alone has enough garbage for a compaction.
     @Test func spaceOfManySmallDatabasesIsReturnedToTheDisk() throws {
         let larder = try TestLarder {
             $0.compression = false

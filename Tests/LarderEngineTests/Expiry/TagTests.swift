@@ -154,7 +154,7 @@ import Testing
     }
 
     /// After a power failure the recorded time in TIME may be a second old, and the clock may be set back. The purge's
-    /// record in the journal has the time of the purge.
+    /// record in the journal has the time of the purge, so the purged entries stay stale.
     @Test func aSoftPurgeHoldsAfterTheClockWasSetBack() throws {
         let larder = try TestLarder()
         let database = try larder.database()

@@ -141,7 +141,8 @@ import Testing
             #expect(try follow(&copy, larder) == 1)
         }
         larder.close()
-        // A position after the end of the previous feed, from which this one continues, requires a full pass too.
+        // After the restart, a new feed continues the previous one. A position after the end of the previous feed
+        // requires a full pass too.
         var copy = first
         copy.position = FeedPosition(feed: feed, ChangePlace(place.sequence, place.step + 1))
         #expect(try follow(&copy, larder) == 1)

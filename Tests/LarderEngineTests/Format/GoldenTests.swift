@@ -109,7 +109,8 @@ import Testing
         try larder.expectHealthy()
     }
 
-    /// `LARDER_MAKE_GOLDEN=format-2 swift test --filter GoldenTests` writes a new directory, and never over an old one.
+    /// `LARDER_MAKE_GOLDEN=format-2 swift test --filter GoldenTests` creates a new directory. It never overwrites an
+    /// existing one.
     @Test(.enabled(if: TestSetting.makeGolden.isSet))
     func makeGoldenFiles() throws {
         let name = TestSetting.makeGolden.text ?? ""

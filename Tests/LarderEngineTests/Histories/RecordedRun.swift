@@ -4,9 +4,8 @@ import LarderTestSupport
 
 /// A random run of an engine that waits for each commit unit, and records the state after each.
 ///
-/// After a crash, the contents must be one of the recorded states, the same for all databases, except for data that is
-/// on disk in another way than by the journal. A database cannot go back to a state before its last change as a whole
-/// (a purge, a policy, its creation).
+/// After a crash, all databases must be in the state after the same unit. Changes of a whole database (a purge, a
+/// policy, its creation) do not use the journal, so no database can go back to a state before its last such change.
 final class RecordedRun {
     typealias Entries = [String: Model.Entry]
 
@@ -15,11 +14,11 @@ final class RecordedRun {
     var random: SeededGenerator
     /// The number of commit units so far.
     private(set) var unit = 0
-    /// The entries of all databases after each unit; the first is that of the empty larder.
+    /// The entries of all databases after each unit. The first element is the state of the empty larder.
     private(set) var states: [[String: Entries]] = [[:]]
     /// The policy and `deadBefore` of each database at the end of the run.
     private(set) var models: [String: Model] = [:]
-    /// The unit of the last change of each database as a whole.
+    /// The unit that last changed each database as a whole.
     private var wholeChanges: [String: Int] = [:]
     private var counter = 0
     /// Writes that were refused.

@@ -331,8 +331,8 @@ import Testing
         try history.append(8, to: journal)
         try journal.sync()
         let path = try history.segments()[0]
-        // Damages the last frame. A new journal would ignore it as the incomplete end of a crash, but the journal that
-        // wrote it reports damage.
+        // Damages the last frame. A new journal would ignore it as a frame that a crash left incomplete, but the
+        // journal that wrote the frame reports damage.
         try Files.flip(path, at: try frames(path)[7] + 41)
         let (count, report) = try history.prefix(journal)
         #expect(count == 7 && report.damage != nil)

@@ -94,7 +94,7 @@ import Testing
             for number in [EIO, ENOSPC, EINTR] {
                 try run(Script([index: .fail(number)]), "call \(index), \(calls[index]), errno \(number)")
             }
-            // The next call fails too, which often is the one that would undo the first failure.
+            // The next call fails too. Often it is the call that would roll back the first failure.
             try run(Script([index: .fail(EIO), index + 1: .fail(EIO)]), "calls \(index) and next, \(calls[index])")
             guard case .write(let count) = calls[index] else { continue }
             for shorter in [1, 5, count / 2, count - 1] {
@@ -280,7 +280,7 @@ import Testing
                     case .fsync: true
                     case .ftruncate: obstacle.rawValue >= Obstacle.cutting.rawValue
                     case .write(JournalFormat.frameHeaderBytes): obstacle.rawValue >= Obstacle.overwriting.rawValue
-                    // A value that is written ahead also renames a file, which must succeed.
+                    // Writing a value ahead also renames a file. That rename must succeed.
                     case .rename: obstacle == .beginningAnother && !path.contains("ahead-")
                     default: false
                     }

@@ -90,7 +90,7 @@ extension Journal {
     }
 }
 
-/// A journal's directory in memory, and the groups that were appended to it.
+/// A journal on a file system in memory, and the groups that were appended to it.
 final class JournalHistory {
     let directory: TemporaryDirectory
     var groups: [JournalGroup] = []

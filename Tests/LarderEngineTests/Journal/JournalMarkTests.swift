@@ -122,7 +122,8 @@ import Testing
         #expect(!again.events.contains("SYNCED"))
     }
 
-    /// If the newest mark is torn, the previous one is used. It covers less, and no segments that were removed since.
+    /// If the newest mark is torn, the previous one is used. It covers less of the journal, and none of the segments
+    /// that were removed since.
     @Test func aTornMarkClaimsNothingThatWasRemoved() throws {
         let larder = try threeSegments()
         try larder.engine().save()

@@ -9,9 +9,9 @@ import Testing
     /// Tracks the data that is certainly on disk, derived from the system calls.
     private final class Disk: Sendable {
         struct State {
-            /// The bytes of each file that are on the disk, by name.
+            /// The number of bytes of each file that are on the disk, by file name.
             var synced: [String: Int] = [:]
-            /// The names that are on the disk.
+            /// The file names that are on the disk.
             var names: Set<String> = []
             /// Removed files that may reappear, with their contents.
             var removed: [String: [UInt8]] = [:]

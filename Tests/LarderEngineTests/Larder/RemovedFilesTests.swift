@@ -87,7 +87,7 @@ import Testing
         try larder.engine().save()
         let away = larder.path + "-away"
         try FileSystem.rename(larder.path, to: away)
-        // Like a restored backup: the same names and numbers.
+        // Replaces the larder by a copy with the same names and numbers, as a restored backup would be.
         let copied = try ChildProcess.run("cp", ["-a", away, larder.path])
         #expect(copied.end == .exited(0))
         if isNoticed { try larder.maintain() }

@@ -261,7 +261,7 @@ import Testing
     }
 
     /// `PURGE` and other operations flush data. Data that is appended while the journal is being synced may be lost in
-    /// a power failure. It must not be written to LevelDB, nor recorded there as required.
+    /// a power failure. A flush must not write it to LevelDB, nor record that the database needs it.
     @Test func aFlushWritesOnlySyncedGroupsToLevelDB() throws {
         let state = Guarded<(database: LarderEngine.Database?, synced: Int?)>((nil, nil))
         let larder = try TestLarder {
@@ -287,8 +287,8 @@ import Testing
         #expect(try crashCopy.engine().statistics.salvages.read() == 0)
     }
 
-    /// LevelDB never syncs the name of a new log. The larder does that before it removes the same data from the
-    /// journal.
+    /// LevelDB never syncs the directory entry of a new log. The larder syncs it before it removes the same data from
+    /// the journal.
     @Test func databaseNamesAreSyncedBeforeSegmentsAreRemoved() throws {
         let calls = Recorder<(JournalCall, String)>()
         let isFailing = Guarded(false)
@@ -311,7 +311,7 @@ import Testing
         let removed = try #require(all.firstIndex { $0.0 == .unlink })
         #expect(synced < removed)
         #expect(larder.journalSegments.isEmpty)
-        // A flush must sync the names too, because later checkpoints do not write the flushed entries again.
+        // A flush must sync directory entries too, because later checkpoints do not write the flushed entries again.
         try larder.database().put("b", "2")
         calls.removeAll()
         try larder.database().checkpointer.flush(larder.database())

@@ -192,7 +192,7 @@ import Testing
         #expect(try larder.engine().clockOffsetMilliseconds == 5000)
     }
 
-    /// A torn mark leaves the previous one; an invalid mark is reported and does no harm.
+    /// If a mark is torn, the previous mark is used. An invalid mark is reported and does no harm.
     @Test func aTornMarkLeavesTheOneBefore() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
@@ -233,7 +233,7 @@ import Testing
         #expect(errorCode { _ = try larder.engine() } == .newerFormat)
     }
 
-    /// While the time is not read, no mark is written, also by background threads.
+    /// While the time is not read, no mark is written, not even by background threads.
     @Test func anIdleLarderWritesNoMarks() throws {
         let larder = try TestLarder()
         try larder.database(policy: .high).put("a", "1")

@@ -238,7 +238,7 @@ import Testing
     @Test func agreesWithAModelThroughAnyHistory() {
         var generator = SeededGenerator(seed: testSeed())
         let table = TestTable()
-        /// Payload sizes by key, and whether LevelDB has the entry too.
+        /// The expected entries by key: the payload size, nil if removed, and whether the entry is not yet in LevelDB.
         var model: [Int: (size: Int?, isDirty: Bool)] = [:]
         var sequence: UInt64 = 0
         for _ in 0..<20_000 {

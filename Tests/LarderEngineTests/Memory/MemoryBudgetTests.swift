@@ -94,7 +94,7 @@ import Testing
         let database = try engine.openDatabase("db")
         try Self.put(database, "a", [1, 2, 3])
         engine.maintain()
-        // With its store closed, LevelDB could not answer.
+        // The store is closed, so the value comes from memory.
         database.durableState.store?.close()
         #expect(try database.get(Key("a")).map { Array($0.payload) } == [1, 2, 3])
         #expect(throws: LarderError.self) { try database.get(Key("b")) }

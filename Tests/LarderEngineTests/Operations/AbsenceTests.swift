@@ -34,7 +34,7 @@ import Testing
         #expect(try (1..<500).allSatisfy { try look(database, "there\($0)") == .cold })
     }
 
-    /// Commands that change a key find it absent, and the entry is there afterwards.
+    /// An update that may not read from disk finds a new key absent, and stores an entry for it.
     @Test(arguments: [0, 1 << 20]) func newKeysAreMadeWithoutTheDisk(memoryBytes: Int) throws {
         let larder = try stored(500, memoryBytes: memoryBytes)
         let database = try larder.database()

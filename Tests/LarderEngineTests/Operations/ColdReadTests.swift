@@ -42,7 +42,7 @@ import Testing
         #expect(now.misses.read() - misses == 6)
     }
 
-    /// A read takes a hold on the larder only if the entry is not in memory, so that it must be read from disk.
+    /// A read calls `holding`, which keeps the larder open, only if the entry must be read from disk.
     @Test func memoryIsReadWithoutHoldingTheLarder() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         try larder.database().put("k", "value")
@@ -66,7 +66,7 @@ import Testing
         #expect(held == 1)
     }
 
-    /// A read that gets no hold on the larder does not read from disk, and leaves no placeholder in memory.
+    /// If `holding` fails, the read does not read from disk, and leaves no placeholder in memory.
     @Test func aRefusedColdReadLeavesNothingBehind() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         try larder.database().put("k", "value")
@@ -89,8 +89,8 @@ import Testing
         #expect(shard.lock.withLock { shard.find(Key("k")) != nil })
     }
 
-    /// Entries that memory evicts all the time, read while they are written: a reader sees everything that was
-    /// acknowledged before its read.
+    /// Entries are written and read while memory evicts them all the time. Each read sees all writes that were
+    /// acknowledged before it began.
     @Test(arguments: [0, 20_000, 1 << 20]) func readersNeverSeeLessThanWasAcknowledged(memoryBytes: Int) throws {
         let larder = try TestLarder {
             $0.memoryBytes = memoryBytes

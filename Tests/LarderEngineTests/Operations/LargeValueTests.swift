@@ -276,7 +276,7 @@ extension Database {
         entry.unpin()
     }
 
-    /// Readers of long entries see one value or another, whole, while they are overwritten, removed and written to LevelDB.
+    /// While long entries are overwritten, removed and written to LevelDB, a read returns one complete value or none.
     @Test func longEntriesAreReadConsistently() throws {
         let larder = try TestLarder {
             $0.backgroundMaintenance = true

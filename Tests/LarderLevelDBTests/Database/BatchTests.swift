@@ -51,8 +51,8 @@ import Testing
         #expect(try entries(database) == [])
     }
 
-    /// Trap 17: LevelDB has no call for the size. A log record is the batch and a header of 7 bytes, so the log shows
-    /// whether our count is right.
+    /// LevelDB has no call for the size of a batch, so Larder computes it. A log record is the batch and a header of 7
+    /// bytes, so the log shows whether the computed size is right.
     @Test func trap17CountAndByteCountMatchTheLogRecord() throws {
         let batch = WriteBatch()
         batch.put([], [])

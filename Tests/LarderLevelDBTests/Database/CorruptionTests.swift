@@ -45,8 +45,8 @@ import Testing
         #expect(value?[9] == 0x21)
     }
 
-    /// Trap 10: LevelDB's iterator skips the bad block and is valid after it; the gap is known only to callers that ask
-    /// for the error.
+    /// LevelDB's iterator skips a damaged block and is valid after it. Only callers that ask for its error learn of the
+    /// gap.
     @Test func trap10ACursorStopsAtDamageAndNotAfterIt() throws {
         for backward in [false, true] {
             let cursor = try workspace.database.cursor()

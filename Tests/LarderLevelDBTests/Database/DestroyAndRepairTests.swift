@@ -19,7 +19,7 @@ import Testing
         try Database.destroy(path: path)
     }
 
-    /// Trap 16: only files that LevelDB could have created are deleted, and the directory stays if it has others.
+    /// Only files that LevelDB could have created are deleted. The directory stays if it has other files.
     @Test func trap16DestroyKeepsForeignFiles() throws {
         try workspace.database.close()
         try Files.write("\(path)/mine.txt", bytes("mine"))
@@ -51,7 +51,7 @@ import Testing
         #expect(try database.get(bytes("in the log")) == bytes("value"))
     }
 
-    /// Trap 15: unreadable files are moved away, not deleted; entries are lost.
+    /// A repair moves unreadable files away instead of deleting them. Their entries are lost.
     @Test func trap15RepairMovesUnreadableFilesToLost() throws {
         try workspace.database.compact()
         try workspace.database.close()

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderLevelDB
 
 @Suite struct ErrorTests {
-    /// Trap 3: LevelDB's errors have no code, only a text, from which the code is derived.
+    /// LevelDB's errors have no code, only a text, from which the code is derived.
     @Test(arguments: [
         ("NotFound: x: y", LevelDBError.Code.notFound, "x: y"),
         ("Corruption: bad block", .corruption, "bad block"),
@@ -57,10 +57,10 @@ import Testing
         #expect(Set(codes.map { $0.description }).count == codes.count)
     }
 
-    /// Trap 4: LevelDB reports a failed append only to that write. Later writes succeed once there is space, but their
-    /// records follow a torn one and may not be found when the log is read. A writer must therefore close and reopen.
+    /// LevelDB reports a failed append only to that write. Later writes succeed once there is space, but their records
+    /// follow a torn one and may not be found when the log is read. A writer must therefore close and reopen.
     ///
-    /// In a separate process, because the limit applies to the whole process.
+    /// The test runs in a separate process, because the limit applies to the whole process.
     @Test func trap4AFailedWriteIsAnErrorAndLaterOnesMayReturnNormally() async {
         await #expect(processExitsWith: .exitCode(42)) {
             signal(SIGXFSZ, SIG_IGN)

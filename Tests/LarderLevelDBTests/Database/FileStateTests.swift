@@ -53,8 +53,8 @@ import Testing
         #expect(Database.containsDatabaseFiles(path: cut.path) == .database)
     }
 
-    /// Trap 22: LevelDB takes a directory without CURRENT for a missing database. Its open would create an empty
-    /// database there and delete the tables.
+    /// LevelDB treats a directory without CURRENT as a missing database. Opening it would create an empty database
+    /// there and delete the tables.
     @Test func trap22AMissingCurrentIsDamageAndNoFileIsLost() throws {
         let current = try Files.read("\(path)/CURRENT")
         unlink("\(path)/CURRENT")
@@ -120,7 +120,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// Trap 12: if this process has the database open, closing any other descriptor of LOCK releases the lock.
+        /// If this process has the database open, closing any other descriptor of LOCK releases the lock.
         @Test func trap12CheckingAnOpenDatabaseKeepsItsLock() throws {
             try workspace.reopen()
             func isLocked() throws -> Bool {

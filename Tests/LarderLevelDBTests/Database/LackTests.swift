@@ -60,7 +60,8 @@ import Testing
         for number in 0..<1000 { try workspace.database.put(key(2 * number), bytes("value")) }
         try workspace.reopen()
         #expect(try workspace.database.get(key(500)) != nil)
-        // Blocks other than the one that was read; the last key is after the end of the table.
+        // Looks up keys in blocks other than the one that was read. The last key is excluded, because it is after the
+        // end of the table.
         let other = (0..<999).filter { abs($0 - 250) > 300 }
         #expect(other.allSatisfy { !Self.lacks(workspace.database, key(2 * $0 + 1)) })
     }

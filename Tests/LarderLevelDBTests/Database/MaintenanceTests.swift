@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    /// Trap 14: only tables are counted, so recent writes are not included.
+    /// LevelDB's approximate size counts only tables, so it does not include recent writes.
     @Test func trap14TheApproximateSizeDoesNotSeeTheMemory() throws {
         try fill()
         #expect(try database.approximateSize(from: [], to: [0xff]) == 0)

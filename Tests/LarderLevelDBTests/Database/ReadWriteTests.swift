@@ -38,8 +38,7 @@ import Testing
         #expect(try database.get(bytes("large")) == large)
     }
 
-    /// Trap 2: LevelDB returns the length 0 for both an empty value and a missing key; only the returned pointer
-    /// differs.
+    /// LevelDB returns the length 0 for both an empty value and a missing key; only the returned pointer differs.
     @Test func trap2AnEmptyValueIsNotAbsent() throws {
         try database.put(bytes("empty"), [])
         for _ in 0..<2 {

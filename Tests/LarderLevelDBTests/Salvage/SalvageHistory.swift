@@ -101,7 +101,7 @@ final class SalvageHistory {
 
     func replace(_ name: String, _ bytes: [UInt8]) throws { try Files.write("\(path)/\(name)", bytes) }
 
-    /// Returns the synced length of each log: all of it.
+    /// Returns the length of each log, to be used as its synced length.
     func synced() throws -> [UInt64: Int] {
         var synced: [UInt64: Int] = [:]
         for name in try workspace.files(endingWith: ".log") {

@@ -77,8 +77,8 @@ import Testing
         let outcome = try damage(sorted: false) { for place in 40960..<45056 { $0[place] = 0 } }
         check(outcome)
         #expect(outcome.report.lost.contains { $0.isEverything })
-        // Only entries that were written after the batch are returned. Entries at the beginning of the batch are as old
-        // as the damage, so they are not.
+        // Only entries that were written after the batch are returned. Entries at the beginning of the batch are not,
+        // because they are not newer than the damage.
         #expect(Set(outcome.entries.keys) == [key(3), key(2001)])
     }
 
