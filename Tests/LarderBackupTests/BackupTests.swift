@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test func aBackupThatFailsLeavesNothing() throws {
-        // A dangling symbolic link cannot be read.
+        // Replaces a file by a dangling symbolic link, which cannot be read.
         try Files.remove(image + "/books/17/000006.log")
         guard symlink("nowhere", image + "/books/17/000006.log") == 0 else { return }
         let error = #expect(throws: BackupError.self) {

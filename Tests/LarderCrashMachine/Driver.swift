@@ -332,7 +332,7 @@ final class Driver {
                     "refused \(Self.prefix(of: connection))\(sent.unit.index): \(Reply.text(replies[replies.count - 1]))"
                 )
             }
-            // If `SELECT` failed, the command went to another database.
+            // If `SELECT` failed, the next command was applied to another database.
             if let error = replies.dropLast().first(where: Reply.isError) {
                 throw Finding("a command before '\(sent.unit.text)' was answered \(Reply.text(error))")
             }
@@ -394,7 +394,8 @@ final class Driver {
         case 10..<14:
             let tag = dice.tag()
             let gone = all.filter { $0.value.tags.contains(tag) }.mapValues { _ in nil as Keyspace.Entry? }
-            // Entries that become stale may become fresh again if the larder's time goes back.
+            // Uses no soft purges if the clock moves: stale entries may become fresh again if the larder's time goes
+            // back.
             let soft = !plan.movesClock && oneIn(2) ? " SOFT" : ""
             return try sendControl([select, "PURGE TAG \(tag)\(soft)"], gone, whole: [Scope(database, tag)])
         case 3..<6:
@@ -420,7 +421,7 @@ final class Driver {
             }
             return
         }
-        // FLUSHALL creates no missing database, so each database may be emptied without the others.
+        // FLUSHALL does not create missing databases. An accident may leave only some of the databases empty.
         let all = everything(in: CommandDice.databases)
         try receive(
             0,

@@ -149,7 +149,8 @@ final class History {
             doubtful.append(unit)
         } else if done {
             doubtful.removeAll { previous in
-                // Changes of whole databases do not use the journal.
+                // Changes of whole databases do not use the journal, so after such a change, an earlier refused write
+                // may still take effect.
                 let isWrite = unit.connection != Self.control && !unit.changes.isEmpty
                 let isEarlier = previous.scopes.isEmpty && previous.answeredMoment < unit.sentMoment
                 let isSettled = previous === unit || isWrite && isEarlier

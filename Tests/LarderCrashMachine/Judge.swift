@@ -26,7 +26,7 @@ struct Judge {
     let history: History
     let durability: Durability
 
-    /// The number of units of each connection that happened, and the databases to which the open change of whole
+    /// The number of units of each connection that happened, and the databases to which the unanswered change of whole
     /// databases was applied.
     struct Explanation {
         var counts: [Int]
@@ -45,7 +45,8 @@ struct Judge {
         if let text = factDefect(found, cut) { return .broken(text) }
         if let text = strangers(found) { return .broken(text) }
         let windows = history.units.indices.map { window($0, cut, power: power) }
-        // Changes of whole databases do not use the journal.
+        // Changes of whole databases do not use the journal, so an open change may have happened in some databases
+        // only.
         let open = history.units[History.control].filter {
             !$0.scopes.isEmpty && $0.sentAt <= cut && ($0.answeredAt > cut || $0.isDoubtful(at: cut))
         }
@@ -116,8 +117,8 @@ struct Judge {
     }
 }
 
-/// A hypothesis: this many units of the control connection happened, and the open change of whole databases reached the
-/// scopes in `whole`.
+/// A hypothesis: `controlCount` units of the control connection happened, and the unanswered change of whole databases
+/// was applied to the scopes in `whole`.
 private struct Trial {
     let history: History
     let found: FoundState

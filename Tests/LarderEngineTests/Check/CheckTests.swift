@@ -199,7 +199,7 @@ import Testing
         let larder = try Self.filled()
         let database = try larder.database()
         try database.put("brief", "1", rule: .own(database.now() + 5000))
-        // Entries in the journal are not included.
+        // Empties the journal, because the check of the index does not include entries in the journal.
         try larder.engine().save()
         let store = try #require(try database.flushedStore())
         for key in try store.rawKeys() where key.first == 2 && Array(key.suffix(5)) == Array("brief".utf8) {

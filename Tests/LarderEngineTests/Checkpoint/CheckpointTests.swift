@@ -73,7 +73,7 @@ import Testing
         #expect(try crashCopy.engine().journalByteCount < 1 << 20)
     }
 
-    /// Epoch numbers come from the clock, which may have been set back.
+    /// If a recreated database reused an epoch number, old entries in the journal would be applied to it.
     @Test func aRecreatedDatabaseNeverReusesAnEpoch() throws {
         let larder = try TestLarder()
         for _ in 0..<5 { _ = try larder.database().purge(counting: false) }
@@ -171,7 +171,8 @@ import Testing
         #expect(try crashCopy.database().contents().count == 5)
     }
 
-    /// Changes of whole databases have sequence numbers too, but are not in the journal.
+    /// A change of a whole database has a sequence number, but is not in the journal. Neither such a change nor a
+    /// failed group makes the journal look incomplete.
     @Test func aGroupThatCouldNotBeSyncedLeavesNoGap() throws {
         let isFailing = Guarded(false)
         let larder = try TestLarder {

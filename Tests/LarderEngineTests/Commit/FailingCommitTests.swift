@@ -179,7 +179,7 @@ import Testing
         try database.put("a", "1")
         try database.put("kept", "1", rule: .ownNever)
         let pipeline = try larder.engine().pipeline
-        // These operations form a group while another commit is running.
+        // These operations are queued while another commit is running, so they are committed as one group.
         let gathered = Guarded<[CommitTicket]>([])
         fault.instead.with {
             $0 = {

@@ -159,7 +159,7 @@ import Testing
         let foreign = #expect(throws: LarderError.self) { _ = try larder.engine() }
         #expect(foreign?.message == "\(path) is not the ledger of this larder: move it away")
         try FileSystem.removeFile(path)
-        // Equivalent to a missing permission to read, which does not affect tests that run as root.
+        // Uses a link to itself instead of a file without read permission, because root may read every file.
         #expect(symlink("LEDGER", path) == 0)
         let unreadable = #expect(throws: LarderError.self) { _ = try larder.engine() }
         #expect(unreadable?.code == .io && unreadable?.message.contains(path) == true, "\(unreadable?.message ?? "")")

@@ -327,7 +327,7 @@ import Testing
         }
     }
 
-    /// The record is read back as it was written.
+    /// SYNCED, which records the tables, is read back as it was written.
     @Test func theRecordOfTablesIsReadAsWritten() throws {
         let larder = try filled(.fail)
         let bytes = try Files.read(larder.epochDirectory() + "/SYNCED")

@@ -13,7 +13,8 @@ import Testing
         "\(generation).\(number)." + String(repeating: "x", count: Self.valueBytes)
     }
 
-    /// Some entries have four versions in three levels. The index keys of all versions are in the table of the oldest.
+    /// Some entries have four versions in three levels. The index keys of all versions are in the table of the oldest
+    /// version.
     @Test func removingAllTablesRevivesNoOlderVersions() throws {
         let larder = try TestLarder { $0.compression = false }
         let database = try larder.database(policy: .never)

@@ -92,8 +92,8 @@ import Testing
         larder.time.advance(milliseconds: 61_000)
         let later = try database.entryNumbers().ends
         var expectedLater = try ends(of: database, at: now + 61_000)
-        // Deadlines are counted in bins of 15 minutes. The end of the day is now within a bin, so the number is an
-        // estimate.
+        // Deadlines are counted in bins of 15 minutes. The limit of a day is now within a bin, so the number of entries
+        // that expire within a day is an estimate.
         #expect((expectedLater.hour...expectedLater.day).contains(later.day))
         expectedLater.day = later.day
         #expect(later == expectedLater)

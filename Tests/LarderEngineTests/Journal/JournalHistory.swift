@@ -113,7 +113,7 @@ final class JournalHistory {
     /// Returns the next group, without adding it to `groups`.
     func makeGroup(count: Int = 4) -> JournalGroup {
         let group = JournalGroup.random(nextSequence, count: count, using: &random)
-        // Skips sequences, because control units have sequences but write nothing to the journal.
+        // Skips sequences, because changes of whole databases have sequences but write nothing to the journal.
         nextSequence = group.last + UInt64.random(in: 1...3, using: &random)
         return group
     }

@@ -54,7 +54,7 @@ import Testing
         let reports = copy.events.all.filter { $0.message.contains("the journal is damaged") }
         #expect(reports.map(\.level) == [.error], "\(name): \(copy.events.all)")
         #expect(try copy.engine().statistics.journalDamages.read() == 1, "\(name)")
-        // The loss is reported once, and new writes stay.
+        // The loss is reported only once, and new writes are kept.
         try copy.database().put("d", "1")
         let again = try copy.crashCopy { $0.onDamage = .fail }
         #expect(try again.database().contents() == values.merging(["d": "1"]) { $1 }, "\(name)")

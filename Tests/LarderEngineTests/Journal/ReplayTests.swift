@@ -22,7 +22,7 @@ import Testing
                 expected[name]?[key] = "\(number)" + filler
             }
             if number == 4000 {
-                // Earlier groups of the journal no longer count.
+                // After the purge, earlier groups of the journal must not be applied.
                 _ = try database.purge(counting: false)
                 expected[name] = [:]
             }

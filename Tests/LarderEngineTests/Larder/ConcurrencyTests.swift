@@ -256,7 +256,7 @@ import Testing
         larder.close()
         let contents = try larder.database().contents()
         for (key, step) in acknowledged.value {
-            // A later write that was refused may exist anyway.
+            // A later write that was refused may have been stored anyway.
             #expect((contents[key].flatMap { Int($0) } ?? 0) >= step, "\(key)")
         }
     }

@@ -45,7 +45,7 @@ import Testing
             shard.clear()
             end(second, old)
             #expect(stored() == nil)
-            // It is not kept either if the shard was cleared, or the record in LevelDB was swept.
+            // The value is not kept either if the shard was cleared or the record in LevelDB was swept during the read.
             for change in [shard.clear, shard.forgetStored, { shard.reads.swept(key.hash) }] {
                 let third = shard.beginRead(key.hash)
                 change()

@@ -51,7 +51,7 @@ import Testing
             batch.put(stored, value)
             model[stored] = value
         }
-        // Tables have other keys on both sides of the records.
+        // Each table also has keys before and after the records.
         batch.put([Self.record + 1] + name, [1])
         if random.oneIn(20) { batch.put(Self.note, [1]) }
         try database.write(batch)

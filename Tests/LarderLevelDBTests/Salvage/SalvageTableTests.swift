@@ -193,8 +193,8 @@ import Testing
     @Test func aBlockThatWouldTakeAllMemoryIsDamage() throws {
         for claim: [UInt8] in [[0xFF, 0xFF, 0xFF, 0xFF, 0x0F], [0x80, 0x80, 0x80, 0x80, 0x04], [0xFF], []] {
             let outcome = try damage(upper) { bytes in
-                // Replaces the first block by one of the same length that begins with the claimed uncompressed size, in
-                // the format of Snappy.
+                // Replaces the first block by a Snappy block of the same length. A Snappy block begins with its
+                // uncompressed size, here `claim`.
                 guard let count = Self.firstBlockBytes(bytes) else { return }
                 var block = claim + [UInt8](repeating: 0, count: count - claim.count) + [1]
                 var checksum = block.withUnsafeBytes { larder_crc32c_extend(0, $0.baseAddress, $0.count) }
