@@ -116,7 +116,7 @@ package struct RecordedDisk {
                 continue
             }
             strictNames.apply(change)
-            // The change that created the renamed name must not create it again.
+            // The rename has removed the old name on disk, so pending changes of that name must not be applied later.
             if let removed = change.removed, removed.directory != node { left.removeAll { $0.concerns(removed) } }
         }
         strictChanges = left

@@ -134,8 +134,8 @@ final class RecordedFile {
         return bytes
     }
 
-    /// Applies to each page the pending writes before a random one, independently of other pages. The file keeps the
-    /// length that it has after the first `sized` changes.
+    /// Applies the pending writes page by page. Each page gets its writes up to a random change, independently of the
+    /// other pages. The file keeps the length that it has after the first `sized` changes.
     private func applyPages(upTo sized: Int, to bytes: inout [UInt8], using random: inout SeededGenerator) {
         let size = bytes.count
         bytes = durable

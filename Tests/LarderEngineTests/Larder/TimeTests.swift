@@ -116,7 +116,7 @@ import Testing
     }
 
     /// Regression test: after SIGKILL and a clock that was set back by 20 to 61 s, entries that had been seen as
-    /// expired were fresh again, and one stayed so permanently after a change of policy.
+    /// expired were fresh again. After a change of policy, one of them stayed fresh permanently.
     @Test(arguments: [20_000, 45_000, 61_000] as [Int64])
     func expiredEntriesStayExpiredAfterTheClockWasSetBack(_ step: Int64) throws {
         let larder = try TestLarder()

@@ -16,8 +16,8 @@ final class TestLarder {
     private var opened: Engine?
 
     /// - Parameters:
-    /// - parent: the directory for the larder, which the caller removes; nil for a temporary one. For processes that
-    ///   terminate without cleaning up.
+    ///   - parent: the directory for the larder, which the caller removes; nil for a temporary directory. Needed in
+    ///     processes that terminate without cleaning up.
     ///   - inMemory: true for tests that sync often and need no disk, if a file system in memory exists.
     init(
         below parent: String? = nil, inMemory: Bool = true,

@@ -62,7 +62,7 @@ import Testing
         }
         #expect(batch.count == 9)
         #expect(!batch.isEmpty)
-        // Small enough to be one fragment of a log's blocks of 32 KiB.
+        // The batch must fit into one block of the log (32 KiB), so that its record is a single fragment.
         try #require(batch.byteCount < 32768 - 7)
         try database.write(batch)
         let log = try #require(try workspace.files(endingWith: ".log").last)
