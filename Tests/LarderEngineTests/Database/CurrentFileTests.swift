@@ -67,7 +67,7 @@ import Testing
         try check(crashCopy, "the former manifest is gone")
     }
 
-    /// The previous manifest still exists, because its removal was lost too, but its log was removed.
+    /// The power failure also lost the removal of the previous manifest, but not the removal of its log.
     @Test func aCurrentThatNamesAManifestWithoutItsLogIsRepaired() throws {
         let crashCopy = try larder.crashCopy()
         try restore(["CURRENT", previousManifest], in: crashCopy.epochDirectory())

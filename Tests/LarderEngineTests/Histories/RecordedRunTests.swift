@@ -53,7 +53,7 @@ import Testing
             var random = SeededGenerator(seed: seed)
             let run = try RecordedRun(random) { options in
                 Self.makeSmall(&options, &random)
-                // Some checkpoints are rare, so that there is a journal to damage.
+                // In some runs, checkpoints are rare, so that there is a journal to damage.
                 options.checkpointBytes = [6000, 1 << 20].randomElement(using: &random) ?? 6000
             }
             try run.run(steps: 150)

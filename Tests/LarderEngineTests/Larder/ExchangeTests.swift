@@ -27,7 +27,8 @@ import Testing
         #expect([try left.value("both"), try left.value("onlyA"), try left.value("onlyB")] == ["2", nil, "b"])
         #expect([try right.value("both"), try right.value("onlyA"), try right.value("onlyB")] == ["1", "a", nil])
         #expect(left.policy == .high && right.policy == .low)
-        // Governed entries follow the policy of their new database, counted from the time at which they were stored.
+        // Entries without their own deadline follow the policy of their new database, counted from the time at which
+        // they were stored.
         larder.time.advance(milliseconds: 30_000)
         #expect(try left.value("both") == nil)
         #expect(try right.value("both") == "1")

@@ -87,7 +87,7 @@ import Testing
         try larder.engine().save()
         let away = larder.path + "-away"
         try FileSystem.rename(larder.path, to: away)
-        // Replaces the larder by a copy with the same names and numbers, as a restored backup would be.
+        // Puts a copy in place of the larder. Like a restored backup, the copy has the same names and numbers.
         let copied = try ChildProcess.run("cp", ["-a", away, larder.path])
         #expect(copied.end == .exited(0))
         if isNoticed { try larder.maintain() }

@@ -3,7 +3,8 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Tests of removing tables from a closed LevelDB that has previous versions and removals in several levels.
+/// Tests of removing tables from a closed LevelDB that has older versions of keys, and removals of keys, in several
+/// levels.
 @Suite struct ManifestRemovalTests {
     private static let needed: [UInt8] = [0, 1]
     private static let note: [UInt8] = [0, 2]
@@ -30,7 +31,7 @@ import Testing
             for (key, newest) in model {
                 let found = try workspace.database.get(key)
                 #expect(found == nil || found == newest, "round \(round), \(key)")
-                // If the key is absent now, no later removal may bring it back.
+                // If the key is absent now, removing more tables must not bring it back.
                 model[key] = found ?? []
             }
         }

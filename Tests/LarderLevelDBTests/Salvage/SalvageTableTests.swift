@@ -56,7 +56,7 @@ import Testing
         return try #require(bytes.indices.first { bytes[$0...].starts(with: value) })
     }
 
-    /// Checks that keys in the log have its values, and that no older value is returned.
+    /// Checks that keys that are in the log have the log's values, and that no older value is returned.
     private func check(_ outcome: SalvageOutcome, lost: ClosedRange<Int>?) throws {
         for number in 0..<200 {
             let expected: String? =
