@@ -12,7 +12,8 @@ struct ChangeLogLoader {
         let reserved: UInt64
         /// Identifies the boot of the machine; nil if unknown.
         let machine: String?
-        /// The last sequence in the journal. Later changes were not committed.
+        /// The last sequence in the journal, after which no change was committed; `.max` if the journal has no
+        /// segments.
         let journalEnd: UInt64
     }
 

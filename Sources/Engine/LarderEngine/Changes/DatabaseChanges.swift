@@ -101,7 +101,7 @@ final class DatabaseChanges {
     /// The last change of a key; nil if none is known.
     func change(of key: [UInt8]) -> LoggedChange? { places[key].flatMap { items[$0] } }
 
-    /// The version of the last purge of all entries; nil if none is known.
+    /// The highest version of a purge of all entries, which may not be complete yet; nil if none is known.
     var purgeVersion: ChangeVersion? { purge }
 
     /// Records a purge of another larder, which is about to remove all entries up to the version in this larder.
@@ -146,7 +146,8 @@ final class DatabaseChanges {
         isPurgeNew = true
     }
 
-    /// Returns whether the purge being reported was already recorded, and resets this flag.
+    /// Returns whether ``purge(_:)`` was called since the last call. The database being reported as empty was then
+    /// purged, so the feed continues.
     func takePurge() -> Bool {
         defer { isPurgeNew = false }
         return isPurgeNew

@@ -144,7 +144,8 @@ struct EpochCheck {
                 "\(place): the expiry index was compared for \(Self.partsMax) of \(divisor) parts of the entries")
         }
         if missing.expired > 0 {
-            // A note, not damage: readers do not see expired entries, and these do not delay the removal of others.
+            // A note and not damage: readers do not see expired entries, and the next scan of all entries removes
+            // these.
             report.notes.append(
                 "\(place): \(missing.expired) expired \(missing.expired == 1 ? "entry has" : "entries have") no key in the "
                     + "expiry index; the next scan of all entries removes them")

@@ -125,14 +125,14 @@ final class CheckpointPass: CheckpointWork {
         database.context.changes.notify(swept)
         swept = []
         while next < run.count {
-            // Frees the memory of the pinned records.
+            // Release the memory of a batch that contained long records.
             if batch.byteCount > 2 * Self.batchBytes { batch = LarderLevelDB.WriteBatch() } else { batch.clear() }
             while next < run.count, batch.byteCount < Self.batchBytes {
                 if let pinned = run.put(next, into: batch) { unpin(pinned) }
                 next += 1
             }
-            // LevelDB keeps a copy of its input, and makes two more when it writes the copy to a table. So let it free
-            // the memory of the previous long batch first.
+            // LevelDB copies a batch to its memory, and makes two more copies when it writes that to a table. So before
+            // a second long batch, wait until LevelDB has written the first one to a table and freed its memory.
             if batch.byteCount >= EpochStore.settledBytesMin {
                 if hasWrittenLong { store.settleMemory() }
                 hasWrittenLong = true

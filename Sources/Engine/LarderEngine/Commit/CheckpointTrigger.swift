@@ -1,8 +1,8 @@
 import LarderPlatform
 import Synchronization
 
-/// Decides when LevelDB should take over the journal's entries, and when writers must wait for a checkpoint or get its
-/// error. It owns the counters for these decisions, and the requests for a checkpoint.
+/// Decides when a checkpoint is due, which writes the journal's entries to LevelDB, and when writers must wait for it
+/// or fail with its error. It owns the counters for these decisions, and the requests for a checkpoint.
 ///
 /// Thread-safe. `@unchecked Sendable`: `failure` is guarded by `lock`; `onDue` is set before anything is written; the
 /// rest is constant or atomic. `lock` is never held together with another lock.
@@ -73,16 +73,17 @@ final class CheckpointTrigger: @unchecked Sendable {
 
     // MARK: When writers wait
 
-    /// Whether so many bytes wait for LevelDB that writers should wait. A long record or commit unit counts only in
-    /// part, so one long value does not make other writers wait.
+    /// Whether so many bytes wait to be written to LevelDB that writers should wait. A long record or commit unit
+    /// counts only in part, so one long value does not make other writers wait.
     var isFull: Bool {
         let (live, counted) = (byteCount, countedBytes.load(ordering: .relaxed))
         return counted > bytesMax || live > bytesMax + Record.payloadBytesMax
             || memory.isFullOfDirty(besides: live - counted)
     }
-    /// Whether so many bytes wait for LevelDB that writers of long records should wait.
+    /// Whether so many bytes wait to be written to LevelDB that writers of long records should wait.
     var isFullForLong: Bool { byteCount > bytesMax || isFull }
-    /// Whether so many bytes wait for LevelDB that commands should wait before they build values in memory.
+    /// Whether so many bytes wait to be written to LevelDB that commands should wait before they build values in
+    /// memory.
     var isFullForBuilding: Bool { byteCount > checkpointBytes / 2 || isFullForLong }
     private var bytesMax: Int { max(1 << 20, 2 * checkpointBytes) }
 

@@ -14,7 +14,8 @@ struct CommitFailures {
     }
 
     /// The error of a decided unit; nil if it was committed. A unit whose range may have been dropped gets an error
-    /// too: an unacknowledged write may be committed, but no acknowledged one may be lost.
+    /// too, even if it was committed: reporting an error for a committed write is allowed, but acknowledging a lost one
+    /// is not.
     func error(of sequence: UInt64) -> LarderError? {
         if let match = ranges.last(where: { $0.range.contains(sequence) }) { return match.error }
         guard sequence <= forgottenUpTo else { return nil }

@@ -8,7 +8,7 @@ import Synchronization
 /// are the fsync and the removal of segments, which the journal allows concurrently with everything else. Lock order:
 /// shard locks, the journal's `removing`, `lock`, the journal's `lock`.
 final class CommitJournal: @unchecked Sendable {
-    /// The start of a checkpoint.
+    /// The end of the journal when a checkpoint started.
     struct Cut {
         /// The last segment that the checkpoint makes obsolete.
         let segment: UInt64
@@ -21,14 +21,17 @@ final class CommitJournal: @unchecked Sendable {
     let trigger: CheckpointTrigger
     private let segments: Journal
     private let marks: JournalMarkFile
-    /// Held while a group is appended, and synced if necessary. The syncing thread, stagers and the counters take the
-    /// journal's own lock instead, which guards its list of segments.
+    /// Held while a group is appended, and synced if necessary. The syncing thread, threads that stage long values, and
+    /// the counters take the journal's own lock instead, which guards its list of segments.
     private let lock = Lock()
-    /// The number of rollbacks of failed commits. After one, entries that a checkpoint has read may be gone.
+    /// The number of rollbacks of failed commits. A checkpoint compares it, because a rollback may have removed entries
+    /// that the checkpoint has read.
     private let rollbacks = Atomic<UInt64>(0)
-    /// Refused units up to this sequence are kept, although the journal does not have them; 0 if there are none.
+    /// Failed units up to this sequence were kept in memory, although the journal does not contain them; 0 if there are
+    /// none.
     private var keptSequence: UInt64 = 0
-    /// Whether a failed commit could not be rolled back yet: memory has refused entries, and may lack others.
+    /// Whether a failed commit could not be rolled back yet. Memory then has entries of the failed commit, and may lack
+    /// others.
     private let owes = Atomic<Bool>(false)
     /// Whether appended frames would be lost: see ``Journal/isGone``.
     private let gone = Atomic<Bool>(false)
@@ -83,8 +86,8 @@ final class CommitJournal: @unchecked Sendable {
     // MARK: Writing
 
     /// Appends a batch at the requested durability. Called by one thread at a time.
-    /// - Parameter mayBlock: whether space may be freed on a full file system.
-    /// - Returns: false, without appending, if that is necessary and not allowed.
+    /// - Parameter mayBlock: whether the call may block to free space on a full file system, or to reserve sequences.
+    /// - Returns: false, without appending, if that is necessary and `mayBlock` is false.
     func append(_ batch: JournalBatch, _ level: Durability, mayBlock: Bool) throws(LarderError) -> Bool {
         try context.options.beforeCommit?()
         var attempts = 0
@@ -103,7 +106,7 @@ final class CommitJournal: @unchecked Sendable {
                     continue
                 }
             }
-            // A checkpoint makes an abandoned segment obsolete.
+            // The segment may have been abandoned. A checkpoint makes it obsolete.
             trigger.request()
             throw LarderError(
                 .io, failure.error.description + failure.doubt + context.disk.note(failure.error),
@@ -191,14 +194,14 @@ final class CommitJournal: @unchecked Sendable {
     var isBusy: Bool { syncing.load(ordering: .relaxed) }
     private func countBytes() { trigger.note(segments.byteCounts) }
 
-    /// Syncs what was appended since the last time, if any of it requires that. May take long.
+    /// Syncs the journal if a batch that requires it was appended since the last call. May take long.
     func syncIfNeeded() throws(LarderError) {
         guard unsynced.exchange(false, ordering: .relaxed) else { return }
         try sync()
     }
 
     /// Syncs the journal.
-    /// - Parameter cut: segments before it need not be synced.
+    /// - Parameter cut: segments that this checkpoint makes obsolete are not synced; nil syncs all.
     func sync(behind cut: Cut? = nil) throws(LarderError) {
         syncing.store(true, ordering: .relaxed)
         defer { syncing.store(false, ordering: .relaxed) }
@@ -227,7 +230,7 @@ final class CommitJournal: @unchecked Sendable {
         try sync()
     }
 
-    /// Syncs the names in a directory that the journal must not depend on.
+    /// Syncs the names of the files in a directory, before a checkpoint relies on them.
     func syncDirectory(_ path: String) throws(LarderError) {
         do throws(FileError) {
             try segments.files.syncDirectory(path)
@@ -242,7 +245,7 @@ final class CommitJournal: @unchecked Sendable {
     var rollbackCount: UInt64 { rollbacks.load(ordering: .acquiring) }
 
     /// Begins a checkpoint: later appends go to a new segment.
-    /// - Parameter isRewrite: whether this is a rewrite, after which a requested checkpoint is still to come.
+    /// - Parameter isRewrite: whether this only rewrites the journal, so that a requested checkpoint stays requested.
     /// - Returns: nil when the journal is empty.
     func cut(isRewrite: Bool) -> Cut? {
         lock.withLock {
@@ -252,8 +255,8 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Whether no failed commit was rolled back since the cut. If so, entries read since then are committed once they
-    /// are decided.
+    /// Whether no failed commit was rolled back since the cut. If so, the entries that a checkpoint has read since then
+    /// are committed as soon as they are decided.
     func isCurrent(_ cut: Cut) -> Bool { rollbackCount == cut.rollbacks }
 
     /// Removes the segments that a checkpoint made obsolete.
@@ -289,7 +292,7 @@ final class CommitJournal: @unchecked Sendable {
             operation: operation)
     }
 
-    /// Rolls back the entries in memory. No commit and no end of a checkpoint happens in between.
+    /// Runs `body`, which rolls back the entries in memory. In the meantime no commit runs, and no checkpoint ends.
     /// - Parameter body: may call ``replayLocked(_:)``, ``noteRolledBack()``, ``noteOwed()`` and ``noteKept(_:)``.
     func rollBack(_ body: () -> Void) {
         segments.withoutRemovals {
@@ -300,14 +303,15 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Records that the refused entries were removed from memory, or kept.
+    /// Records that the entries of the failed commit were removed from memory, or are kept there.
     func noteRolledBack() { owes.store(false, ordering: .releasing) }
 
-    /// Records that the refused entries are still in memory.
+    /// Records that a rollback is owed: the entries of the failed commit are still in memory.
     /// - Returns: whether that was already so.
     func noteOwed() -> Bool { owes.exchange(true, ordering: .acquiringAndReleasing) }
 
-    /// Records that the refused entries are kept, up to this sequence. Called within ``rollBack(_:)``.
+    /// Records that the entries of failed commits are kept in memory, up to this sequence. Called within
+    /// ``rollBack(_:)``.
     func noteKept(_ last: UInt64) { keptSequence = last }
 
     // MARK: Reading
@@ -338,14 +342,15 @@ final class CommitJournal: @unchecked Sendable {
     /// ``replay(_:)`` within ``rollBack(_:)``.
     func replayLocked(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replayHeld(visit) }
 
-    /// Continues after the segments found.
-    /// - Parameter base: commit units up to it are durable elsewhere, before the first segment.
+    /// Continues after the segments that were found.
+    /// - Parameter base: the commit unit to continue after if there are no segments; units up to it are durable
+    ///   elsewhere.
     func begin(behind base: UInt64) {
         segments.begin(behind: base)
         countBytes()
     }
 
-    /// Requests a sync of the segments found, in the next background round.
+    /// Requests a sync, in the next background round, of the segments that were found.
     func wantSync() { unsynced.store(true, ordering: .relaxed) }
 
     /// Moves damaged segments away. See ``Journal/setAside(_:to:)``.

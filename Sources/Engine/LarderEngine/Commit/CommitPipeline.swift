@@ -5,7 +5,7 @@ import Synchronization
 package protocol CommitObserver: AnyObject, Sendable {
     /// Every sequence up to `sequence` that was not decided before is now committed (`failure` is nil) or failed.
     func commitsDecided(upTo sequence: UInt64, failure: LarderError?)
-    /// Writers that waited because of ``CommitPipeline/isCongested`` may continue, or would now be refused.
+    /// Writers that waited because of ``CommitPipeline/isCongested`` may continue, or would now get an error.
     func congestionMayBeOver()
 }
 
@@ -34,7 +34,8 @@ protocol CommitOwner: AnyObject, Sendable {
 
 /// Takes applied units in order and makes them durable in groups.
 ///
-/// - Units are queued under the shard locks of what they change, so the order of sequences is the order of application.
+/// - A unit is queued with the locks of all shards that it changes held, so the order of sequences is the order of
+///   application.
 /// - One thread at a time leads: it takes everything in the queue and commits it, all writes together as one frame of
 ///   the journal. A waiting caller becomes the leader if there is none. For callers that do not wait, ``wake()`` starts
 ///   the pipeline's own thread, and ``commitNow()`` commits on the caller's thread if that is quick.
@@ -136,8 +137,9 @@ package final class CommitPipeline: @unchecked Sendable {
         }
     }
 
-    /// Queues a change of a whole database that operations of the journal make durable, synced, as a unit with a frame
-    /// of its own. Called with all its shard locks held, and those of the operations.
+    /// Queues a change of a whole database that becomes durable with operations in the journal. They are synced, as a
+    /// unit with a frame of its own. Called with all shard locks of the database held, and those of the operations'
+    /// keys.
     /// - Returns: the unit's sequence.
     func enqueue(
         committed: @escaping (UInt64) -> Void, _ write: (JournalBatch, UInt64) -> Void
@@ -154,7 +156,7 @@ package final class CommitPipeline: @unchecked Sendable {
     /// The last unit that is committed or failed.
     var lastDecided: UInt64 { decided.load(ordering: .acquiring) }
 
-    /// Whether so many bytes wait for a commit, or for LevelDB, that writers should wait too.
+    /// Whether so many bytes wait for a commit, or to be written to LevelDB, that writers should wait.
     package var isCongested: Bool {
         pendingBytes.load(ordering: .relaxed) > context.options.pendingBytesMax
             || journal.trigger.isFull && journal.refusal("write") == nil
@@ -190,7 +192,7 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// The error of a decided ticket's commit, if it failed. One atomic load while none has failed.
     package func failure(of ticket: CommitTicket) -> LarderError? {
-        // `decided` was read with acquiring order after `lastFailed` was written.
+        // A relaxed load suffices: `lastFailed` is written before `decided`, which was loaded with acquiring order.
         guard ticket.sequence > 0, ticket.sequence <= lastFailed.load(ordering: .relaxed) else { return nil }
         return lock.withLock { failures.error(of: ticket.sequence) }
     }
@@ -239,8 +241,8 @@ package final class CommitPipeline: @unchecked Sendable {
         if thread == nil { startThread() } else { work.signal() }
     }
 
-    /// Commits the queue on this thread if that takes one write to a file and no other thread does it. Otherwise calls
-    /// ``wake()``. For event loops, at the end of a turn.
+    /// Commits the queue on this thread if that takes a single write to a file; otherwise wakes the pipeline's thread.
+    /// Does nothing while another thread commits. For event loops, at the end of an iteration.
     package func commitNow() {
         lock.lock()
         if queue.isEmpty || isLed {
@@ -286,9 +288,10 @@ package final class CommitPipeline: @unchecked Sendable {
 
     // MARK: Leading
 
-    /// Commits the queue until `sequence` is decided, and leaves the rest to others. Called with `lock` held, and
-    /// returns with it held.
-    /// - Parameter mayBlock: whether space may be freed on a full file system; otherwise that is left to others too.
+    /// Commits the queue until `sequence` is decided, and leaves the rest to other threads. Called with `lock` held,
+    /// and returns with it held.
+    /// - Parameter mayBlock: whether space may be freed on a full file system; otherwise the batches that need it are
+    ///   left too.
     private func lead(until sequence: UInt64, mayBlock: Bool = true) {
         isLed = true
         while !queue.isEmpty, sequence > decided.load(ordering: .relaxed) {
@@ -369,7 +372,7 @@ package final class CommitPipeline: @unchecked Sendable {
         let error = LarderError(
             .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",
             database: cause.database, underlying: cause)
-        // An owed rollback was reported when its commit failed; refusals because of it are not reported again.
+        // An owed rollback was reported when its commit failed; units that fail because of it are not reported again.
         let isNews = !journal.owesRollback
         if isNews { context.statistics.commitFailures.add() }
         var failed: ClosedRange<UInt64> = 0...0

@@ -74,7 +74,7 @@ struct CommitQueue {
         return items
     }
 
-    /// Puts the undecided last part of the taken items back in front.
+    /// Puts the undecided last part of the taken items back at the front of the queue.
     mutating func putBack(_ rest: ArraySlice<Item>) { items.insert(contentsOf: rest, at: 0) }
 
     /// Keeps batches to reuse them.

@@ -1,4 +1,4 @@
-/// The commits that a reply has to wait for: all its reads and writes that are not yet committed.
+/// The commits for which a reply has to wait: those of its writes, and of uncommitted entries that it has read.
 package struct CommitTicket: Hashable, Comparable, Sendable {
     package let sequence: UInt64
 

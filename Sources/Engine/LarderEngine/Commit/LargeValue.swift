@@ -1,8 +1,8 @@
 /// A long value before its commit. Its bytes are written to the journal's directory and to the memory of an entry
 /// before any lock is taken, so its commit delays no other.
 ///
-/// For one update. An uncommitted value leaves nothing behind. `@unchecked Sendable`: it belongs to the thread that
-/// stores it, until the entry is taken.
+/// Used for one update. If it is not committed, its file is removed and its memory is freed. `@unchecked Sendable`: it
+/// belongs to the thread that stores it, until the entry is taken.
 package final class LargeValue: @unchecked Sendable {
     let key: Key
     /// The length of the record's header, which precedes the value.

@@ -10,12 +10,12 @@ final class BackgroundLoop: @unchecked Sendable {
     private var isWoken = false
     private var isResting = false
     private var thread: WorkThread?
-    /// Starts the thread, if ``wake()`` has not done so yet.
+    /// Creates and starts the thread. Nil before ``start(_:onDemand:_:)``, and after the thread was started or stopped.
     private var begin: (() -> WorkThread)?
 
     /// Starts the thread.
     /// - Parameters:
-    ///   - onDemand: whether only the first ``wake()`` starts it.
+    ///   - onDemand: whether the thread starts only at the first ``wake()``.
     ///   - work: one round; returns the pause before the next one, in milliseconds.
     func start(_ name: String, onDemand: Bool = false, _ work: @escaping @Sendable () -> Int64) {
         lock.withLock {
@@ -31,10 +31,10 @@ final class BackgroundLoop: @unchecked Sendable {
         self.begin = nil
     }
 
-    /// Whether the thread has not been started by ``wake()`` yet.
+    /// Whether the thread is to be started on demand, and ``wake()`` has not started it yet.
     var isAsleep: Bool { lock.withLock { begin != nil } }
 
-    /// Waits for the running round and ends the thread. Idempotent.
+    /// Stops the thread after its current round, and blocks until then. Idempotent.
     func stop() {
         let thread = lock.withLock {
             isStopping = true
@@ -46,7 +46,8 @@ final class BackgroundLoop: @unchecked Sendable {
         thread?.join()
     }
 
-    /// Ends the pause, unless ``rest()`` has disabled that.
+    /// Ends the current pause, or skips the next one, unless ``rest()`` was called. Starts a thread that is to be
+    /// started on demand.
     func wake() {
         lock.withLock {
             isWoken = true
@@ -55,7 +56,8 @@ final class BackgroundLoop: @unchecked Sendable {
         }
     }
 
-    /// Disables ``wake()`` for the next pause. Called by work that failed, because the failure itself wakes the thread.
+    /// Makes the next pause last its full length, even if ``wake()`` is called. Work that failed calls this, because
+    /// handling the failure calls ``wake()``.
     func rest() { lock.withLock { isResting = true } }
 
     private func run(_ work: () -> Int64) {

@@ -1,8 +1,9 @@
 import LarderPlatform
 import Synchronization
 
-/// The disk budget of a larder: its limit and its usage. All its files count: LevelDB's tables, logs and manifests, the
-/// journal, purged files, and quarantined files. Images do not: a backup or a check evicts nothing.
+/// The disk budget of a larder: its limit and its usage. All files of the larder count: LevelDB's tables, logs and
+/// manifests, the journal, purged files, and quarantined files. Images do not count, so a backup or a check evicts
+/// nothing.
 ///
 /// Thread-safe. `@unchecked Sendable`: `onChange`, `onShort` and `bytesWhenShort` are guarded by `lock`, the rest is
 /// atomic or constant.
@@ -13,13 +14,14 @@ package final class DiskBudget: @unchecked Sendable {
     private let smallest = Atomic<Int>(.max)
     private let checkpoint: Atomic<Int>
     private let measured = Atomic<Int>(0)
-    /// The space on the file system for the larder; `.max` while it is unknown.
+    /// The bytes that the larder can take on the file system, including its current files; `.max` while that is
+    /// unknown.
     private let reach = Atomic<Int>(.max)
     private let isNoting: Atomic<Bool>
     private let lock = Lock()
     private var onChange: @Sendable () -> Void = {}
     private var onShort: @Sendable (Int, Bool) -> Bool = { _, _ in false }
-    /// Held while there is a limit or a ledger.
+    /// Its file exists while the larder has a limit or a ledger.
     let reserve: ReserveFile
     /// The usage when the file system became full; nil while it is not.
     private var bytesWhenShort: Int?
@@ -58,9 +60,10 @@ package final class DiskBudget: @unchecked Sendable {
     /// or the journal, and not on an event loop.
     /// - Parameters:
     ///   - bytes: the size of the write.
-    ///   - takesReserve: whether the write may use the reserve: writes that free space later, and writes needed for
-    ///     them.
-    /// - Returns: whether there is more space than before; false if there is enough, or nothing to evict.
+    ///   - takesReserve: whether the write may use the reserve, because it frees space later, or is needed by a write
+    ///     that does.
+    /// - Returns: whether there is more space than before; false if there was enough already, or there is nothing to
+    ///   evict.
     func relieve(_ bytes: Int, takesReserve: Bool) -> Bool { lock.withLock { onShort }(bytes, takesReserve) }
 
     /// A suffix for the text of an error that explains a full file system.
@@ -71,7 +74,7 @@ package final class DiskBudget: @unchecked Sendable {
             : ": the file system is full, and there is nothing left to evict; remove other files"
     }
 
-    /// Reports a changed limit.
+    /// Calls the callback for a changed limit.
     func changed() { lock.withLock { onChange }() }
 
     /// Sets the smallest of the databases' own limits; nil if none has one.
@@ -82,15 +85,16 @@ package final class DiskBudget: @unchecked Sendable {
 
     private func update() {
         let (own, least) = (boundBytes ?? .max, smallest.load(ordering: .relaxed))
-        // Even without a limit the journal leaves enough space to empty it.
+        // Even without a limit, the journal is kept so small that a checkpoint has the space to write all its entries.
         let room = boundBytes ?? max(DiskMarks.larderBytesMin, reach.load(ordering: .relaxed))
-        // A checkpoint may consist of a single database: it is at most a quarter of that database's limit.
+        // All entries of a checkpoint may belong to one database, so it is at most a quarter of the lowest database
+        // limit.
         checkpoint.store(
             min(DiskMarks.checkpointBytes(checkpointAsked, limit: room), max(1 << 10, least / 4)), ordering: .relaxed)
         isNoting.store(own != .max || least != .max, ordering: .relaxed)
     }
 
-    /// Whether disk reads are recorded for the choice of evicted entries. One relaxed load.
+    /// Whether disk reads are counted, so that the eviction can consider them. One relaxed load.
     var notesReads: Bool { isNoting.load(ordering: .relaxed) }
 
     /// The size of the journal that makes a checkpoint due. One relaxed load.
@@ -111,8 +115,8 @@ package final class DiskBudget: @unchecked Sendable {
         DiskMarks(limit: limit, checkpointBytes: min(checkpointBytes, limit / 4), hasJournal: false)
     }
 
-    /// The most bytes of one commit unit's entries in a database with this limit: half of it, because LevelDB stores
-    /// them twice for a while.
+    /// The most bytes of one commit unit's entries in a database with this limit: half of the limit, because LevelDB
+    /// temporarily stores them twice.
     func unitBytesMax(databaseLimit: Int) -> Int {
         min(limit.load(ordering: .relaxed), databaseLimit > 0 ? databaseLimit : .max) / 2
     }
@@ -136,13 +140,14 @@ package final class DiskBudget: @unchecked Sendable {
         if let free = FileSystem.room(directory: directory) { note(bytes, free: free) }
     }
 
-    /// Whether usage is so close to a limit that readers release tables that LevelDB has merged. Some atomic loads.
+    /// Whether readers should release tables that LevelDB has merged: if usage is at least half of the larder's limit,
+    /// or any database has its own limit. Some atomic loads.
     var isTight: Bool {
         if smallest.load(ordering: .relaxed) != .max { return true }
         return boundBytes.map { lastMeasured >= $0 / 2 } ?? false
     }
 
-    /// Counts the free space of the file system as the larder's, except for a reserve.
+    /// Counts the free space of the file system, except for a reserve, as available to the larder.
     private func note(_ bytes: Int, free: Int) {
         let reserve = DiskMarks.reserveBytes(of: bytes + free)
         let least = lock.withLock {
@@ -156,16 +161,17 @@ package final class DiskBudget: @unchecked Sendable {
     /// The free space of the file system in bytes; nil if unknown. One statfs(2).
     var room: Int? { FileSystem.room(directory: directory) }
 
-    /// Whether the file system has so little space that LevelDB may be unable to write what an eviction needs. One
+    /// Whether the file system has so little space that LevelDB may fail to write the files that an eviction needs. One
     /// statfs(2).
-    /// - Parameter isSuspended: whether a write has failed already: then opening LevelDB again needs space.
+    /// - Parameter isSuspended: whether a write of LevelDB has failed. Reopening LevelDB then needs space too.
     func isShort(isSuspended: Bool) -> Bool {
         guard let free = FileSystem.room(directory: directory) else { return false }
         return free < DiskMarks.reserveBytes(of: lastMeasured + free) / (isSuspended ? 2 : 8)
     }
 
-    /// The most reserves released if evicted space does not become free, because other programs take it or share the
-    /// files (backups do).
+    /// After the file system has become full, the larder's space is reduced by at most this many reserves. That limits
+    /// the eviction if evicted space does not become free, because other programs take it or, like backups, have links
+    /// to the files.
     private static let giftsMax = 4
 
     /// The last measured size.

@@ -1,31 +1,31 @@
 import LarderLevelDB
 
-/// The marks that follow from a disk limit: when eviction begins and ends, and how large a checkpoint and a merge may
-/// be. A value without state, so that the arithmetic can be tested alone.
+/// The thresholds that follow from a disk limit: the usage at which eviction starts and stops, and the largest sizes of
+/// a checkpoint and of a merge. A value without state, so that the arithmetic can be tested alone.
 ///
 /// ```
 /// 0 ────────────── low ── high ────────── ceiling ── limit
 ///                  │      │               └ a checkpoint waits until its entries fit below
-///                  │      └ eviction in the background begins
-///                  └ and ends
+///                  │      └ background eviction starts
+///                  └ background eviction stops
 /// ```
-/// The marks apply to all files except the journal, whose size is at most twice ``checkpointBytes`` and one value,
-/// because writers wait then, and except the tables that LevelDB is writing in a merge, which are at most
-/// ``mergeBytes``. So all files together take at most ``peakBytes``.
+/// The thresholds apply to all files except the journal and the tables that LevelDB is writing in a merge. The journal
+/// takes at most twice ``checkpointBytes`` plus one value, because writers block at that size. The tables of a merge
+/// take at most ``mergeBytes``. So all files together take at most ``peakBytes``.
 package struct DiskMarks: Hashable, Sendable {
     /// The size of the journal that starts a checkpoint.
     package let checkpointBytes: Int
     package let low: Int
     package let high: Int
     package let ceiling: Int
-    /// The size of the tables that one step of the eviction handles: smaller steps make merges costlier, larger ones
-    /// take longer. An eighth of the limit, of which a step removes half; with much more, most tables were read and
-    /// merged needlessly. At least the size that LevelDB merges anyway.
+    /// The bytes of tables that one eviction step reads and merges: an eighth of the limit. A step removes about half
+    /// of them. Smaller steps make merges more expensive; larger steps take longer, and merge most tables needlessly.
+    /// At least 8 MiB, which LevelDB merges at once anyway, and at most 64 MiB.
     package let rangeBytes: Int
-    /// The most bytes of a merge. LevelDB's larger merges need free space below the limit.
+    /// The most bytes by which a merge may exceed the limit. For a larger merge, the rest is kept free below the limit.
     package let mergeBytes: Int
-    /// The most bytes of all files: the limit, one checkpoint, and one merge. Values longer than a checkpoint are
-    /// additional, once in the journal and once in LevelDB's memory.
+    /// The most bytes of all files: the limit, one checkpoint, and one merge. A value longer than a checkpoint adds its
+    /// length twice: for the journal and for LevelDB's memory.
     package var peakBytes: Int { ceiling + max(1 << 20, 2 * checkpointBytes) + mergeBytes }
 
     /// The smallest limit of a larder; a smaller one would not fit LevelDB's own files.
@@ -48,21 +48,21 @@ package struct DiskMarks: Hashable, Sendable {
 
     /// The size of a table. LevelDB merges up to 25 of them, and more only if necessary.
     package static func tableBytes(limit: Int) -> Int { min(2 << 20, max(1 << 20, limit / 256)) }
-    /// The size of LevelDB's write buffer, and so of each database's log. A smaller buffer merges each byte more often:
-    /// a quarter of this makes a SET under a limit of 64 MiB cost half as much again.
+    /// The size of LevelDB's write buffer, and so of each database's log. With a smaller buffer, LevelDB merges each
+    /// byte more often: at a limit of 64 MiB, a quarter of this size makes a SET cost 1.5 times as much.
     package static func writeBufferBytes(limit: Int) -> Int { max(256 << 10, limit / 32) }
     private static func mergeBytes(limit: Int) -> Int { min(limit, 26 * tableBytes(limit: limit)) }
 
-    /// The space kept free on the file system, because LevelDB writes tables before it removes the merged ones: 12 MiB
-    /// and a quarter of the rest, at most 96 MiB.
+    /// The space kept free on the file system, because LevelDB writes merged tables before it removes their inputs: 12
+    /// MiB plus a quarter of what `room` exceeds that by; at most half of `room`, and at most 96 MiB.
     package static func reserveBytes(of room: Int) -> Int {
         min(room / 2, (12 << 20) + max(0, room - (12 << 20)) / 4, 96 << 20)
     }
 
-    /// The size of ``ReserveFile``: enough to reopen a LevelDB, which writes its log to a table.
+    /// The size of ``ReserveFile``: enough to reopen a LevelDB, which then writes its log to a table.
     package static func heldReserveBytes(limit: Int) -> Int { min(6 << 20, max(1 << 20, limit / 16)) }
 
-    /// At most a 32nd of the limit.
+    /// The size of the journal that starts a checkpoint: as requested, but at most a 32nd of the limit.
     package static func checkpointBytes(_ asked: Int, limit: Int) -> Int { min(asked, max(1 << 10, limit / 32)) }
 }
 
@@ -76,7 +76,7 @@ struct LevelDBSizes {
         writeBufferBytes = options.writeBufferBytes
     }
 
-    /// Whether one of them is at most half, or at least twice, the other's.
+    /// Whether one of the sizes is at most half, or at least twice, the same size in `other`.
     func differ(from other: LevelDBSizes) -> Bool {
         func differ(_ left: Int, _ right: Int) -> Bool { left >= 2 * right || right >= 2 * left }
         return differ(maxFileBytes, other.maxFileBytes) || differ(writeBufferBytes, other.writeBufferBytes)

@@ -19,7 +19,7 @@ package struct EngineOptions: Sendable {
     package var defaultPolicy: UpdatePolicy = .lowest
     /// The most databases with files in one larder.
     package var databasesMax = 64
-    /// The bytes waiting to be committed at which writers block: 64 MiB.
+    /// Writers block while more bytes than this wait to be committed: 64 MiB.
     package var pendingBytesMax = 64 << 20
     /// The size of the journal at which a checkpoint is due: 64 MiB. At twice this size, writers wait.
     package var checkpointBytes = 64 << 20
@@ -35,29 +35,32 @@ package struct EngineOptions: Sendable {
     /// Memory for the latest changes of followed databases, in bytes: 32 MiB. Their files take at most half of it. See
     /// ``ChangeLog``.
     package var changeLogBytes = 32 << 20
-    /// Identifies the boot of the machine: unsynced writes of an earlier boot may be lost. Tests simulate several.
+    /// Identifies the current boot of the machine, because a reboot may lose unsynced writes. Tests set it to simulate
+    /// reboots.
     var machineStart = MachineStart.identifier
     /// The interval of the sweep, of syncs and retries, and of the check for a due checkpoint, in milliseconds.
     package var maintenanceMilliseconds: Int64 = 250
-    /// The bytes that the sweep must have deleted from a database, in addition to half of its size on the disk, before
-    /// its tables are merged to free them: 16 MiB; proportionally less for more than two databases.
+    /// The tables of a database are merged, to free space, after the sweep has deleted at least this many bytes from
+    /// it, and at least half of its size on the disk: 16 MiB; proportionally less with more than two databases.
     package var compactionBytesMin = 16 << 20
     /// Whether the background threads run. Tests that control the time turn them off and call ``Engine/maintain()``.
     package var backgroundMaintenance = true
-    /// Whether rarely needed threads are started on demand: an embedding program pays for each thread. The daemon
-    /// starts all of them, to detect at its start whether it may.
+    /// Whether rarely needed threads are started on demand, so that an embedding program has fewer threads. The daemon
+    /// starts all of them at once, so that a failure to create a thread is detected at its start.
     package var startsThreadsOnDemand = false
-    /// The second line of LOCK, after the holder's pid: the socket that a second opener can connect to.
+    /// The socket to which another process can connect if it finds the larder in use. It is the second line of LOCK,
+    /// after the pid of this process.
     package var holderSocket = ""
 
     /// Memory for entries in addition to LevelDB's, shared by all databases, including keys and overhead, in bytes: 16
-    /// MiB; 0 for none. It does not affect results. Dirty entries count and cannot be evicted: a checkpoint is due when
-    /// they take half of this, at least 32 MiB, or at ``checkpointBytes`` of journal.
+    /// MiB; 0 for none. It does not affect results. Dirty entries count too, and cannot be evicted. A checkpoint is due
+    /// when they take half of this (but at least 32 MiB), or when the journal reaches ``checkpointBytes``.
     package var memoryBytes = 16 << 20
-    /// The fraction of ``memoryBytes`` that one record, or one attachment, may take: a 32nd. Longer ones would evict
-    /// too many others.
+    /// The divisor that gives the longest record or attachment to keep in memory: 32 means a 32nd of ``memoryBytes``.
+    /// Longer ones would evict too many others.
     package var largestMemoryPart = 32
-    /// The smallest record in memory that is pinned while it is copied, instead of locked: 1 MiB.
+    /// A record in memory of at least this size is pinned while it is copied, instead of keeping its shard locked: 1
+    /// MiB.
     package var pinnedBytesMin = 1 << 20
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes: 32 MiB.
     package var blockCacheBytes = 32 << 20
@@ -74,7 +77,7 @@ package struct EngineOptions: Sendable {
 
     /// Called with events for the operator, from any thread.
     package var onEvent: @Sendable (EngineEvent) -> Void = { _ in }
-    /// The receiver of the events, to distinguish it from others.
+    /// Identifies the receiver of the events, so that opening the larder again with another receiver can be refused.
     package var listener: (any AnyObject & Sendable)?
     /// Called after the larder was shut down and no longer uses its directory.
     package var onShutdown: @Sendable () -> Void = {}

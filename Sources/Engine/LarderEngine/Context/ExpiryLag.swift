@@ -1,7 +1,7 @@
 import LarderPlatform
 
 /// The delay in freeing the space of expired entries: from their expiry to their removal from memory and files. Entries
-/// that are gone for another reason, such as a purge of their tag, are not counted.
+/// that were removed for another reason, such as a purge of their tag, are not counted.
 ///
 /// Thread-safe. `@unchecked Sendable`: the counts are guarded by `lock`.
 package final class ExpiryLag: @unchecked Sendable {
@@ -9,12 +9,13 @@ package final class ExpiryLag: @unchecked Sendable {
         package var entries = 0
         package var milliseconds: Int64 = 0
         package var mostMilliseconds: Int64 = 0
-        /// For each number of binary digits, the number of delays in milliseconds of that length.
+        /// A histogram: at index n, the number of delays that, in milliseconds, have n binary digits.
         fileprivate var byDigits = [Int](repeating: 0, count: 65)
 
         package var averageMilliseconds: Int64 { entries > 0 ? milliseconds / Int64(entries) : 0 }
 
-        /// The delay that this share of the entries did not exceed: an upper bound, at most twice the exact value.
+        /// Returns the delay that a share of the entries, from 0 to 1, did not exceed. The result is an upper bound, at
+        /// most twice the exact value.
         package func milliseconds(ofShare share: Double) -> Int64 {
             var left = Int((Double(entries) * share).rounded(.up))
             for (digits, count) in byDigits.enumerated() where count > 0 {

@@ -1,8 +1,8 @@
 import LarderPlatform
 import Synchronization
 
-/// Detects whether this process was forked after a larder was opened. The child has none of the engine's threads, and
-/// another thread may have left LevelDB's state half changed: it must not touch the engine.
+/// Detects whether this process was forked after a larder was opened. The child process must not use the engine: it has
+/// none of the engine's threads, and another thread may have been changing LevelDB's state during the fork.
 enum ForkGuard {
     private static let forked = Atomic<Bool>(false)
 

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The bytes of pending outbox writes, which are never evicted. They take at most half of the disk limit, so that
-/// checkpoints, which are also needed to remove such writes, find entries to evict.
+/// The bytes of pending outbox writes, which are never evicted. They take at most half of the disk limit, so that a
+/// checkpoint always finds other entries to evict. Checkpoints are also needed to remove completed outbox writes.
 ///
 /// Thread-safe.
 package final class HeldBytes: Sendable {

@@ -1,16 +1,17 @@
 import LarderLevelDB
 import Synchronization
 
-/// Shared by all files of one larder. Thread-safe.
+/// The state shared by everything that reads or writes files of one larder. Thread-safe.
 final class LarderContext: Sendable {
     let directory: String
     let options: EngineOptions
     let time: EngineTime
     let statistics = Statistics()
     private let blockCache: BlockCache
-    /// The last commit unit in the journal at the start; `max` if unknown.
+    /// The last commit unit in the journal when the larder was opened; `max` if unknown.
     let journalEnd = Atomic<UInt64>(.max)
-    /// When facts of the ledger were lost, in milliseconds since 1970; 0 if none were; negative before it was read.
+    /// When facts of the ledger were lost, in milliseconds since 1970; 0 if none were; negative until the ledger was
+    /// read.
     let factsLost = Atomic<Int64>(-1)
     let sequences: Sequences
     let timeKeeper: TimeKeeper
@@ -36,11 +37,12 @@ final class LarderContext: Sendable {
         options.onEvent(EngineEvent(level: level, message: message))
     }
 
-    /// A new number for an epoch. Never reused, so that a LevelDB that is still being closed never writes into its
-    /// successor's directory, and the journal's operations never apply to another epoch.
+    /// Returns a new number for an epoch. Numbers are never reused, so that a LevelDB that is still being closed never
+    /// writes into its successor's directory, and the journal's operations never apply to another epoch.
     func nextEpoch(after previous: UInt64) -> UInt64 { sequences.nextEpoch(after: previous) }
 
-    /// Records the number of an epoch, or of something else with such a name, that was found on the disk.
+    /// Records a number that was found on the disk, in the name of an epoch or of another file, so that it is not
+    /// reused.
     func noteEpoch(_ epoch: UInt64) { sequences.noteEpoch(epoch) }
 
     /// - Parameter databaseLimit: the database's own limit; `.max` for none.

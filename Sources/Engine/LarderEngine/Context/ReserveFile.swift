@@ -4,7 +4,7 @@ import Synchronization
 /// Space on the file system that is reserved for writes on a full disk: removals, and LevelDB's writes that free space.
 /// A preallocated file, which is removed when it is needed and recreated when there is space.
 ///
-/// It depends on the file system's preallocation, which is useless on file systems that compress or copy on write.
+/// On file systems that compress or copy on write, a preallocated file reserves no space.
 ///
 /// Thread-safe. `@unchecked Sendable`: `isHeld` is guarded by `lock`.
 final class ReserveFile: @unchecked Sendable {
@@ -16,7 +16,7 @@ final class ReserveFile: @unchecked Sendable {
 
     init(directory: String) { path = directory + "/" + Self.name }
 
-    /// Creates the file, unless this process has done so, and replaces that of another process.
+    /// Creates the file, unless this process has created it already. Replaces the file of an earlier process.
     /// - Returns: whether it exists.
     @discardableResult
     func hold(bytes: Int) -> Bool {
@@ -29,7 +29,7 @@ final class ReserveFile: @unchecked Sendable {
     /// Whether this process holds the reserve.
     var isThere: Bool { lock.withLock { isHeld } }
 
-    /// Removes the file, also that of an earlier process.
+    /// Removes the file, even if an earlier process created it.
     /// - Returns: whether it existed.
     @discardableResult
     func giveUp() -> Bool {

@@ -2,7 +2,7 @@ import LarderPlatform
 import Synchronization
 
 /// The numbers that a larder never reuses: the sequences of its commit units, and the numbers of epochs and of files
-/// that are named like them. They do not come from the clock, which may be set back.
+/// that are named like epochs. They are not derived from the clock, which may be set back.
 ///
 /// Numbers are *reserved* in the file `SEQUENCES` far ahead of their use. So the next process knows an upper bound of
 /// the numbers that a killed process has used, and taking a number needs no system call.
@@ -10,15 +10,17 @@ import Synchronization
 /// The file also has the names of the existing databases, so that the removal of a directory is detected at the next
 /// start.
 ///
-/// Thread-safe. `@unchecked Sendable`: `origin`, `base` and `wasCut` are set at the start, before there are other
-/// threads; `failure`, `databases` and `written` are guarded by `writing`; the rest is constant or atomic.
+/// Thread-safe. `@unchecked Sendable`: `origin`, `base`, `wasUnreadable` and `wasCut` are set at the start, before
+/// there are other threads; `failure`, `databases` and `written` are guarded by `writing`; the rest is constant or
+/// atomic.
 final class Sequences: @unchecked Sendable {
-    /// The first sequence. Older versions took their sequences from the time, which gives lower ones until the year
-    /// 4199, so their notes can be distinguished.
+    /// The first sequence. Older versions derived sequences from the time. Until the year 4199 those are lower than
+    /// this one, so that references to them can be distinguished.
     static let first: UInt64 = 1 << 62
     /// The upper bound of sequences: the next bit has another meaning in memory.
     static let end: UInt64 = 1 << 63
-    /// Epochs are times in milliseconds, or a little more: far below this, so that counting up from it cannot overflow.
+    /// The upper bound of epochs. Epochs begin with a time in milliseconds, which is so far below this bound that
+    /// incrementing them never overflows.
     static let epochMax: UInt64 = 1 << 62
     /// The number of sequences reserved at a time.
     static let unitsStep: UInt64 = 1 << 32
@@ -27,9 +29,9 @@ final class Sequences: @unchecked Sendable {
     /// The number of epoch numbers reserved at a time.
     static let epochsStep: UInt64 = 1 << 10
 
-    /// The known numbers of earlier processes.
+    /// The upper bounds of the numbers that earlier processes have used.
     enum Origin: Equatable {
-        /// None was higher than these.
+        /// The bounds in the file.
         case known(SequencesFile)
         /// Unknown: the larder is new, or an older version created it, or the file is lost.
         case unknown
@@ -43,7 +45,7 @@ final class Sequences: @unchecked Sendable {
     private(set) var wasUnreadable = false
     /// The sequences of this process are higher than this.
     private(set) var base: UInt64 = 0
-    /// Whether the journal shows that a part of it is lost.
+    /// Whether the journal was damaged, or had an incomplete end, when it was read.
     var wasCut = false
     private let unitsReserved = Atomic<UInt64>(0)
     private let epochsReserved = Atomic<UInt64>(0)
@@ -92,8 +94,7 @@ final class Sequences: @unchecked Sendable {
         }
     }
 
-    /// Determines where this process continues, and reserves its first numbers. Called once, before any number is
-    /// taken.
+    /// Determines the first numbers of this process, and reserves them. Called once, before any number is taken.
     /// - Parameters:
     ///   - journalEnd: the last sequence in the journal; 0 if there is none.
     ///   - now: milliseconds since 1970, for a larder without recorded numbers.
@@ -103,7 +104,7 @@ final class Sequences: @unchecked Sendable {
         case .known(let file): base = max(journalEnd, file.commitUnits)
         case .unknown:
             base = max(journalEnd, Self.first + min(time, 1 << 44) << 16)
-            // No clock has shown such a time, and counting does not reach it.
+            // The limit guards against a wrong clock: epochs that start at or below it never reach their upper bound.
             raise(lastEpoch, to: min(time, 1 << 61))
             if !wasUnreadable, journalEnd >= Self.first {
                 report(
@@ -124,29 +125,31 @@ final class Sequences: @unchecked Sendable {
     /// Sets the databases that were found. Called before ``begin(behind:now:)``, which writes them.
     func found(_ names: Set<String>) { writing.withLock { databases = names } }
 
-    /// Records durably whether a database exists. Does two fsyncs, unless the file has it already.
-    /// - Throws: if the file could not be written; this is retried whenever the file is written.
+    /// Records durably whether a database exists. Does two fsyncs, unless the file says so already.
+    /// - Throws: if the file could not be written. The next write of the file then includes the change.
     func note(_ name: String, exists: Bool) throws(FileError) {
         try writing.withLock { () throws(FileError) in
             if databases.contains(name) != exists {
                 if exists { databases.insert(name) } else { databases.remove(name) }
             }
-            // They share their storage unless a write has failed: then the comparison is that of two pointers.
+            // The comparison is cheap: unless a write has failed, both sets share their storage, so that two pointers
+            // are compared.
             if written != databases { try write(units: nil) }
         }
     }
 
     // MARK: Commit units
 
-    /// Why a commit unit must not be written: its sequence would not be known after a restart. Nil if it may be. One
-    /// atomic load.
+    /// The error if a commit unit must not be written, because its sequence is not reserved, so that the next process
+    /// might use it again; else nil. One atomic load.
     func refusal(of sequence: UInt64) -> FileError? {
         if sequence <= unitsReserved.load(ordering: .acquiring) { return nil }
         raise(wanted, to: sequence)
         return writing.withLock { failure } ?? FileError(operation: "reserve sequences in", path: path, number: EAGAIN)
     }
 
-    /// Reserves more numbers in good time. For a background thread: does two fsyncs if it reserves some.
+    /// Reserves more sequences when few reserved ones are left. It then does two fsyncs, so a background thread calls
+    /// it in advance.
     /// - Parameter last: the last sequence that was taken.
     func extendIfNeeded(last: UInt64) {
         let reserved = unitsReserved.load(ordering: .relaxed)
@@ -155,11 +158,12 @@ final class Sequences: @unchecked Sendable {
         reserve(units: last + Self.unitsStep)
     }
 
-    /// Continues after a number that was found, and that this process did not know.
+    /// Continues after a sequence that was found on the disk, and is higher than those known to this process.
     func resume(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
 
-    /// Whether a database's reference to the journal up to `needed` proves the loss of a part of the journal after
-    /// `end`. A number that was never taken under the current count proves nothing, because it is older.
+    /// Whether it is proven that the journal has lost a part after its last sequence `end`, because a database needs
+    /// the journal up to the sequence `needed`. A sequence above the recorded bound proves nothing: it was taken before
+    /// the current numbering began.
     func isLossProven(needed: UInt64, end: UInt64) -> Bool {
         Self.isLossProven(needed: needed, end: end, origin: origin, wasCut: wasCut)
     }
@@ -176,19 +180,20 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Epochs
 
-    /// A new number for an epoch, never used by this larder, nor by anything else with such a name.
+    /// Returns a new number for an epoch, which no epoch of this larder, and no other file named by such a number, has
+    /// had.
     func nextEpoch(after previous: UInt64) -> UInt64 {
         raise(lastEpoch, to: min(previous, Self.epochMax))
         let next = lastEpoch.wrappingAdd(1, ordering: .relaxed).newValue
-        // The number is used even if it cannot be reserved: freeing space on a full disk must be possible, and the next
-        // start finds existing epochs.
+        // Use the number even if it cannot be reserved: a purge must be possible on a full disk, and the next start
+        // finds the numbers of existing epochs on the disk.
         if next > epochsReserved.load(ordering: .acquiring) { reserve(units: nil) }
         return next
     }
 
     /// Records a number that was found on the disk.
     func noteEpoch(_ epoch: UInt64) {
-        // Counting does not reach it.
+        // Ignore higher numbers: epochs never reach them.
         guard epoch < Self.epochMax else { return }
         raise(lastEpoch, to: epoch)
     }
@@ -210,7 +215,7 @@ final class Sequences: @unchecked Sendable {
             failure = nil
             written = file.databases
         } catch {
-            // The new file may be there.
+            // The new file may be in place despite the error.
             written = nil
             report(
                 failure?.number == error.number ? .debug : .error,

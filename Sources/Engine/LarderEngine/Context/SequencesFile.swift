@@ -18,9 +18,9 @@ package struct SequencesFile: Hashable, Sendable {
     /// The longest file that is read: even with the most databases and the longest names, it is shorter.
     package static let bytesMax = 1 << 20
 
-    /// No commit unit has had a higher sequence.
+    /// An upper bound of the sequences of all commit units so far.
     package var commitUnits: UInt64
-    /// No epoch, and nothing else named by such a number, has had a higher one.
+    /// An upper bound of the numbers of all epochs so far, and of other files named by such numbers.
     package var epochs: UInt64
     /// The databases that have directories, including the ledger.
     package var databases: Set<String>

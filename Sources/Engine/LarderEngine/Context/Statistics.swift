@@ -4,10 +4,10 @@ import Synchronization
 package final class Statistics: Sendable {
     package let hits = Atomic<Int>(0)
     package let misses = Atomic<Int>(0)
-    /// Misses of entries that had expired, or whose tag was purged, and were not removed yet.
+    /// Misses of entries that still exist, but have expired (`missesExpired`) or have a purged tag (`missesPurged`).
     package let missesExpired = Atomic<Int>(0)
     package let missesPurged = Atomic<Int>(0)
-    /// The least number of misses of entries that were evicted for a disk limit.
+    /// A lower bound of the misses of entries that were evicted for a disk limit.
     package let missesEvicted = Atomic<Int>(0)
     package let writes = Atomic<Int>(0)
     package let removals = Atomic<Int>(0)
@@ -17,8 +17,8 @@ package final class Statistics: Sendable {
     package let commitFailures = Atomic<Int>(0)
     package let reopens = Atomic<Int>(0)
     package let expiredSwept = Atomic<Int>(0)
-    /// Expired entries: found in memory by a read, or else removed. Each is counted once, unless memory ran short
-    /// between a read and the removal.
+    /// Expired entries, counted when a read finds them expired in memory, or else when they are removed. An entry is
+    /// counted twice only if memory evicts it between such a read and its removal.
     package let expired = Atomic<Int>(0)
     package let expiryLag = ExpiryLag()
     package let indexSwept = Atomic<Int>(0)
@@ -38,9 +38,9 @@ package final class Statistics: Sendable {
     /// Unreadable parts of files, and ranges of keys that may have lost entries.
     package let salvagedPieces = Atomic<Int>(0)
     package let salvagedRanges = Atomic<Int>(0)
-    /// Salvages that left something undecided.
+    /// Salvages with open questions: see ``SalvageSummary/doubts``.
     package let salvagesInDoubt = Atomic<Int>(0)
-    /// Detected losses of facts in the ledger, or in a file that it takes over.
+    /// Detected losses of facts in the ledger, or in a file of an earlier version whose facts the ledger takes over.
     package let factLosses = Atomic<Int>(0)
 
     /// Full resyncs of followers that did not request one, because the changes after their position are unknown.

@@ -2,17 +2,18 @@ import LarderPlatform
 
 /// Keeps the engine's time monotonic across restarts, with marks in the file `TIME`.
 ///
-/// Marks are written to two places alternately, so that a torn one leaves the other. While the time is in use, a mark
-/// is written a few times a second, and synced about once a second. Otherwise none is written; the first use after that
-/// writes a mark before it gets the time. So a kill loses at most ``EngineTime/unmarkedMilliseconds``.
+/// Marks are written alternately to two offsets, so that a torn write leaves the other mark intact. While the time is
+/// in use, a mark is written a few times a second, and synced about once a second. While the time is unused, no marks
+/// are written; the next use writes a mark before the time is returned. So a killed process loses at most
+/// ``EngineTime/unmarkedMilliseconds``.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class TimeKeeper: @unchecked Sendable {
     static let fileName = "TIME"
     /// The offset of the second mark: in another block of the disk.
     static let secondOffset = 4096
-    /// The longest downtime that counts, in milliseconds: 7 days. A longer one may be a clock that was corrected after
-    /// it had shown 1970.
+    /// The longest downtime that is added to the time, in milliseconds: 7 days. A longer difference may come from a
+    /// clock that showed 1970 and was then corrected.
     static let restMilliseconds: Int64 = 7 * 86_400_000
     /// The smallest step of the clock that is reported, in milliseconds.
     static let saidMilliseconds: Int64 = 1000
@@ -26,15 +27,16 @@ final class TimeKeeper: @unchecked Sendable {
     private var number: UInt64 = 0
     /// Whether an earlier process has left a mark.
     private var hadMark = false
-    /// The highest time taken when the last mark was written.
+    /// The highest time that had been returned when the last mark was written.
     private var marked: Int64 = -1
-    /// How far the time was ahead of the wall clock then.
+    /// How far the time was ahead of the wall clock when the last mark was written, in milliseconds.
     private var markedOffset: Int64 = 0
     private var isUnsynced = false
     private var hasFailed = false
     /// The clocks when last read.
     private var seen: (offset: Int64, lead: Int64)?
-    /// Whether the file is not written, because it must not be replaced.
+    /// Whether no marks are written: before ``begin()``, so that the previous process's marks are kept, and after
+    /// ``end()``.
     private var isClosed = true
 
     init(directory: String, time: EngineTime, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
@@ -47,9 +49,9 @@ final class TimeKeeper: @unchecked Sendable {
 
     // MARK: The start
 
-    /// Continues from the last process's time, and records that.
-    /// - Throws: `newerFormat`; `io` if the file exists and cannot be read: the next try may succeed, and with the
-    ///   clock alone expired entries could come back. A damaged file is reported, and the larder follows the clock.
+    /// Continues from the last process's time, and writes a first mark.
+    /// - Throws: `newerFormat`; `io` if the file exists and cannot be read: a later attempt may succeed, and without
+    ///   the file expired entries could reappear. A damaged file is only reported, and the larder follows the clock.
     func begin() throws(LarderError) {
         if let mark = try load() { resume(from: mark) }
         lock.withLock { isClosed = false }
@@ -92,8 +94,8 @@ final class TimeKeeper: @unchecked Sendable {
             hadMark = true
         }
         let wall = time.sample().wall
-        // The clock shows the mark's time or a later one. It may have been corrected, so the difference says nothing
-        // about the downtime.
+        // The clock shows the mark's time or a later one, so follow the clock. The downtime is not added, because the
+        // difference may come from a correction of the clock.
         if wall >= mark.time { return }
         let rest = wall.subtractingReportingOverflow(mark.wall)
         let counted = !rest.overflow && (0...Self.restMilliseconds).contains(rest.partialValue) ? rest.partialValue : 0
@@ -107,8 +109,9 @@ final class TimeKeeper: @unchecked Sendable {
                 + "entries stay expired")
     }
 
-    /// Continues from the storage time of an entry, if there was a mark: that time was taken after the last mark.
-    /// Without a mark it may come from an older version, with a clock that was ahead.
+    /// Continues from the time when an entry was stored, if it is later and the previous process left a mark: the entry
+    /// was then stored after that mark. Without a mark, an older version may have stored the entry while the clock was
+    /// ahead.
     func resume(fromStoredAt storedAt: Int64) {
         if lock.withLock({ hadMark && storedAt > time.reached }) { time.resume(from: storedAt) }
     }
@@ -117,7 +120,7 @@ final class TimeKeeper: @unchecked Sendable {
 
     /// Reads the clocks, and writes a mark if the time was used since the last one. One write(2), no sync.
     func note() {
-        // Reported without the lock, because the receiver may use the time.
+        // Report without the lock, because the receiver of the report may read the time.
         for (level, text) in lock.withLock({ noteLocked() }) { report(level, text) }
     }
 
@@ -126,9 +129,10 @@ final class TimeKeeper: @unchecked Sendable {
         let (now, wall, lead) = time.sample()
         let news = step(offset: now - wall, lead: lead).map { [$0] } ?? []
         let reached = time.reached
-        // Also after a step of the clock: a mark has both times, and the next process continues with their difference.
+        // Write a mark also after the clock was set: a mark has both times, and the next process uses their difference.
         guard reached > marked || abs(now - wall - markedOffset) > 1 else { return news }
-        // Writing the mark is retried after a while.
+        // Call this even if writing fails, so that the next attempt is made after a while, and not at every use of the
+        // time.
         defer { time.noteMark(reached) }
         do throws(FileError) {
             try write(TimeMark(number: number + 1, time: now, wall: now - wall > 1 ? wall : now))

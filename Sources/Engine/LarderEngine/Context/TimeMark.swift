@@ -4,7 +4,7 @@
 /// offset  bytes  field (integers big-endian)
 ///      0      8  "LARDERTM"
 ///      8      4  version of the layout: 1
-///     12      4  CRC-32C of the bytes 0 to 11; so far the beginning is the same in every version
+///     12      4  CRC-32C of the bytes 0 to 11; every version begins with these 16 bytes
 ///     16      8  number of the mark; the higher one of two is valid
 ///     24      8  the engine's time, milliseconds since 1970
 ///     32      8  the wall clock then, milliseconds since 1970

@@ -61,7 +61,7 @@ enum JournalFormat {
 /// offset  bytes  field (integers big-endian)
 ///      0      8  "LARDERJL"
 ///      8      4  version of the layout: 1
-///     12      4  CRC-32C of the bytes 0 to 11; so far the header is the same in every version
+///     12      4  CRC-32C of the bytes 0 to 11; every version begins with these 16 bytes
 ///     16      8  number of this segment
 ///     24      8  number of the previous segment; 0: there was none
 ///     32      8  valid bytes of the previous segment, including its header

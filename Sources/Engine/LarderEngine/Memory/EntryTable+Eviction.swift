@@ -76,7 +76,8 @@ extension EntryTable {
             main.push(entry, .main)
             return false
         }
-        // Counts the eviction as a disk read, so that the reads from memory are not forgotten entirely.
+        // Count the eviction as one disk read: reads from memory were not counted, and the eviction from the disk
+        // should still consider them. The sketch is empty while no disk reads are counted.
         if !diskReads.isEmpty { diskReads.add(entry.head.pointee.hash) }
         discard(entry)
         return true
