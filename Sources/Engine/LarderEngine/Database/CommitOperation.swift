@@ -1,4 +1,4 @@
-/// One change inside a commit unit: an absolute result, never "add one".
+/// One change inside a commit unit. It contains the resulting record, never a relative change such as an increment.
 package enum CommitOperation: Sendable {
     case put(Key, Record, ChangeNote)
     /// The only operation of its unit.

@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Damage that waits for its salvage. It holds no reference to the database: a store may not keep one, and a weak one
-/// would make every reference count of the database slow.
+/// Damage that waits for its salvage. It names the database instead of referring to it: a store must not retain its
+/// database, and a weak reference would slow down all reference counting of the database.
 struct DamageReport {
     /// nil if the store could not be opened.
     let store: EpochStore?

@@ -1,5 +1,5 @@
 extension Database {
-    /// Adds operations of a unit to the batch that commits it, for ``ChangeFeed``.
+    /// Records the operations of a unit as changes for ``ChangeFeed``, in the batch that commits the unit.
     func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch, _ sequence: UInt64) {
         guard context.changes.isOn, !isLedger else { return }
         var storedKeys: Set<Key>?
@@ -30,9 +30,8 @@ extension Database {
         return keys
     }
 
-    /// The entry in memory of a key that is removed without a lookup. Called with the shard's lock held, before the
-    /// removal.
-    /// - Returns: also whether it has expired.
+    /// Looks up, in memory only, the entry of a key that is about to be removed. Called with the shard's lock held.
+    /// - Returns: the previous state of the key, and whether its entry has expired.
     private func lookedUp(_ key: Key) -> (EntryChange.Previous, hasExpired: Bool) {
         guard let entry = key.withBytes({ shards[key].table.find($0, hash: key.hash) }) else {
             return (.unknown, false)
@@ -70,7 +69,7 @@ extension ChangeFeed {
     func notify(_ database: Database, was: DatabaseState, is new: DatabaseState) {
         notifyEach { observer in
             if was.store !== new.store {
-                // Where the new epoch took over the entries, the journal's operations of the previous one are still
+                // The new epoch has taken over the entries if the journal's operations of the previous epoch are still
                 // valid.
                 if new.store != nil, new.counts(was.epoch) {
                     observer.replaced(database)
@@ -101,7 +100,7 @@ final class ChangeList: CommitNotes {
         changes.append(change)
     }
 
-    /// Passes changes that are about to be committed to the log.
+    /// Passes the changes to the log, before they are committed.
     func prepare(_ log: ChangeLog) { log.prepare(&changes) }
 
     func clear() { if !changes.isEmpty { changes = [] } }
@@ -120,7 +119,7 @@ final class ChangeList: CommitNotes {
 }
 
 extension JournalBatch {
-    /// The operations as changes for listeners. Computed only if there are listeners.
+    /// The changes for listeners. Filled only if there are listeners.
     var changes: ChangeList {
         if let list = notes as? ChangeList { return list }
         let list = ChangeList()

@@ -1,6 +1,6 @@
 /// Setting a damaged database aside.
 extension Database {
-    /// Reads the whole database and sets it aside if it finds damage. Takes as long as reading all of it.
+    /// Reads the whole database, and sets it aside if it is damaged. Takes as long as reading all of it.
     func setAsideIfDamaged() throws(LarderError) {
         try ForkGuard.check("set aside")
         try life.openLock.withLock { () throws(LarderError) in
@@ -8,7 +8,7 @@ extension Database {
         }
     }
 
-    /// Reads the whole database and salvages it if it finds damage. Takes as long as reading and writing all of it.
+    /// Reads the whole database, and salvages it if it is damaged. Takes as long as reading and writing all of it.
     func salvageIfDamaged() throws(LarderError) -> SalvageSummary {
         try ForkGuard.check("salvage")
         let (found, done) = try life.openLock.withLock { () throws(LarderError) in

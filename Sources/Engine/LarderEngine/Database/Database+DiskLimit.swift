@@ -5,7 +5,7 @@ extension Database {
     /// The most bytes of its files; 0 for no limit of its own.
     package var diskLimit: Int { appliedState.diskLimit }
 
-    /// The space of its files on the disk, in bytes. The journal belongs to the larder.
+    /// The space of its files on the disk, in bytes, without the journal, which belongs to the larder.
     package var diskBytes: Int { FileSystem.space(files.directory) }
 
     /// Changes the limit and waits until the change is on the disk. Excess entries are evicted in the background. May
@@ -45,7 +45,7 @@ extension Database {
             operation: "update", database: name)
     }
 
-    /// Works even while writes are refused, perhaps because of the limit.
+    /// Stores the limit in POINTER. Works even while writes are refused, because the limit may be the reason for that.
     /// - Returns: false if the files were removed or closed in the meantime.
     private func replaceDiskLimit(_ bytes: Int) throws(LarderError) -> Bool {
         try life.openLock.withLock { () throws(LarderError) in

@@ -14,7 +14,7 @@ extension Database {
     }
 
     /// Opens the files, unless another thread holds `openLock`. For the checkpoint, which must not wait for a thread
-    /// that may wait for it.
+    /// that may itself wait for the checkpoint.
     /// - Returns: false if another thread holds the lock.
     func prepareUnlessBusy() throws(LarderError) -> Bool {
         guard life.openLock.tryLock() else { return false }
@@ -24,14 +24,15 @@ extension Database {
     }
 
     /// Called with `openLock` held.
-    /// - Parameter isInTurn: whether the caller has the checkpointer's turn.
+    /// - Parameter isInTurn: whether the caller holds the checkpointer's turn, without which no checkpoint can run.
     private func prepareLocked(
         forWriting: Bool, _ policy: DatabasePolicy?, isInTurn: Bool = false
     ) throws(LarderError) {
         do throws(LarderError) {
             try prepareOnce(forWriting: forWriting, policy, isInTurn: isInTurn)
         } catch {
-            // The file system may have been full. The caller with the turn may be the one that frees space.
+            // The file system may be full: free space and try again. A caller that holds the turn does not try again,
+            // because it may be the eviction itself, which frees space.
             guard !isInTurn, error.code == .io || error.code == .writesSuspended else { throw error }
             let logs = appliedState.store.map { FileSystem.size(ofLogsIn: $0.path) } ?? 0
             guard context.larder.disk.relieve(logs + EpochStore.openingBytes, takesReserve: true) else { throw error }
@@ -95,9 +96,10 @@ extension Database {
         }
     }
 
-    /// Whether the files are open although the state says that they are not: while a failed commit is not rolled back,
-    /// a database with writes counts as failed. Call it before ``openCurrentEpoch()``, with `openLock` held.
-    /// - Throws: while the commit cannot be rolled back.
+    /// Retries an owed rollback, and returns whether the files are open then. Until a failed commit is rolled back, a
+    /// database with its writes counts as failed, although its files are open. Called before ``openCurrentEpoch()``,
+    /// with `openLock` held.
+    /// - Throws: if the commit cannot be rolled back yet.
     func isOpenAfterAll(_ operation: String) throws(LarderError) -> Bool {
         try pipeline.rollBackWhatFailed(operation)
         return appliedState.store != nil
@@ -107,7 +109,7 @@ extension Database {
     func openCurrentEpoch() throws(LarderError) {
         let written = try files.readPointer()
         let pointer = withoutFuture(written)
-        // Even if opening fails: from here on it is known which operations of the journal are valid.
+        // Even if opening fails, POINTER determines from now on which operations of the journal are valid.
         adoptIfUnknown(pointer)
         let purges = isLedger ? nil : try completePurges(areExpected: pointer.hasTagPurges)
         let store = try openStore(pointer)
@@ -139,7 +141,7 @@ extension Database {
         guard store.isMade else { return store }
         do throws(LarderError) {
             let needed = try life.checkJournal(store, files, context)
-            // The reference is older than the larder's own count. New sequences must be above it.
+            // The sequence was taken before the larder's current numbering began. New sequences must be higher.
             if needed > context.sequences.base { pipeline.resume(behind: needed) }
         } catch {
             store.close()
@@ -149,8 +151,8 @@ extension Database {
     }
 
     /// Corrects a policy change dated in the future, which would expire new entries at once. If the date is less than a
-    /// minute ahead, the engine's time continues from there. Otherwise the record of time was lost, or an older version
-    /// wrote the file while the clock was ahead.
+    /// minute ahead, the engine's time continues from there. Otherwise the date is changed to now: the record of time
+    /// was lost, or an older version wrote the file while the clock was ahead.
     private func withoutFuture(_ pointer: PointerFile) -> PointerFile {
         let now = now()
         if pointer.rules.deadBefore < now { return pointer }
@@ -166,7 +168,7 @@ extension Database {
     /// An upper bound of the engine's time that a crash may lose, in milliseconds.
     private static let momentMilliseconds: Int64 = 60_000
 
-    /// Writes the correction, so that the next start does not correct the file to its own, later time.
+    /// Writes the correction, so that the next start does not correct the date again, to a later time.
     private func correct(_ pointer: PointerFile) {
         context.report(
             .warning,
@@ -181,7 +183,7 @@ extension Database {
 
     /// Adopts POINTER of files that are not open yet. The policy is then correct for all callers, and the epoch
     /// determines the valid operations of the journal. If POINTER cannot be read, the database keeps the journal's
-    /// operations until it can; opening reports the cause. Called before other threads know the database.
+    /// operations until POINTER can be read; opening reports the cause. Called before other threads know the database.
     func adoptPointer() {
         let pointer = try? files.readPointer()
         if let pointer {
@@ -244,7 +246,8 @@ extension Database {
     }
 
     private func adoptCreated(_ pointer: PointerFile) {
-        // A failure to write now is reported, and the write is retried later; facts wait for it.
+        // A failure is reported, and the write is retried later. Facts of the ledger are not stored before it has
+        // succeeded.
         try? context.sequences.note(name, exists: true)
         shards.withAllLocked {
             setBoth {

@@ -1,8 +1,8 @@
 /// The policy of a database.
 extension Database {
-    /// Changes the policy and waits until the change is on the disk. It applies at once to the entries that follow it;
-    /// entries that had expired under the old policy stay expired. Creates the database if it does not exist. If it
-    /// throws, the policy is unchanged. May block.
+    /// Changes the policy and waits until the change is on the disk. It applies at once to the entries that have no
+    /// rule of their own; entries that had expired under the old policy stay expired. Creates the database if it does
+    /// not exist. If it throws, the policy is unchanged. May block.
     /// - Parameters:
     ///   - grace: in milliseconds, see ``DatabasePolicy/grace``; nil keeps the present one.
     ///   - jitter: in percent, see ``DatabasePolicy/jitter``; nil keeps the present one.
@@ -22,8 +22,8 @@ extension Database {
     }
 
     /// Runs a change of the whole database, with `openLock` held.
-    /// - Returns: false, without an effect, if its files were removed or closed in the meantime. Another attempt, which
-    ///   prepares the database first, waits for that or reports it.
+    /// - Returns: false, without an effect, if its files were removed or closed in the meantime. The caller then
+    ///   prepares the database and tries again.
     func changeIfOpen(
         _ operation: String, _ body: (DatabaseState) throws(LarderError) -> Void
     ) throws(LarderError) -> Bool {
@@ -40,15 +40,15 @@ extension Database {
     }
 
     /// Opens the files, or creates them with a policy.
-    /// - Returns: whether they were created with it and then could not be opened. The policy is on the disk, and the
-    ///   next use reports the cause.
+    /// - Returns: true if the files were created with the policy, but could not be opened. The policy is then on the
+    ///   disk, and the next use of the database reports the cause.
     private func isMade(with policy: DatabasePolicy) throws(LarderError) -> Bool {
         let isNew = !exists
         do throws(LarderError) {
             try prepare(forWriting: true, policy: policy)
             return false
         } catch {
-            // If its name may not be on the disk, the database counts as closed.
+            // A new database whose name may not be on the disk is `closed`, not `failed`, so its error is thrown.
             guard isNew, case .failed = appliedState.presence, rules.settings == policy else { throw error }
             context.report(
                 .warning, "database '\(name)' has the policy \(policy.policy), but cannot be opened: \(error)")
@@ -68,11 +68,12 @@ extension Database {
         }
     }
 
-    /// Forgets evicted keys, whose entries might have expired since. Called with all shard locks held.
+    /// Forgets the evicted keys, because the recorded deadlines of their entries are outdated. Called with all shard
+    /// locks held.
     func forgetEvicted() { for shard in shards.all { shard.evictedKeys.removeAll() } }
 
     /// Records that every governed entry of `store` has its key in the expiry index. Does nothing if the policy was
-    /// changed after its `policyChanges`-th change. Waits until the record is on the disk.
+    /// changed since the number of its changes was `policyChanges`. Waits until the record is on the disk.
     func finishIndexing(_ store: EpochStore, policyChanges: Int) throws(LarderError) {
         try life.openLock.withLock { () throws(LarderError) in
             let state = appliedState

@@ -8,7 +8,7 @@ extension Database {
     /// in the background. The policy stays. A crash leaves the old database or an empty one; an error leaves the old
     /// one. Needs no space on the disk. Earlier snapshots and cursors fail. May block; counting the removed entries
     /// takes additional time. Does nothing if nothing was stored since the last purge.
-    /// - Parameter counting: whether the report has the number of entries, which takes reading them all.
+    /// - Parameter counting: whether the report has the number of entries, which requires reading all of them.
     package func purge(counting: Bool = true) throws(LarderError) -> PurgeReport {
         try ForkGuard.check("purge")
         let start = context.time.monotonic()
@@ -17,12 +17,12 @@ extension Database {
             try pipeline.wait(for: ticket)
             return report
         }
-        // Also counts entries that are only in memory.
+        // Write the entries that are only in memory to LevelDB, so that they are counted too.
         if counting { _ = try? checkpointer.flush(self) }
         let old = try life.openLock.withLock { () throws(LarderError) -> EpochStore? in
             switch appliedState.presence {
             case .absent:
-                // Nothing can be stored during the call, because that would create the files.
+                // Nothing can be stored meanwhile, because creating the files requires `openLock`.
                 endAllLeases()
                 return nil
             case .deleted: throw deletedError("purge")
@@ -41,13 +41,13 @@ extension Database {
         return report
     }
 
-    /// Outdates all fetches, even if there was nothing to remove.
+    /// Makes all running fetches outdated, so that their values are not stored.
     private func endAllLeases() { for shard in shards.all { shard.lock.withLock { shard.leases?.changedAll() } } }
 
-    /// Handles a purge that finds nothing to remove. It creates no epoch and no file, since an epoch without files is
-    /// empty unless memory has entries. Fetches are outdated at the same instant, so that no value older than the purge
-    /// can be stored in between.
-    /// - Returns: its ticket; nil, without an effect, if there may be entries.
+    /// Completes a purge if there is nothing to remove, without creating an epoch or a file. An epoch without files is
+    /// empty unless memory has entries. All running fetches become outdated at the same instant, so that none can store
+    /// a value from before the purge.
+    /// - Returns: the ticket of the purge; nil, without an effect, if there may be entries.
     private func purgeIfEmpty() -> CommitTicket? {
         shards.withAllLocked {
             guard let ticket = lockedTicketIfEmpty else { return nil }
@@ -66,18 +66,18 @@ extension Database {
         return CommitTicket(sequence: applied.sequence)
     }
 
-    /// Called with `openLock` held, if there are files.
-    /// - Returns: the previous store, still open; nil if none could be opened.
+    /// Replaces the current epoch with an empty one. Called with `openLock` held, if there are files.
+    /// - Returns: the previous store, still open; nil if there was nothing to remove, or the store could not be opened.
     private func startEmptyEpoch() throws(LarderError) -> EpochStore? {
         if try !isOpenAfterAll("purge") {
             do throws(LarderError) {
                 try openCurrentEpoch()
             } catch {
-                // A database that is damaged, or cannot be opened because the disk is full, can still be emptied if
-                // POINTER can be read. A newer Larder's files cannot.
+                // A damaged database can still be purged. So can a database that cannot be opened for another reason,
+                // such as a full disk, if POINTER can be read. Files of a newer Larder cannot be purged.
                 let pointer = try? files.readPointer()
                 guard error.code == .damaged || error.code == .io && pointer != nil else { throw error }
-                // Its settings are kept, even if they were unknown before.
+                // Keep the settings in POINTER, even if they were unknown before.
                 if let pointer { adoptIfUnknown(pointer) }
             }
         }
@@ -95,7 +95,7 @@ extension Database {
     private func makeRoomIfFull() {
         guard FileSystem.room(directory: context.directory).map({ $0 < 1 << 20 }) ?? false else { return }
         context.disposalQueue.clear(report: context.report)
-        // The journal may have space to free, and this database no longer needs it.
+        // A checkpoint may free space of the journal, which this database no longer needs.
         try? checkpointer.checkpoint()
     }
 
@@ -123,7 +123,7 @@ extension Database {
             try requireInPlace("delete")
             report.bytes = files.byteCount
             let purges = rules.purges
-            // Before the files: a crash in between must not make the database count as lost.
+            // Record this before the files are removed: after a crash in between, the database must not count as lost.
             try? context.sequences.note(name, exists: false)
             do throws(LarderError) {
                 try removeFiles()
@@ -138,8 +138,8 @@ extension Database {
         return report
     }
 
-    /// Moves the files away durably, to be removed later: by a rename, which needs no space, in the order of all
-    /// commits. If it fails, nothing has changed. Called with `openLock` held.
+    /// Renames the database's directory durably, in the order of all commits; the files are removed later. The rename
+    /// needs no space. If it fails, nothing has changed. Called with `openLock` held.
     private func removeFiles() throws(LarderError) {
         let place = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
         let (store, ticket) = shards.withAllLocked { () -> (EpochStore?, CommitTicket) in

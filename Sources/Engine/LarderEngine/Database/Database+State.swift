@@ -4,14 +4,15 @@ import LarderPlatform
 /// the effect of a failure or crash at each step.
 ///
 /// Steps that may fail for lack of disk space or descriptors come first, before anything is applied: the new POINTER is
-/// written next to the old one. Then the change is applied and queued. Its rename makes it durable in its turn; if that
-/// fails, it is undone together with all other queued changes.
+/// written next to the old one. Then the change is applied and queued. When the commit pipeline reaches it, renaming
+/// the new POINTER makes it durable. If the rename fails, the change is undone together with all other queued changes.
 extension Database {
     /// Changes POINTER. Waits until the change is durable or undone. Called with `openLock` held, so there is one such
     /// change at a time.
     /// - Parameters:
     ///   - operation: for errors.
-    ///   - change: of the state. Called twice, the second time with all shard locks held.
+    ///   - change: changes the state. Called twice: with a copy of the state, and then, with all shard locks held, with
+    ///     the applied state.
     ///   - applying: called with all shard locks held, after the state has changed.
     ///   - committed: called when the change is durable.
     func replacePointer(
@@ -57,7 +58,8 @@ extension Database {
     /// Queues an applied change of the whole database. Called with all shard locks held.
     /// - Parameters:
     ///   - committed: called when the change is durable.
-    ///   - enqueue: queues the unit that makes it durable; gets the callback for then.
+    ///   - enqueue: queues the unit that makes the change durable. Its argument must be called when that unit is
+    ///     committed.
     func control(
         committed: @escaping () -> Void, enqueue: (@escaping (UInt64) -> Void) -> UInt64
     ) -> CommitTicket {
@@ -78,7 +80,7 @@ extension Database {
         return CommitTicket(sequence: sequence)
     }
 
-    /// Queues the removal of all files, which was applied. Called with all shard locks held.
+    /// Queues the removal of all files, after it was applied to the state. Called with all shard locks held.
     /// - Parameter move: moves the files away.
     func enqueueRemoval(
         of store: EpochStore?, _ ending: EpochStore.Ending, move: @escaping () throws(LarderError) -> Void
@@ -103,15 +105,16 @@ extension Database {
         /// longer valid.
         case void
         /// The new epoch has taken over LevelDB's entries: entries in memory stay, dirty or not, and the journal's
-        /// operations are valid starting with an epoch. For files that are rebuilt next to those in use.
+        /// operations are valid if their epoch is at least `journalFrom`. For files that were rebuilt next to those in
+        /// use.
         case heir(journalFrom: UInt64)
     }
 
     /// Makes another epoch the current one: durably, or not at all. Called with `openLock` held; waits.
     ///
     /// - Parameters:
-    ///   - store: the new one. If this throws, it is not in use, and is closed and removed later.
-    ///   - rules: the policy, and which entries are dead.
+    ///   - store: the new store. If the call throws, the store is not in use, and is closed and removed later.
+    ///   - rules: the policy, and the time up to which governed entries have expired.
     ///   - ending: the error for readers of the old store.
     ///   - applying: called with all shard locks held, once the new store is the applied one. With
     ///     ``Succession/heir(journalFrom:)`` it can still change the entries in memory.
@@ -143,7 +146,7 @@ extension Database {
                 old?.end(ending)
             }
         } catch {
-            // Unless the rollback did so.
+            // Unless the rollback has ended it already.
             if store.ending == .none {
                 store.end(.deleted)
                 context.disposalQueue.add(store)

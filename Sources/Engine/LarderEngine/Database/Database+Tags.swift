@@ -1,11 +1,11 @@
 import LarderPlatform
 
-/// Purges of tags: a note of the tag and of the purge's place among all commits. Records with the tag that were stored
-/// before are then gone, however many there are; the sweep reclaims their space later.
+/// Purges of tags. A purge stores only the tag and the purge's own sequence. All records with the tag that were stored
+/// before it then count as gone, however many there are; the sweep reclaims their space later.
 extension Database {
-    /// Removes all entries with one of these tags, at once and durably; or makes them stale. Values being fetched with
-    /// an earlier lease are not stored with one of the tags. May block, for an fsync.
-    /// - Parameter soft: whether the entries are stale, for their grace, instead of gone.
+    /// Removes all entries with one of these tags, or makes them stale, at once and durably. A value that is being
+    /// fetched under an earlier lease is not stored if it has one of the tags. May block, for an fsync.
+    /// - Parameter soft: whether the entries become stale for their grace, instead of being removed.
     /// - Throws: `invalidArgument` for an invalid tag. After an error nothing has changed.
     package func purge(tags: [[UInt8]], soft: Bool) throws(LarderError) {
         try ForkGuard.check("purge")
@@ -34,8 +34,8 @@ extension Database {
         return ledger
     }
 
-    /// Before the first purge: stores the floors, and records in POINTER that the ledger must have them from now on, so
-    /// that a lost ledger is detected. Called with `openLock` held.
+    /// Before the first purge, stores the database's ``TagPurges/Floors`` in the ledger, and records in POINTER that
+    /// the ledger must have them, so that a loss of the ledger is detected. Called with `openLock` held.
     private func expectPurges(_ ledger: Ledger) throws(LarderError) {
         try ledger.prepare()
         if appliedState.hasTagPurges { return }
@@ -52,11 +52,12 @@ extension Database {
         return try facts.shards.withAllLocked { () throws(LarderError) in
             let store = try facts.writableStore(facts.applied, "purge")
             return shards.withAllLocked {
-                // After everything that was stored in this database, because its shards are locked.
+                // Higher than the sequences of all entries in this database, because its shards are locked.
                 let sequence = pipeline.everythingApplied.sequence + 1
                 let previous = applied.rules.purges ?? TagPurges()
                 let purges = previous.adding(tags, sequence, softAt: softAt)
-                // Entries being read from LevelDB were judged by the previous purges.
+                // Invalidate reads of LevelDB in progress, because they have checked entries against the previous
+                // purges.
                 let hashes = Set(tags)
                 for shard in shards.all {
                     shard.reads.changedAll()
@@ -80,7 +81,7 @@ extension Database {
     // MARK: The start
 
     /// Adopts the ledger's purges of tags. Called before other threads know the database.
-    /// - Parameter loss: facts were lost; nil if none were.
+    /// - Parameter loss: the recorded loss of facts; nil if none were lost.
     func adopt(_ purges: TagPurges?, _ loss: Ledger.Loss?) {
         var purges = purges
         if let loss, appliedState.hasTagPurges || purges != nil {
@@ -90,14 +91,14 @@ extension Database {
         if let purges { resume(behind: purges) }
     }
 
-    /// Ensures that records stored from now on are later than the purges.
+    /// Ensures that records stored from now on have higher sequences than the purges.
     private func resume(behind purges: TagPurges) {
         if purges.last > pipeline.everythingApplied.sequence { pipeline.resume(behind: purges.last) }
     }
 
     /// Returns the purges of tags that must be known before the files count as open: those of the ledger, and those
     /// that an earlier version kept in a file, which the ledger takes over. Called with `openLock` held.
-    /// - Parameter areExpected: whether there were purges.
+    /// - Parameter areExpected: whether tags were purged, according to POINTER.
     func completePurges(areExpected: Bool) throws(LarderError) -> TagPurges? {
         let known = rules.purges
         let content = try files.wrapErrors("open") { () throws(FileError) in try files.tags.read() }

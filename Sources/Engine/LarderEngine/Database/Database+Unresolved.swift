@@ -1,6 +1,6 @@
 extension Database {
-    /// Applies the kept operations that are valid to memory, now that the epoch is known. Called with all shard locks
-    /// held, after the state has the current epoch.
+    /// Applies those of the kept operations that are valid to memory, now that the epoch is known. Called with all
+    /// shard locks held, after the state has the current epoch.
     func resolve() {
         guard !unresolved.isEmpty, !applied.isEpochUnknown else { return }
         for (epoch, operations) in unresolved.epochs.sorted(by: { $0.key < $1.key }) where applied.counts(epoch) {
@@ -39,7 +39,7 @@ extension Database {
         -> UInt64
     {
         shards.withAllLocked {
-            // Resolved or purged in the meantime: memory has them, or they are no longer needed.
+            // If the operations were resolved or purged in the meantime, memory has them, or they are no longer needed.
             guard !unresolved.isEmpty else { return 0 }
             return pipeline.enqueue(.os) { batch, unit in
                 batch.select(database: name, number: number, epoch: epoch)

@@ -3,8 +3,8 @@ import Synchronization
 
 /// A named database of a larder: entries under keys, one policy.
 ///
-/// - Commands see the *applied* state: the entries in the memory of a shard and, for keys unknown there, the store. The
-///   disk has the *durable* state, which follows when the commit pipeline has written.
+/// - Commands see the *applied* state: the entries in memory and, for keys that memory does not have, those in the
+///   store. The disk has the *durable* state, which changes when the commit pipeline has written the changes.
 /// - A shard's lock orders all operations on its keys. Changes of the whole database hold all shard locks.
 /// - Memory before store: an entry leaves memory only after the store has it. A reader that finds nothing in memory
 ///   finds in the store the last applied entry, or a newer one.
@@ -25,7 +25,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     let damage: DamageReports
     let life = DatabaseLife()
     let shards: DatabaseShards
-    /// Whether the entries in memory are hidden because some were refused. Guarded by all shard locks.
+    /// Whether the entries in memory are hidden, because some belong to a failed commit. Guarded by all shard locks.
     private var isWithheld = false
     /// The journal's operations of the database while its epoch is unknown. Guarded by all shard locks.
     var unresolved = UnresolvedOperations()
@@ -99,8 +99,8 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
 
     // MARK: For the commit pipeline and the checkpointer
 
-    /// Drops everything that is applied but not durable. The journal then supplies the entries that LevelDB does not
-    /// have. Called with all shard locks held.
+    /// Drops all entries from memory, and makes the durable state the applied one. The caller then restores the entries
+    /// that LevelDB does not have, from the journal. Called with all shard locks held.
     func revertToDurable() {
         clearEntries()
         revertStateOnly()
@@ -116,21 +116,21 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         applied = durable
     }
 
-    /// Whether memory has everything that LevelDB does not have. A change of the whole database drops entries before it
-    /// is durable. Called with all shard locks held.
+    /// Whether memory has everything that LevelDB does not have. It does not if a change of the whole database, which
+    /// is not durable yet, has dropped entries. Called with all shard locks held.
     var isMemoryWhole: Bool {
         if applied.isShut { return true }
         return isWithheld || applied.store === durable.store
     }
 
-    /// Like ``revertStateOnly()``, while the valid operations of the journal cannot be determined. Until they can,
-    /// reads fail with `error`: memory still has refused entries, and LevelDB has older ones. Called with all shard
+    /// Like ``revertStateOnly()``, if the journal cannot be read. Until it can be read, uses of the database fail with
+    /// `error`, because memory still has entries of failed commits, and LevelDB has older ones. Called with all shard
     /// locks held.
     func revertIncompletely(isCleared: Bool, _ error: LarderError) {
         let isWhole = isMemoryWhole && !isCleared
         revertStateOnly()
         guard case .open = durable.presence else { return }
-        // Clean entries were there before.
+        // Clean entries do not belong to the failed commit, so they need not be hidden.
         if isWhole, shards.all.allSatisfy({ $0.table.dirtyCount == 0 }) { return }
         isWithheld = isWhole
         applied.presence = .failed(

@@ -2,7 +2,7 @@ import LarderLevelDB
 import LarderPlatform
 
 /// The lifecycle of a database's files: one operation at a time opens, creates, exchanges, purges, salvages, deletes or
-/// closes them. This owns the lock for these operations, and the facts kept from one to the next.
+/// closes them. This class owns the lock for these operations, and the state that is kept between them.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `openLock`, or by `summaryLock`, which is taken
 /// last.
@@ -25,8 +25,8 @@ final class DatabaseLife: @unchecked Sendable {
     /// The outcome of the last damage since the larder was opened.
     var lastSalvage: SalvageSummary? { summaryLock.withLock { summary } }
 
-    /// Checks LevelDB against a journal whose end was lost: LevelDB may have a part of it. Runs once: the journal has
-    /// everything that checkpoints of this process write.
+    /// Checks whether LevelDB needs a part of the journal that is lost: LevelDB may already have entries of that part.
+    /// Checks only once, because the journal has everything that checkpoints of this process write.
     /// - Returns: the last commit unit that LevelDB needs; 0 if there is nothing to check.
     func checkJournal(_ store: EpochStore, _ files: DatabaseFiles, _ context: EngineContext) throws(LarderError)
         -> UInt64

@@ -15,13 +15,13 @@ struct DatabaseShards: ~Copyable {
     subscript(index: Int) -> Shard { all[index] }
     subscript(key: Key) -> Shard { all[Shard.index(key.hash)] }
 
-    /// Runs `body` on the shard of a hash, without counting references: the shards live as long as this.
+    /// Runs `body` on the shard of a hash, without counting references: the shards live as long as this value.
     @inline(__always)
     func with<Result>(_ hash: Int, _ body: (Shard) -> Result) -> Result {
         unmanaged[Shard.index(hash)]._withUnsafeGuaranteedRef(body)
     }
 
-    /// The shard of a hash, not retained: it lives as long as this.
+    /// The shard of a hash, not retained: it lives as long as this value.
     func unmanaged(_ hash: Int) -> Unmanaged<Shard> { unmanaged[Shard.index(hash)] }
 
     // MARK: Locks

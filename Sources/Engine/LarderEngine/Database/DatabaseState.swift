@@ -30,22 +30,22 @@ struct DatabaseState {
     /// The first epoch whose operations in the journal are valid; the last one is ``epoch``.
     var journalFrom: UInt64 = 0
     /// Whether there are files but POINTER, which names the epoch, cannot be read. The journal's operations of the
-    /// database are kept until it can.
+    /// database are kept until it can be read.
     var isEpochUnknown = false
     /// Whether the epoch's directory may be absent according to POINTER.
     var isUnmade = false
-    /// Whether the file of the tags' purges must exist according to POINTER.
+    /// Whether the ledger must have purges of the database's tags, according to POINTER.
     var hasTagPurges = false
     /// The most bytes of the files; 0 for no limit of their own. Kept when files are set aside.
     var diskLimit = 0
-    /// The commit unit of the last change.
+    /// The commit unit of the last change of the whole database; 0 if that is durable.
     var sequence: UInt64 = 0
 
     // MARK: Changes
 
     /// Adopts POINTER.
     mutating func adopt(_ pointer: PointerFile) {
-        // POINTER does not contain them.
+        // Keep the purges, because POINTER does not contain them.
         let purges = rules.purges
         rules = pointer.rules
         rules.purges = purges
@@ -59,14 +59,14 @@ struct DatabaseState {
         isUnindexed = pointer.isUnindexed
     }
 
-    /// Describes files without entries, whose epoch may be absent.
+    /// Changes to an empty epoch, whose directory may be absent.
     mutating func startEmpty(_ epoch: UInt64, _ rules: FreshnessRules) {
         adopt(
             PointerFile(
                 epoch: epoch, rules: rules, isUnmade: true, hasTagPurges: hasTagPurges, diskLimit: diskLimit))
     }
 
-    /// Describes a database without files.
+    /// Changes to the state of a database without files.
     mutating func endFiles(leaving presence: Presence) {
         self.presence = presence
         (epoch, journalFrom, isEpochUnknown, isUnmade, hasTagPurges) = (0, 0, false, false, false)

@@ -15,7 +15,7 @@ protocol DatabaseRoster: AnyObject, Sendable {
 
 /// The checkpointer's operations for a database. Thread-safe; operations that may run a checkpoint may block.
 protocol Checkpointing: AnyObject, Sendable {
-    /// Whether so much waits for LevelDB that writers should help.
+    /// Whether so many bytes wait to be written to LevelDB that writers should help to write them.
     var isFull: Bool { get }
     /// Like ``isFull``, for callers that are about to store a long record.
     var isFullForLong: Bool { get }

@@ -5,8 +5,8 @@ import LarderPlatform
 /// program (the daemon's functions and origins).
 ///
 /// Each fact is an entry of an internal database, `LEDGER`, and never expires. So the journal, checkpoints, salvage,
-/// checks and backups treat a fact like every other entry, and none has a file of its own that could be torn or be
-/// taken for absent.
+/// checks and backups treat a fact like every other entry, and no fact has a file of its own that could be torn, or
+/// whose loss would go undetected.
 ///
 /// | key | value; integers have 8 bytes, big-endian |
 /// |---|---|
@@ -79,7 +79,8 @@ package struct Ledger: Sendable {
         }
     }
 
-    /// Opens the database, and creates it if it is absent. After that, its removal is detected.
+    /// Opens the database, and creates it if it is absent. Also records durably that it exists, so that its removal is
+    /// detected.
     func prepare() throws(LarderError) {
         if !database.isReady(forWriting: true) {
             try database.prepare(forWriting: true, policy: DatabasePolicy(.never))
@@ -94,7 +95,8 @@ package struct Ledger: Sendable {
     }
 
     /// Applies facts to memory and to a commit unit, together with a change of another database that they make durable.
-    /// Called with all shard locks of the ledger held, and those of the other database, which come later in the order.
+    /// Called with all shard locks of the ledger held, and those of the other database, which come later in the lock
+    /// order.
     /// - Parameter enqueue: queues a unit with these operations.
     func apply(
         _ changes: [Change], to store: EpochStore, enqueue: ((JournalBatch, UInt64) -> Void) -> UInt64
@@ -115,7 +117,7 @@ package struct Ledger: Sendable {
     struct Loss: Equatable {
         static let key = Array("lost".utf8)
 
-        /// Above the stamps of all records that were stored before.
+        /// Higher than the stamps of all records that were stored before the loss was detected.
         let sequence: UInt64
         /// In milliseconds since 1970.
         let time: Int64
@@ -132,7 +134,8 @@ package struct Ledger: Sendable {
         }
     }
 
-    /// Stores in LevelDB itself that facts are lost, synced, before the damage that explains it is put away.
+    /// Records the loss of facts in LevelDB directly, synced, before the damaged files that show the loss are moved
+    /// away.
     func noteLoss(in store: EpochStore) throws(LarderError) {
         let (pipeline, context) = (database.pipeline, database.context)
         let loss = Loss(
@@ -149,8 +152,8 @@ package struct Ledger: Sendable {
 
     // MARK: The start
 
-    /// Finds the ledger's directory, and creates an empty one in place of one that was removed. A removed one counts as
-    /// damaged: the journal's part of it is kept, and the loss is recorded.
+    /// Finds the ledger's directory, and creates an empty one in place of one that was removed. A removed ledger counts
+    /// as damaged: its operations in the journal are kept, and the loss is recorded.
     /// - Returns: whether there is a ledger.
     /// - Throws: if something else is in its place.
     static func findOrRemakeDirectory(_ context: EngineContext) throws(LarderError) -> Bool {
@@ -181,9 +184,9 @@ package struct Ledger: Sendable {
     /// The error if something else is in the ledger's place.
     static func foreignMessage(_ path: String) -> String { "\(path) is not the ledger of this larder: move it away" }
 
-    /// Reads all facts, unless that was done, and passes the purges of their tags to the databases. Called before other
-    /// threads know them.
-    /// - Parameter afterLoss: whether a part of the journal was lost, and facts with it.
+    /// Reads all facts, unless that was done, and passes the databases the purges of their tags. Called before other
+    /// threads know the databases.
+    /// - Parameter afterLoss: whether facts may be lost with a part of the journal.
     func load(_ databases: [Database], afterLoss: Bool = false) throws(LarderError) {
         guard database.context.larder.factsLost.load(ordering: .relaxed) < 0 else { return }
         if afterLoss, database.exists {
@@ -208,7 +211,8 @@ package struct Ledger: Sendable {
         var purges: [String: TagPurges] = [:]
     }
 
-    /// Reads the facts as far as possible, because the larder must start: a salvage records its losses.
+    /// Reads the facts. A damaged ledger is salvaged first, because the larder must start; the salvage records the
+    /// loss.
     private func readOrSalvage() throws(LarderError) -> Found {
         do throws(LarderError) {
             return try read()

@@ -1,4 +1,4 @@
-/// The outcome of damage in a database: unreadable parts, and possible losses.
+/// The result of salvaging a damaged database: unreadable parts, and possible losses.
 package struct SalvageSummary: Sendable, CustomStringConvertible {
     /// When the salvage ended, in milliseconds since 1970.
     package var time: Int64 = 0
@@ -7,8 +7,8 @@ package struct SalvageSummary: Sendable, CustomStringConvertible {
     /// Unreadable parts of files, and their bytes as far as known.
     package var pieces = 0
     package var bytes = 0
-    /// Ranges of keys that may have lost entries, as text for people. Keys in them that were not written since are
-    /// absent now.
+    /// Ranges of keys that may have lost entries, as text for people. Lost keys are absent until they are written
+    /// again.
     package var lost: [String] = []
     /// The number of such ranges; ``lost`` has the first ``rangesMax``.
     package var lostCount = 0

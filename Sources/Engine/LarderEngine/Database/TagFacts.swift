@@ -25,8 +25,8 @@ enum TagFacts {
         return (String(decoding: rest[..<end], as: UTF8.self), tag)
     }
 
-    /// - Parameter now: the larder's time. It may have gone back since a purge, with the clock and the last mark of the
-    ///   time; entries made stale by the purge stay stale.
+    /// - Parameter now: the larder's time. A soft purge with a later time counts as made now, so that its entries stay
+    ///   stale. That happens if the clock was set back and the record of time was lost.
     static func merge(
         _ value: some Collection<UInt8>, of tag: UInt64?, into content: inout TagPurges.Content, now: Int64
     ) {
@@ -52,7 +52,8 @@ enum TagFacts {
     }
 
     /// The changes that lead from previous purges to newer ones.
-    /// - Parameter tags: those whose notes may differ, unless all previous notes were merged into the floors.
+    /// - Parameter tags: the tags whose notes may differ. Ignored if the floors differ: all previous notes were then
+    ///   merged into the floors.
     static func changes(
         from previous: TagPurges, to new: TagPurges, of tags: [UInt64], in database: String
     ) -> [Ledger.Change] {

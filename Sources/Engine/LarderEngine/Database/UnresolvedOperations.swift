@@ -1,5 +1,5 @@
-/// The journal's operations of a database whose POINTER cannot be read for now. The current epoch is unknown, and with
-/// it the valid operations. The last operation for each key of each epoch is kept until it is known.
+/// The journal's operations of a database whose POINTER cannot be read for now. Until it can, the current epoch and the
+/// valid operations are unknown, so the last operation for each key of each epoch is kept.
 ///
 /// A value; its database guards it.
 struct UnresolvedOperations {

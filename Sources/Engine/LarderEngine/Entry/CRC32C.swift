@@ -14,8 +14,8 @@ package enum CRC32C {
         "crc32c \(UInt64(checksum(body.utf8)).hexadecimal(digits: 8))\n"
     }
 
-    /// The checksum of bytes whose beginning has the checksum `checksum` (0 for nothing) and that continue with
-    /// `bytes`.
+    /// The checksum of a sequence that ends with `bytes`. `checksum` is that of the part before `bytes`; 0 if there is
+    /// none.
     package static func extend(_ checksum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
         larder_crc32c_extend(checksum, bytes.baseAddress, bytes.count)
     }

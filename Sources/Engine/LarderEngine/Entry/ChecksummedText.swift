@@ -17,7 +17,7 @@ package struct ChecksummedText {
         return body + CRC32C.line(of: body)
     }
 
-    /// - Parameter names: of the values, for version 1 and those after it.
+    /// - Parameter names: the names of the values: a list for each version, beginning with version 1.
     init(parsing bytes: [UInt8], kind: String, names: [[String]]) throws(Defect) {
         guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed("it is not text") }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)

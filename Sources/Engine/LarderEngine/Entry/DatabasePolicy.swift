@@ -1,6 +1,6 @@
 /// The settings of a database for the lifetime of its entries.
 package struct DatabasePolicy: Hashable, Sendable {
-    /// The interval of governed entries.
+    /// The interval of governed entries, which are those without a rule of their own.
     package var policy: UpdatePolicy
     /// How long entries without their own grace are kept after their deadline, in milliseconds; from 0 to
     /// ``UpdatePolicy/longestMilliseconds``.

@@ -1,18 +1,17 @@
 /// The index from which the sweep finds expired entries.
 ///
-/// - An entry that lives less than ``unindexedMilliseconds`` has one index key that holds a bucket time, never earlier
-///   than the entry's own: the deadline if the entry has its own, storedAt if the policy governs it. The entry's own
-///   grace is added to either, if it has one; the sweep adds the database's grace. Bucket times are rounded up to a
-///   power of two of milliseconds, about a 64th of the entry's lifetime, so that a key written over and over has the
-///   same index key most of the time.
-/// - Entries that live longer, or forever, have none: a periodic scan of all entries finds them. The index key would
-///   cost as much as the entry itself to write.
-/// - The index may hold keys whose entry was overwritten or removed; the sweep drops stale ones. Entries get their
-///   index keys together with their records when a checkpoint writes them.
+/// - An entry that lives less than ``unindexedMilliseconds`` has one index key, which contains a bucket time: the
+///   deadline if the entry has its own, or storedAt if the policy governs the entry, plus the entry's own grace, if it
+///   has one. The sweep adds the database's grace and, if the policy governs the entry, the policy's interval. Bucket
+///   times are rounded up to a multiple of a power of two of milliseconds, about a 64th of the entry's lifetime, so
+///   that an entry that is overwritten often keeps its index key most of the time.
+/// - Entries that live longer, or forever, have no index key, because writing it would cost as much as writing the
+///   entry. A periodic scan of all entries finds them.
+/// - The index may have keys of entries that were overwritten or removed; the sweep deletes them. A checkpoint writes
+///   index keys together with the records.
 ///
-/// If a new policy indexes governed entries that were not indexed before, ``Database/State/isUnindexed`` records that
-/// the sweep has to read all entries once. Except for those the index never lacks the key of an entry in LevelDB that
-/// should have one.
+/// If a new policy indexes governed entries that were not indexed before, ``DatabaseState/isUnindexed`` records that
+/// the sweep has to read all entries once. All other entries in LevelDB that should have an index key always have it.
 package enum ExpiryIndex {
     /// The value of an index record: one byte, because no stored value is ever empty.
     static let value: [UInt8] = [0]
@@ -48,7 +47,7 @@ package enum ExpiryIndex {
             switch header.rule {
             case .ownNever: return 0
             case .own(let deadline):
-                // Both are at least 0 from here on, so that the difference cannot overflow.
+                // Make both times at least 0, so that their difference cannot overflow.
                 let deadline = max(0, deadline)
                 let span = deadline - max(0, header.storedAt)
                 guard span < unindexedMilliseconds else { return 0 }
@@ -74,7 +73,8 @@ package enum ExpiryIndex {
         return key.stored.withUnsafeBytes { Self.key(slot, storedKey: $0) }
     }
 
-    /// A power of two, between 1,024 ms and 2^32 ms (about 50 days), at most a 64th of `span` above the least.
+    /// The unit to which the bucket time of an entry with the lifetime `span` is rounded: the largest power of two up
+    /// to a 64th of `span`, but at least 1,024 ms, and at most 2^32 ms (about 50 days).
     package static func granularity(_ span: Int64) -> Int64 {
         var size: Int64 = 1024
         while size < 1 << 32, size * 2 <= span / 64 { size *= 2 }

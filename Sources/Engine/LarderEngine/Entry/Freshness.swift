@@ -34,8 +34,8 @@ package struct FreshnessRules: Hashable, Sendable {
     package var settings: DatabasePolicy { DatabasePolicy(policy, grace: grace, jitter: jitter) }
 
     /// **The boundary rule**: an entry is expired if and only if `now >= deadline`. Then it is stale while `now <
-    /// deadline + grace`, and gone after that. An entry ended by a purge of a tag is expired at every instant: a reader
-    /// may have read the clock before the purge, and the entry may have been ended by an earlier one.
+    /// deadline + grace`, and gone after that. An entry with a purged tag is expired whatever `now` is: a reader may
+    /// have read the clock before the purge, and a later purge replaces the recorded time of an earlier one.
     package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
         guard let deadline = deadline(header), now >= deadline || header.tagsEnd != .max else { return .fresh }
         return now < end(header, deadline) ? .stale : .gone
@@ -75,14 +75,14 @@ package struct FreshnessRules: Hashable, Sendable {
         }
     }
 
-    /// The rule with which an entry is stored that requests `rule`: a governed one gets its own deadline if the
-    /// database's jitter shortens lifetimes.
+    /// The rule with which an entry that requests `rule` is stored: if the database has a jitter, a governed entry gets
+    /// its own, shortened deadline.
     func stored(_ rule: DeadlineRule, now: Int64) -> DeadlineRule {
         guard jitter > 0, rule == .governed else { return rule }
         return settings.rule(nil, jitter: nil, now: now)
     }
 
-    /// The same purges under other rules.
+    /// Rules with other settings and the same purges.
     func with(_ settings: DatabasePolicy, deadBefore: Int64 = 0) -> FreshnessRules {
         var rules = FreshnessRules(settings, deadBefore: deadBefore)
         rules.purges = purges
@@ -97,9 +97,9 @@ package struct FreshnessRules: Hashable, Sendable {
         return with(newPolicy, deadBefore: max(deadBefore, now - interval))
     }
 
-    /// The header of an entry as reported to another larder, which does not know what has ended this entry's life
-    /// early: a soft purge of a tag, or a policy that was shorter for a while. That end becomes the entry's own
-    /// deadline.
+    /// The header of an entry as reported to another larder. If a soft purge of a tag, or a policy that was shorter for
+    /// a while, has ended the entry's life early, that end becomes the entry's own deadline, because the other larder
+    /// does not know about it.
     package func leaving(_ header: RecordHeader) -> RecordHeader {
         let isDead = header.rule == .governed && header.storedAt <= deadBefore
         guard isDead || header.tagsEnd != .max, let deadline = deadline(header) else { return header }
@@ -108,12 +108,12 @@ package struct FreshnessRules: Hashable, Sendable {
         return header
     }
 
-    /// The header of an entry that comes from another database, where it is fresh. Only its age may expire it here: the
-    /// instant before which governed entries of *this* database had expired does not apply to it.
+    /// The header with which an entry from another database, where it is fresh, is stored in this one. Only its age may
+    /// make it expire here: ``deadBefore`` of this database does not apply to it.
     ///
-    /// An entry that was stored after that instant keeps its header. An earlier one gets the deadline of this policy as
-    /// its own. If the policy has no deadline, the entry stays governed, as if it was stored right after the instant,
-    /// so that a later policy still lets it expire.
+    /// An entry that was stored after ``deadBefore`` keeps its header. An earlier entry gets its own deadline,
+    /// calculated by this policy. If the policy has no interval, the entry stays governed, and counts as stored right
+    /// after ``deadBefore``, so that it can still expire under a later policy.
     package func taking(_ header: RecordHeader) -> RecordHeader {
         guard header.rule == .governed, header.storedAt <= deadBefore else { return header }
         var header = header

@@ -28,7 +28,7 @@ package struct RecordHeader: Hashable, Sendable {
     /// The length of the stamp and the tags; 0 without tags.
     private(set) var tagsCount: UInt16 = 0
     /// When the entry's freshness ends because of its tags, in milliseconds since 1970: `min` if it is gone, `max` if
-    /// none was purged. Not stored: it follows from the purges when the header was read.
+    /// none was purged. Not stored: it is calculated from the purges when the header is read.
     private(set) var tagsEnd = Int64.max
 
     package init(
@@ -109,7 +109,7 @@ package struct RecordHeader: Hashable, Sendable {
     private mutating func readMore(
         _ bytes: UnsafeRawBufferPointer, _ flags: UInt8, _ purges: TagPurges?
     ) throws(Defect) {
-        // Version 1 suffices for an entry without both, so that each entry has one form only.
+        // An entry without a grace and tags must be stored as version 1, so that each entry has only one valid form.
         guard flags & (Self.graceFlag | Self.tagsFlag) != 0 else { throw .unknownFlags(flags) }
         if flags & Self.graceFlag != 0 {
             guard let grace = BigEndian.read(bytes, at: fixedCount) else { throw .truncated }
@@ -125,7 +125,8 @@ package struct RecordHeader: Hashable, Sendable {
         if let purges { tagsEnd = purges.end(of: UnsafeRawBufferPointer(rebasing: section[..<(8 + count)])) }
     }
 
-    /// Times from the disk are clamped, so that no later sum can overflow. Nothing is added to an own deadline.
+    /// Clamps a time from the disk, so that adding an interval cannot overflow. Own deadlines need no clamping, because
+    /// sums with them are clamped.
     private static func time(_ raw: UInt64) -> Int64 {
         min(max(Int64(bitPattern: raw), 0), EngineTime.latestMilliseconds + UpdatePolicy.longestMilliseconds)
     }
@@ -198,7 +199,7 @@ package struct Record: Hashable, Sendable {
         stored = bytes
     }
 
-    /// A header without its payload, and without its tags, but with the effect of their purges.
+    /// A record without the payload and the tags. Its header still has the effect of the purges of its tags.
     init(headerOnly header: RecordHeader) {
         self.header = header
         var bytes: [UInt8] = []
@@ -207,7 +208,7 @@ package struct Record: Hashable, Sendable {
     }
 
     /// A payload of `count` bytes that begins with as much of `previous` as fits and continues with zeros; `edit` then
-    /// changes it in place. For values that are changed rather than replaced, which may be long: they are copied once.
+    /// changes it in place. For changes of existing values, which may be long: the value is copied only once.
     package init(
         _ header: RecordHeader, tags: [UInt8] = [], count: Int, previous: Record?,
         _ edit: (UnsafeMutableRawBufferPointer) -> Void

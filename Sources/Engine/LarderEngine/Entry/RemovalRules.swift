@@ -1,7 +1,7 @@
-/// Which entries may be removed without a request: those that are permanently gone.
+/// Decides which entries may be removed without a request: those that are gone even after a rollback or a crash.
 ///
-/// A change of the policy is applied before it is on the disk, and rolled back if it does not get there. Entries that
-/// it ends are not served in the meantime, and must still exist after a rollback.
+/// A change of the policy is applied before it is on the disk, and rolled back if it cannot be written. Entries that
+/// expire because of the change are not served in the meantime, but must still exist after a rollback.
 struct RemovalRules {
     private let applied: FreshnessRules
     /// Nil if both are equal.
@@ -13,7 +13,7 @@ struct RemovalRules {
         purges = durable.purges
     }
 
-    /// The purges of tags that are on the disk. Headers must be read with these.
+    /// The purges of tags that are on the disk. Headers for ``isGone(_:now:)`` must be read with these purges.
     let purges: TagPurges?
 
     /// Whether an entry is gone under both the applied policy and the durable one.

@@ -35,7 +35,7 @@ enum SealedBlock {
         }
         guard BigEndian.read(bytes, at: 0) == magic, let version = BigEndian.read(bytes, at: 8, count: 4), isSealed(12)
         else { throw .malformed }
-        // A newer layout may continue differently: nothing else is read from it.
+        // A newer layout may differ after this, so nothing else of it is read.
         guard version <= UInt64(most) else { throw .newerVersion(UInt32(version)) }
         guard version >= 1, isSealed(16 + 8 * count) else { throw .malformed }
         return (0..<count).compactMap { BigEndian.read(bytes, at: 16 + 8 * $0) }

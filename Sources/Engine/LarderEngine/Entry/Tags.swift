@@ -14,7 +14,7 @@ package struct Tags: Hashable, Sendable {
         }
     }
 
-    /// Their hashes, by which purges identify them.
+    /// The hashes of the tags, by which purges identify them.
     var hashes: [UInt64] { all.map { $0.withUnsafeBytes { TagPurges.hash($0) } } }
 
     package var isEmpty: Bool { encoded[0] == 0 }
@@ -56,7 +56,7 @@ package struct Tags: Hashable, Sendable {
     }
 }
 
-/// Which tags of a database were purged, and when. A value class: never changed, so that it can be read without a lock.
+/// The purges of a database's tags. Immutable, so that it can be read without a lock.
 package final class TagPurges: Sendable {
     /// The purges of one tag.
     struct Note: Hashable, Sendable {
@@ -72,7 +72,8 @@ package final class TagPurges: Sendable {
     package static let notesMax = 65_536
     fileprivate static let stripeCount = 256
 
-    /// Applies to all entries with tags, whatever their tags are.
+    /// A purge of all entries with tags, whatever their tags are. It replaces the purges of single tags if these are
+    /// too many.
     struct Floors: Hashable, Sendable {
         /// Entries with a lower stamp are gone; 0: none.
         var hard: UInt64 = 0
@@ -82,7 +83,8 @@ package final class TagPurges: Sendable {
         var softAt: Int64 = 0
     }
 
-    /// Purges while they are combined. The order does not matter: of each kind the latest purge is kept.
+    /// Purges that are being combined, in any order. For each tag, the latest hard purge and the latest soft purge are
+    /// kept.
     struct Content {
         /// By the hash of the tag. Two tags with the same hash are treated as one, which may remove too much, and never
         /// keeps a purged entry.
@@ -120,7 +122,8 @@ package final class TagPurges: Sendable {
 
     init(_ content: Content = Content()) { self.content = content }
 
-    /// These purges and another one. Beyond the limit all entries with tags that were stored before are gone.
+    /// These purges and another one. If more than ``notesMax`` tags are purged, all entries with tags that were stored
+    /// before count as purged.
     /// - Parameters:
     ///   - tags: their hashes.
     ///   - sequence: of the purge.
@@ -130,7 +133,8 @@ package final class TagPurges: Sendable {
         for tag in tags {
             var note = note(tag) ?? Note()
             if let softAt {
-                // Entries that are stale since an earlier purge stay stale, and may be served a little longer.
+                // Entries that are stale since an earlier purge stay stale. They may be served a little longer, because
+                // their grace begins again.
                 (note.soft, note.softAt) = (sequence, softAt)
             } else {
                 note.hard = sequence
@@ -153,7 +157,7 @@ package final class TagPurges: Sendable {
         return TagPurges(next)
     }
 
-    /// These purges and floors, which may be lower.
+    /// These purges combined with floors. The higher of the old and the new floors apply.
     func adding(_ floors: Floors) -> TagPurges {
         var next = content
         next.merge(floors)

@@ -5,7 +5,8 @@ import LarderPlatform
 /// database's name.
 enum DamagedFiles {
     static let directoryName = "DAMAGED"
-    /// Directories that are not settled yet. The next opening of the larder removes them.
+    /// The prefix of directories that are not complete yet. If a crash leaves one, the next opening of the larder
+    /// removes it.
     static let unsettledPrefix = ".making-"
 
     /// Makes a directory for the files of a database that is set aside.
@@ -20,7 +21,7 @@ enum DamagedFiles {
         return place
     }
 
-    /// The directory for a database that is set aside now.
+    /// The path to which the directory of a database will be moved. Creates only the parent directory.
     static func place(of name: String, context: EngineContext) throws(LarderError) -> String {
         let place = nextPlace(name, context)
         let parent = FileSystem.parent(place)
@@ -47,9 +48,9 @@ enum DamagedFiles {
         }
     }
 
-    /// Links the files of a damaged epoch and its database's POINTER into `DAMAGED`, so that they stay unchanged. The
-    /// evidence is permanent once it is settled.
-    /// - Returns: evidence without links if the file system has none.
+    /// Makes hard links of a damaged epoch's files, and of its database's POINTER, in `DAMAGED`, so that the files are
+    /// kept unchanged. The links are permanent only after ``Evidence/settle(_:)``.
+    /// - Returns: evidence without linked files if hard links are not possible.
     static func keep(
         _ epoch: String, pointer: String, _ name: String, _ context: EngineContext
     ) throws(LarderError) -> Evidence {
@@ -79,8 +80,8 @@ enum DamagedFiles {
         }
     }
 
-    /// Links all files. LevelDB may be merging tables, but the files named by the manifest are among them. LevelDB
-    /// appends to the manifest itself, so that is copied.
+    /// Links all files, while LevelDB may be merging tables. The result has at least the files that the manifest names.
+    /// The manifest is copied instead of linked, because LevelDB appends to it.
     /// - Returns: false if links are not possible.
     private static func link(_ epoch: String, to linked: String) throws -> Bool {
         while true {
@@ -92,7 +93,7 @@ enum DamagedFiles {
                     try FileSystem.hardLink(epoch + "/" + name, to: linked + "/" + name)
                 } catch {
                     if error.isNoLink { return false }
-                    // It was merged into other tables in the meantime, according to the manifest.
+                    // LevelDB has merged the table into others and removed it, which the manifest records.
                     guard error.number == ENOENT else { throw error }
                 }
             }
@@ -135,8 +136,8 @@ enum DamagedFiles {
 
     private static func number(_ name: String) -> UInt64? { name.split(separator: "-").first.flatMap { UInt64($0) } }
 
-    /// Removes the oldest beyond the cap, but not the newest, unless it takes more than half of the larder's disk
-    /// limit. Directories without a number are not Larder's.
+    /// Removes the oldest directories while all of them together exceed the cap. Keeps the newest one, unless it takes
+    /// more than half of the larder's disk limit. Ignores directories without a number, which are not Larder's.
     static func enforceCap(_ context: EngineContext) {
         let limit = context.larder.disk.boundBytes ?? .max
         let most = min(context.options.damagedBytesMax, limit / 4)
@@ -157,14 +158,14 @@ enum DamagedFiles {
     }
 }
 
-/// The files of a damaged epoch on their way to `DAMAGED`.
+/// The files of a damaged epoch, while they are moved to `DAMAGED`.
 struct Evidence {
     /// The final place of the files.
     let place: String
-    /// The place of the files before that.
+    /// The place of the files before they are moved to ``place``.
     fileprivate let unsettled: String
     fileprivate let epochName: String
-    /// The epoch's original files, readable there; nil if no links could be made.
+    /// The directory with links to the epoch's original files; nil if no links could be made.
     fileprivate(set) var linked: String?
 
     /// Makes the evidence permanent, before the epoch is replaced.
@@ -180,7 +181,7 @@ struct Evidence {
         linked = place + "/" + epochName
     }
 
-    /// Moves the epoch itself there after it was replaced.
+    /// Moves the epoch's own directory to ``place``, after the epoch was replaced. For file systems without hard links.
     /// - Returns: its new place.
     func take(_ epoch: String, _ context: EngineContext) throws(LarderError) -> String {
         do throws(FileError) {
@@ -195,7 +196,7 @@ struct Evidence {
         return place
     }
 
-    /// Drops the evidence: the epoch was not replaced.
+    /// Removes the evidence, because the epoch was not replaced.
     func discard(_ context: EngineContext) {
         context.disposalQueue.remove(unsettled)
         context.disposalQueue.remove(place)
@@ -203,6 +204,6 @@ struct Evidence {
 }
 
 extension FileError {
-    /// Whether the file system, or this part of it, has no links.
+    /// Whether the error means that a hard link is not possible here.
     fileprivate var isNoLink: Bool { [EPERM, EXDEV, EOPNOTSUPP, ENOSYS, EMLINK].contains(number) }
 }

@@ -9,7 +9,7 @@ enum DatabaseDirectory {
     /// A database, intact or damaged: a ``PointerFile`` or its spare, or a directory named as an epoch with LevelDB's
     /// files.
     case database
-    /// Something else: everything in it could be read.
+    /// Not a database. Everything in the directory could be read.
     case foreign
     /// Unknown for now.
     case unreadable(FileError)

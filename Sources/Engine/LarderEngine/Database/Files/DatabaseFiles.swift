@@ -63,14 +63,14 @@ struct DatabaseFiles: Sendable {
     }
 
     /// Writes a new POINTER next to the old one.
-    /// - Parameter store: the open one, if any. Its LOG may be emptied if the disk is full.
+    /// - Parameter store: the open store, if any. Its LOG is emptied if the disk is full.
     func stage(_ pointer: PointerFile, _ operation: String, store: EpochStore?) throws(LarderError) -> Replacement {
         let bytes = Array(pointer.text.utf8)
         do throws(FileError) {
             return try Replacement(of: pointerPath, with: bytes, keepsSpare: true)
         } catch {
             guard error.isFullDisk, let store else { throw refused(operation, error) }
-            // The reserve block for this is used up. LevelDB's LOG takes some space and is not needed.
+            // The spare file for this case is used up. Free the space of LevelDB's LOG files, which are not needed.
             FileSystem.empty(store.path + "/LOG")
             FileSystem.empty(store.path + "/LOG.old")
         }
@@ -203,7 +203,8 @@ struct DatabaseFiles: Sendable {
     // MARK: The whole directory
 
     /// Creates the files in a directory of their own and renames it into place, so that a crash leaves all or nothing.
-    /// - Throws: also if the files exist but their name may not be on the disk: see ``found``.
+    /// - Throws: if the files cannot be created, or if they were created, but their name may not be on the disk.
+    ///   ``found`` tells these apart.
     func make(_ pointer: PointerFile) throws(LarderError) {
         let temporary = context.directory + "/.creating-\(name)-\(pointer.epoch)"
         do throws(LarderError) {
@@ -221,7 +222,7 @@ struct DatabaseFiles: Sendable {
                     do throws(FileError) {
                         try FileSystem.rename(directory, to: temporary)
                     } catch {
-                        // The files stay, whatever is reported.
+                        // The files stay in place, so report the risk instead of an error.
                         context.report(
                             .error, "\(error); a machine failure now may undo the creation of database '\(name)'")
                         return

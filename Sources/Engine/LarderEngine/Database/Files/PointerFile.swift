@@ -10,9 +10,14 @@
 /// unindexed 0
 /// crc32c 0a1b2c3d
 /// ```
-/// An epoch that has taken over another's operations in the journal, or may have no files yet, needs two more lines and
-/// version 2; a grace or a jitter needs two lines more, and version 3; a purge of a tag one more, and version 4; a disk
-/// limit one more, and version 5. The file is replaced by rename, so a crash leaves the old one or the new one.
+/// Higher versions have more lines, and are written only if they are needed:
+/// - Version 2 adds two lines, for an epoch that has taken over another epoch's operations in the journal, or may have
+///   no files yet.
+/// - Version 3 adds two lines, for a grace or a jitter.
+/// - Version 4 adds one line, for purges of tags.
+/// - Version 5 adds one line, for a disk limit.
+///
+/// The file is replaced by rename, so a crash leaves the old one or the new one.
 package struct PointerFile: Hashable, Sendable {
     package static let name = "POINTER"
     package static let formatVersion = 5
@@ -26,7 +31,7 @@ package struct PointerFile: Hashable, Sendable {
     package var journalFrom: UInt64
     /// Whether the epoch's directory may be absent: then the epoch is empty.
     package var isUnmade: Bool
-    /// Whether a tag was purged: then the file of those purges must exist.
+    /// Whether a tag was purged. The ledger must then have the purges.
     package var hasTagPurges: Bool
     /// The most bytes of the database's files; 0 for no limit of its own.
     package var diskLimit: Int

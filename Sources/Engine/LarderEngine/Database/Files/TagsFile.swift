@@ -11,7 +11,7 @@ import LarderPlatform
 struct TagsFile {
     static let name = "TAGS"
     static let formatVersion = 1
-    /// The longest file that is read: it is rewritten long before.
+    /// The longest file that is read. Earlier versions rewrote the file long before it reached this size.
     static let bytesMax = 64 << 20
 
     private let path: String
@@ -58,8 +58,8 @@ struct TagsFile {
         case newer(Int)
     }
 
-    /// Reads the file. An incomplete last line is a purge that was never acknowledged, and is ignored. One that lacks
-    /// only its line break is valid: it may have been acknowledged before the file was damaged.
+    /// Reads the file. An incomplete last line is a purge that was never acknowledged, and is ignored. A last line that
+    /// lacks only its line break is valid: its purge may have been acknowledged before the file was damaged.
     func read() throws(FileError) -> Content {
         try FileSystem.read(path, bytesMax: Self.bytesMax).map(Self.parse) ?? .none
     }
@@ -104,8 +104,8 @@ struct TagsFile {
 
 extension TagPurges {
     /// The purges in a file.
-    /// - Parameter now: the larder's time. It may have gone back since a purge, with the clock and the last mark of the
-    ///   time; entries made stale by the purge stay stale.
+    /// - Parameter now: the larder's time. A soft purge with a later time counts as made now, so that its entries stay
+    ///   stale. That happens if the clock was set back and the record of time was lost.
     static func read(_ lines: [TagsFile.Line], now: Int64 = .max) -> TagPurges {
         var content = Content()
         for line in lines {
