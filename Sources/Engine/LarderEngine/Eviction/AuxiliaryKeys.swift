@@ -1,9 +1,9 @@
 import LarderLevelDB
 
-/// Keys other than entries in tables that are removed: those of the expiry index, and the record of the journal. A
-/// value.
+/// The keys in removed tables that are not keys of entries: those of the expiry index, and the record of how far the
+/// journal is needed. A value.
 ///
-/// Remaining entries may need them: an index key is not written again with each version of its entry.
+/// Entries in other tables may need them, because an index key is not written again with each version of its entry.
 struct AuxiliaryKeys {
     private var index: [[UInt8]] = []
     private var journal: [UInt8]?
@@ -40,7 +40,8 @@ struct AuxiliaryKeys {
         }
     }
 
-    /// Writes needed keys that are missing again. If there is no space for that, the sweep rebuilds the index later.
+    /// Writes those keys again that are still needed and now missing. If there is no space for that, the sweep rebuilds
+    /// the index later.
     func restore(_ database: Database, _ store: EpochStore) {
         do throws(LarderError) {
             let batch = LarderLevelDB.WriteBatch()

@@ -3,9 +3,9 @@ import LarderPlatform
 extension DiskBudget {
     /// Measures the usage that counts towards a limit.
     /// - Parameters:
-    ///   - directory: of one database; nil for the larder without its journal.
-    ///   - stores: the open ones below. Only the tables that LevelDB needs are counted: others are being written by a
-    ///     merge, or removed after it.
+    ///   - directory: the directory of one database; nil for the larder without its journal.
+    ///   - stores: the open stores in the directory. Of their tables, only those that LevelDB needs are counted. It is
+    ///     still writing the others in a merge, or will remove them after one.
     func measure(_ directory: String?, _ stores: [EpochStore]) -> DiskUse {
         let paths = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
         var tables: [String: Int] = [:]
@@ -16,7 +16,7 @@ extension DiskBudget {
         if directory == nil { note(all) }
         var use = DiskUse(bytes: all)
         if directory == nil { use.bytes -= FileSystem.space(self.directory + "/JOURNAL") }
-        // After the files: tables added in the meantime are counted, and removed ones are not.
+        // Measured after the files, so that tables added in the meantime are counted, and removed ones are not.
         for (path, found) in tables {
             guard let store = paths[path], let sizes = store.tables.measure() else { continue }
             use.bytes += sizes.bytes - found
@@ -30,7 +30,7 @@ extension DiskBudget {
 struct DiskUse {
     /// Everything except the journal, and except the tables of a running merge.
     var bytes: Int
-    /// The size of the largest merge that LevelDB could run, and where.
+    /// The size of the largest merge that LevelDB could run, and the store in which it would run.
     private(set) var largestMerge = 0
     private(set) var store: EpochStore?
 

@@ -3,9 +3,10 @@
 /// ```
 /// worth = (reads + youth) × rest of its life × cost of fetching it again ÷ bytes
 /// ```
-/// - *reads*: how often it was read from the disk recently (``ReadSketch``), or according to memory.
-/// - *youth*: 1 for an entry just stored, ½ after the usual residence time, then decreasing: new entries without reads
-///   are not evicted first, and of entries without reads the oldest is.
+/// - *reads*: the recent reads of the entry: those from the disk (``ReadSketch``), plus an estimate of those from
+///   memory.
+/// - *youth*: 1 for an entry that was just stored, ½ after the usual residence time, and less after that. So new
+///   entries that were not read yet are not evicted first. Among entries without reads, the oldest is.
 /// - *rest of its life*: an entry that expires soon saves little.
 /// - *cost*: of fetching it again: a constant part, and one for its bytes.
 ///
@@ -20,7 +21,8 @@ package struct EvictionEstimate: Sendable {
     private static let fixedCost = 65_536.0
     /// The bytes on the disk beyond key and record.
     private static let overheadBytes = 32.0
-    /// The least factor for the rest of a life, so that entries that expire soon keep an order.
+    /// The least factor for the rest of an entry's life, so that entries that expire soon are still ordered by the
+    /// other factors.
     private static let restMin = 0.01
 
     package init(now: Int64, residence: Int64) {
@@ -41,8 +43,8 @@ package struct EvictionEstimate: Sendable {
         return (reads + youth) * rest * (Self.fixedCost + size) / size
     }
 
-    /// The worth up to which entries have `share` of all bytes.
-    /// - Parameter sample: of entries; empty gives 0.
+    /// The worth at or below which the entries of a sample have `share` of its bytes.
+    /// - Parameter sample: a sample of entries. If it is empty, the result is 0.
     package static func threshold(_ sample: [(worth: Double, bytes: Int)], share: Double) -> Double {
         let sorted = sample.sorted { $0.worth < $1.worth }
         let most = share * Double(sorted.reduce(0) { $0 + $1.bytes })

@@ -30,7 +30,7 @@ struct EvictionLimit {
     /// The current usage, plus the space that must stay free, in bytes.
     func measure() -> Int { use().needed(marks) }
 
-    /// The error for a checkpoint when nothing more can be evicted. It names what uses the space.
+    /// The error for a checkpoint when nothing more can be evicted. It lists the largest files and directories.
     func shortage(incoming: Int, _ context: EngineContext) -> LarderError {
         let isFull = bytes < asked
         let name =

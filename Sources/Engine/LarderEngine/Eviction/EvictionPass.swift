@@ -3,13 +3,13 @@ import LarderLevelDB
 /// One step of the eviction: reads the entries of a range of keys in LevelDB, removes those that are gone and the least
 /// valuable ones, and has LevelDB merge the tables of the range, which frees their space.
 ///
-/// Ranges follow each other in the order of the keys, because LevelDB frees space by ranges: removing the same number
-/// of entries everywhere would cost writing all tables again.
+/// Each step continues after the range of the previous one, because LevelDB frees space by merging a range. If the same
+/// number of removals was spread over all keys, all tables would have to be written again.
 ///
 /// - It writes to LevelDB directly, not through the journal, with each batch synced. No checkpoint writes at the same
 ///   time, so nothing newer is removed. Entries that are dirty in memory are skipped.
-/// - A crash leaves an entry removed or unchanged. The journal may restore it, with its newest value, because it also
-///   repeats all later removals and writes.
+/// - After a crash, each entry is either removed or unchanged. A replay of the journal may restore a removed entry, but
+///   only with its newest value, because it repeats later writes and removals too.
 ///
 /// Confined to one thread.
 struct EvictionPass {
@@ -27,8 +27,8 @@ struct EvictionPass {
 
     /// Handles the range that begins at `start`.
     /// - Parameter leastShare: the least share of the range's bytes to evict; if less can be evicted, the range is left
-    ///   unchanged, because freeing the space would cost too much. 0: evicts the least valuable entries, at least a
-    ///   fourth of the bytes.
+    ///   unchanged, because freeing the space would cost too much. 0 evicts the least valuable entries, at least a
+    ///   quarter of the bytes.
     func run(from start: [UInt8], leastShare: Double) throws(LarderError) -> EvictionOutcome {
         var outcome = EvictionOutcome()
         var found = EvictionRange()
@@ -69,7 +69,8 @@ struct EvictionPass {
         var bytes = 0
         found.keys.withUnsafeBytes { keys in
             for (index, entry) in found.entries.enumerated() {
-                // A newer Larder may have written a record that this one cannot read; damage is left to the salvage.
+                // Skip records that cannot be read: a newer Larder may have written them, or they are damaged, which is
+                // left to a salvage.
                 guard let header = entry.header else { continue }
                 let key = UnsafeRawBufferPointer(
                     rebasing: keys[(entry.offset + 1)..<(entry.offset + entry.keyCount)])
@@ -91,7 +92,7 @@ struct EvictionPass {
         let cheapBytes = cheap.reduce(0) { $0 + $1.bytes }
         let enough = leastShare * Double(found.seenBytes)
         guard Double(bytes + cheapBytes) >= enough else { return [] }
-        // In a round in which nothing else can be evicted, a fourth.
+        // At least a quarter, in a round after one that has evicted nothing.
         let most = leastShare > 0 ? cheapBytes : max(cheapBytes, found.seenBytes / 4)
         for other in others where bytes < min(max(1, most), wantedBytes) {
             victims.append(other.victim)
@@ -108,8 +109,8 @@ struct EvictionPass {
         while next < victims.count {
             let batch = LarderLevelDB.WriteBatch()
             let first = next
-            // The index first, then the keys in order: so a salvage can tell which keys a damaged piece of a batch may
-            // have had.
+            // Delete the index keys first, and then the entries in the order of their keys, so that a salvage can infer
+            // the keys in a damaged part of a batch.
             while next < victims.count, batch.byteCount < Self.batchBytes / 2 {
                 let entry = found.entries[victims[next].index]
                 if let header = entry.header {
@@ -141,13 +142,13 @@ extension Database {
 }
 
 extension Shard {
-    /// Handles the removal of an entry from LevelDB.
+    /// Updates memory after an entry was removed from LevelDB.
     /// - Returns: whether memory has a newer state, which stays; and whether a read had found the entry expired.
     func evicted(_ key: UnsafeRawBufferPointer, _ hash: Int, isGone: Bool) -> (isNewer: Bool, wasFound: Bool) {
-        // A read under way must not keep it.
+        // A read in progress must not keep the entry in memory.
         if isGone { reads.swept(hash) } else { reads.changed(key, hash) }
         guard let entry = table.find(key, hash: hash) else { return (false, false) }
-        // LevelDB may have lost the index key too.
+        // The entry's index key may have been removed from LevelDB too.
         entry.head.pointee.indexed = 0
         if entry.isDirty { return (true, false) }
         let wasFound = entry.head.pointee.isFoundExpired

@@ -31,7 +31,7 @@ struct EvictionRange {
 
     func storedKey(_ entry: Entry) -> ArraySlice<UInt8> { keys[entry.offset..<(entry.offset + entry.keyCount)] }
 
-    /// Adds the entries from `start` to `last`, or to the end. `next` is set if it stopped before.
+    /// Adds the entries from `start` to `last`, or to the end. If it stops before that, at a maximum, it sets `next`.
     mutating func collect(
         _ store: EpochStore, from start: [UInt8], through last: [UInt8]? = nil, bytesMax: Int, entriesMax: Int,
         _ purges: TagPurges?
@@ -65,8 +65,8 @@ struct EvictionRange {
         }
     }
 
-    /// Updates memory and notifies observers after LevelDB has removed the entries. With the lock of an entry's shard
-    /// held, so that a later write of the key is reported later.
+    /// Updates memory and notifies observers after LevelDB has removed the entries. Both happen with the lock of the
+    /// entry's shard held, so that a later write of the key is reported after the removal.
     func settle(_ database: Database, _ victims: [Victim], _ outcome: inout EvictionOutcome) {
         var byShard: [[Victim]] = Array(repeating: [], count: Shard.count)
         for victim in victims { byShard[Shard.index(victim.hash)].append(victim) }
@@ -96,7 +96,7 @@ struct EvictionRange {
                 if !isNewer { shard.evictedKeys.add(victim.hash, deadline: database.applied.rules.deadline(header)) }
                 outcome.evictedBytes += entry.byteCount
             }
-            // A newer write has been reported.
+            // If memory has a newer state, its write was already reported.
             guard !isNewer, database.context.changes.isOn else { continue }
             if victim.isGone {
                 if let change = database.sweptChange(key, header, database.applied.rules) { changes.append(change) }
@@ -113,7 +113,7 @@ struct EvictionOutcome {
     /// The first key after the range, in LevelDB's form; nil at the end.
     var next: [UInt8]?
     var seenBytes = 0
-    /// The expired or purged entries among them.
+    /// The number of removed entries that had expired or were purged.
     var gone = 0
     var evicted = 0
     var evictedBytes = 0

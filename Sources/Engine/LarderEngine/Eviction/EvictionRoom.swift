@@ -1,5 +1,5 @@
-/// The bytes of entries that a checkpoint may add to databases. Unlimited without a limit, or with enough to evict;
-/// otherwise entries that do not fit are evicted before they reach LevelDB. A value.
+/// The bytes of entries that a checkpoint may add to databases. Unlimited without a disk limit, or if enough space
+/// could be freed. Otherwise entries that do not fit are evicted before they reach LevelDB. A value.
 struct EvictionRoom {
     private var larder = Int.max
     private var databases: [ObjectIdentifier: Int] = [:]

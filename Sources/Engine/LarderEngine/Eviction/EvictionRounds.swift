@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// The position of the eviction in each store, and its steps. Ranges follow each other in the order of the keys; after
-/// the last one a new round begins.
+/// The position of the eviction in each store, and its steps. Each step evicts from the next range in the order of the
+/// keys; after the last range a new round begins.
 ///
 /// Confined to its owner, which calls one step at a time.
 struct EvictionRounds {
@@ -12,10 +12,10 @@ struct EvictionRounds {
         /// The first key of the next range, in LevelDB's form.
         var hand: [UInt8] = [KeyKind.record]
         var hasRemoved = false
-        /// Whether ranges with little to evict are skipped. If a whole round of that has freed nothing, the next one
-        /// does not skip.
+        /// Whether ranges with little to evict are skipped. If such a round has removed nothing, the next round does
+        /// not skip any.
         var isPatient = true
-        /// Whether a round that skipped nothing has freed nothing.
+        /// Whether a round that skipped no range has removed nothing.
         var isExhausted = false
         /// The next part of the keys to be merged.
         var part = 0
@@ -27,7 +27,7 @@ struct EvictionRounds {
     private var rounds: [ObjectIdentifier: Round] = [:]
     private var sample: EvictionSampler.Result?
     private var sampledSteps = 0
-    /// The rate limit of the log line that a database's snapshots were ended: once a minute.
+    /// The rate limits of the log line that the snapshots of a database were ended: once a minute.
     private var endedLines: [String: LineRate] = [:]
     private static let quietMilliseconds: Int64 = 60_000
     private var random = SplitMix(state: 0x4C61_7264_6572)
@@ -40,12 +40,13 @@ struct EvictionRounds {
     /// The least bytes of removed entries for which a merge is worthwhile.
     private static let deadBytesMin = 1 << 20
 
-    /// In the background nothing is evicted if all evictable bytes are less than this fraction of the excess.
+    /// In the background, nothing is evicted if the evictable bytes in total are less than a 64th of the excess.
     private static let helpfulPart = 64
 
     init(context: EngineContext) { self.context = context }
 
-    /// - Parameter isUrgent: whether a caller waits, so that snapshots that keep LevelDB from freeing space are ended.
+    /// - Parameter isUrgent: whether a caller waits for space. Then snapshots are ended if they keep LevelDB from
+    ///   freeing space.
     mutating func step(
         _ limit: EvictionLimit, _ databases: [Database], over bytes: Int, isUrgent: Bool
     ) throws(LarderError) -> Progress {
@@ -78,10 +79,10 @@ struct EvictionRounds {
                 store.endViews()
             }
         }
-        // Evicting the rest would not help: the space is used by something else.
+        // The evictable entries are too few to help: something else uses the space.
         if !isUrgent, open.reduce(0, { $0 + $1.bytes }) < bytes / Self.helpfulPart { open = [] }
         guard let chosen = choose(open) else {
-            // This may change until the next time.
+            // Begin new rounds the next time, because there may be something to evict by then.
             for store in stores { rounds[ObjectIdentifier(store.store)] = nil }
             return .nothingLeft
         }
@@ -89,8 +90,9 @@ struct EvictionRounds {
         return try evict(chosen, stores, limit.marks.rangeBytes, wanted: max(limit.bytes / 8, bytes))
     }
 
-    /// Removes whole tables on a full file system, which needs no space. Also from stores that accept no writes.
-    /// - Returns: the increase in free space before LevelDB continued; nil if there is nothing to remove.
+    /// Removes whole tables on a full file system, which needs no space, and is possible even in stores that accept no
+    /// writes.
+    /// - Returns: the increase in free space before LevelDB was opened again; nil if there is nothing to remove.
     mutating func removeTables(_ databases: [Database], over bytes: Int) throws(LarderError) -> Int? {
         var stores: [Candidate] = databases.compactMap { database in
             guard !DatabaseName.isKept(database.name), let store = database.durableState.store else { return nil }
@@ -100,7 +102,7 @@ struct EvictionRounds {
             let removal = TableRemoval(database: chosen.database, store: chosen.store, wantedBytes: bytes)
             let outcome = try removal.run(now: context.time.unnoticed())
             if outcome.seenBytes > 0 {
-                // Only then: a round that restarted at each step would never end.
+                // Restart the round only in this case: if it was restarted at each step, it would never end.
                 rounds[ObjectIdentifier(chosen.store)] = nil
                 context.report(
                     .warning,
@@ -123,7 +125,7 @@ struct EvictionRounds {
         }
     }
 
-    /// Chooses one at random, with a probability proportional to its size.
+    /// Chooses a store at random, with a probability proportional to its size.
     private mutating func choose(_ candidates: [Candidate]) -> Candidate? {
         guard !candidates.isEmpty else { return nil }
         var place = Int.random(in: 0..<candidates.reduce(0) { $0 + $1.bytes }, using: &random)
@@ -134,9 +136,9 @@ struct EvictionRounds {
         return candidates.last
     }
 
-    /// Merges a store's tables to free the space of removed entries, a part of its keys at a time, if that is an eighth
-    /// of it.
-    /// - Returns: nil if it is less.
+    /// Merges the tables of the next part of a store's keys, if removed entries have at least an eighth of the store's
+    /// bytes.
+    /// - Returns: nil, without merging, if they have less.
     private mutating func giveBack(_ candidate: Candidate) throws(LarderError) -> Progress? {
         let dead = candidate.store.deadBytes
         var round = rounds[ObjectIdentifier(candidate.store)] ?? Round()

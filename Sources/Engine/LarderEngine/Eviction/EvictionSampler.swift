@@ -45,7 +45,7 @@ struct EvictionSampler {
         return Result(estimate: estimate, threshold: EvictionEstimate.threshold(judged, share: share))
     }
 
-    /// The first keys of tables; the first possible key if there are none.
+    /// The keys at which samples begin: the first possible key, and the first keys of random tables.
     private static func starts(
         _ store: EpochStore, count: Int, _ random: inout some RandomNumberGenerator
     ) -> [[UInt8]] {
@@ -53,7 +53,7 @@ struct EvictionSampler {
             $0.smallest.count > 9 && $0.smallest[0] == KeyKind.record
         }
         var starts: [[UInt8]] = [[KeyKind.record]]
-        // In a fixed order, so that a seed gives the same choice each time.
+        // Sort the tables, so that a seed gives the same choice each time.
         guard let tables = tables?.sorted(by: { $0.smallest.lexicographicallyPrecedes($1.smallest) }), !tables.isEmpty
         else { return starts }
         while starts.count < count {

@@ -5,8 +5,9 @@ import Synchronization
 ///
 /// - A separate thread begins to evict at ``DiskMarks/high`` and ends at ``DiskMarks/low``, so that normally no caller
 ///   waits for it.
-/// - A checkpoint, which all stored entries pass, frees the space for its entries before it begins. The journal grows
-///   in the meantime, and when it is full, writers wait. So the limit holds regardless of the clients.
+/// - Each checkpoint frees the space for its entries before it begins. All stored entries reach LevelDB in a
+///   checkpoint. The journal grows in the meantime, and when it is full, writers wait. So no client can exceed the
+///   limit.
 ///
 /// The order of eviction: files of purged databases; then space that LevelDB can free from expired or removed entries;
 /// then the least valuable entries (``EvictionEstimate``).
@@ -31,8 +32,8 @@ final class Evictor: @unchecked Sendable {
     private static let pauseMilliseconds: Int64 = 1
     /// The most ranges of keys that are examined for a caller that waits for space.
     private static let reliefSteps = 64
-    /// The least bytes to free, unless that is too much of the larder: without space for merges LevelDB's level 0
-    /// grows, and no table can be removed from it.
+    /// The least bytes to free by removing tables, but not more than a quarter of the larder. Without space for merges,
+    /// LevelDB's level 0 grows, and no table can be removed from that.
     private static let mergeRoom = 8 << 20
 
     init(context: EngineContext, table: DatabaseTable) {
@@ -42,7 +43,7 @@ final class Evictor: @unchecked Sendable {
         rounds = EvictionRounds(context: context)
         disk.onChange { [loop] in loop.wake() }
         disk.onShort { [weak self] in self?.relieve($0, takesReserve: $1) ?? false }
-        // So that the files are opened, and the journal is kept, within the space of the file system.
+        // Measure now, so that the sizes of tables and of the journal fit the space of the file system from the start.
         _ = disk.measure()
     }
 
@@ -55,7 +56,7 @@ final class Evictor: @unchecked Sendable {
         }
     }
 
-    /// Measures at intervals, or soon after ``wake()``, while there is no limit and so no thread.
+    /// Measures at intervals, and soon after ``wake()``, while the thread is not started because there is no limit.
     func lookWithoutThread() {
         guard loop.isAsleep else { return }
         guard limits.isEmpty else { return loop.wake() }
@@ -79,7 +80,7 @@ final class Evictor: @unchecked Sendable {
 
     // MARK: In the background
 
-    /// One step for each limit whose mark is passed.
+    /// Runs one eviction step for each limit whose threshold is exceeded.
     /// - Returns: whether there is more to do now.
     func round() -> Bool {
         noteLimits()
@@ -97,7 +98,7 @@ final class Evictor: @unchecked Sendable {
         return more
     }
 
-    /// Sets the table size of open databases to that of the current limit.
+    /// Reopens databases whose table sizes do not fit the current limits.
     private func followLimits() {
         for database in table.all {
             guard let store = database.durableState.store, !store.isFrozen else { continue }
@@ -137,7 +138,7 @@ final class Evictor: @unchecked Sendable {
 
     // MARK: On a full file system
 
-    /// Recreates the reserve when there is space for it, and some more.
+    /// Recreates the reserve when there is 1.5 times the space for it.
     private func keepReserve() {
         // Without a limit, only the ledger needs it: without its facts the larder does not start.
         guard disk.boundBytes != nil || table.ledger?.database.exists == true else {
@@ -149,10 +150,10 @@ final class Evictor: @unchecked Sendable {
         disk.reserve.hold(bytes: bytes)
     }
 
-    /// Frees space for a caller that found none, and may hold a database's `openLock`.
+    /// Frees space for a caller, which may hold a database's `openLock`.
     ///
-    /// Tables are removed, which needs no space. If none can be, the least valuable entries are evicted as usual, using
-    /// the space of the reserve.
+    /// Removes whole tables, which needs no space. If no table can be removed, it evicts the least valuable entries as
+    /// usual, using the space of the reserve.
     /// - Parameters:
     ///   - bytes: the size of the write.
     ///   - takesReserve: whether the write may also use the reserve.
@@ -162,20 +163,21 @@ final class Evictor: @unchecked Sendable {
             // Nothing is evicted without a limit.
             return takesReserve && disk.room ?? 0 < bytes && disk.reserve.giveUp()
         }
-        // Also for concurrent writes of other programs.
+        // Free more than was requested, because other programs may write at the same time.
         let reserve = DiskMarks.heldReserveBytes(limit: bound)
         let wanted = bytes + reserve
         guard let before = disk.room, before < wanted else { return false }
         defer { wake() }
         return lock.withLock {
-            // Other callers may have waited for the same.
+            // Another caller may have freed the space while this one waited for the lock.
             guard let free = disk.room, free < wanted else { return true }
             let limit = EvictionLimit(asked: asked, database: nil, databases: table.all, disk: disk)
             if context.disposalQueue.hasWork {
                 context.disposalQueue.clear(report: context.report)
                 if disk.room ?? 0 > free { return true }
             }
-            // LevelDB needs some space to open and to close its files, and to merge tables afterwards.
+            // Release the reserve, because LevelDB needs some space to close and open its files, and to merge tables
+            // afterwards.
             let hadReserve = disk.reserve.giveUp()
             if !removeTables(limit, wanted, free: free) { evict(limit, wanted + (hadReserve ? reserve : 0)) }
             let gained = (disk.room ?? 0) - free
@@ -185,8 +187,8 @@ final class Evictor: @unchecked Sendable {
         }
     }
 
-    /// Removes tables until enough space is free, or removing frees none. LevelDB may use all of the freed space for
-    /// merges when it is opened again.
+    /// Removes tables until enough space is free, or a removal frees none. It tries several times, because LevelDB may
+    /// use all of the freed space for merges when it is opened again.
     /// - Returns: whether any could be removed.
     private func removeTables(_ limit: EvictionLimit, _ wanted: Int, free: Int) -> Bool {
         var free = free
@@ -224,7 +226,7 @@ final class Evictor: @unchecked Sendable {
             if let bytes = try makeRoom(limit) { room.limit(limit.database, to: bytes) }
         }
         if disk.limitBytes != nil {
-            // LevelDB writes it to its log first, and then to a table.
+            // Twice the bytes, because LevelDB writes them to its log first, and then to a table.
             let incoming = 2 * table.all.reduce(0) { $0 + $1.journalBytesOfDirty }
             for _ in 0..<Self.reliefsMax where incoming > 0 { if !relieve(incoming, takesReserve: false) { break } }
         }
@@ -234,7 +236,7 @@ final class Evictor: @unchecked Sendable {
     /// The most attempts to free space for a checkpoint, if other programs take it.
     private static let reliefsMax = 4
 
-    /// - Returns: nil for enough.
+    /// - Returns: the bytes that the checkpoint may add; nil if there is enough space for all of its entries.
     private func makeRoom(_ limit: EvictionLimit) throws(LarderError) -> Int? {
         let incoming = limit.databases.reduce(0) { $0 + $1.journalBytesOfDirty }
         if incoming == 0 { return nil }
@@ -245,27 +247,27 @@ final class Evictor: @unchecked Sendable {
             guard try evict(limit, over: over) == .nothingLeft else { continue }
             let room = limit.marks.ceiling - limit.use().bytes
             if room >= incoming { return nil }
-            // New entries are kept as far as there is space.
+            // Keep as many of the new entries as fit.
             guard room >= limit.marks.checkpointBytes else { throw limit.shortage(incoming: incoming, context) }
             return room
         }
     }
 
-    /// One step while a checkpoint waits.
+    /// Runs one eviction step for a checkpoint that waits for space.
     private func evict(_ limit: EvictionLimit, over bytes: Int) throws(LarderError) -> EvictionRounds.Progress {
         do throws(LarderError) {
             return try lock.withLock { () throws(LarderError) in
                 try rounds.step(limit, limit.databases, over: bytes, isUrgent: true)
             }
         } catch {
-            // Purged or deleted in the meantime, which frees space too.
+            // The database was purged or deleted in the meantime, which frees space too.
             guard error.code == .purged || error.code == .deleted else { throw error }
             return .some
         }
     }
 
-    /// Lets LevelDB finish due merges before more is written: postponed merges would run at once later, with twice the
-    /// space.
+    /// Waits for due merges of LevelDB before a checkpoint writes more. Otherwise they would run together with later
+    /// ones, and need twice the space.
     private func waitForMerges(_ limit: EvictionLimit, _ incoming: Int) {
         var least = Int.max
         var vain = 0

@@ -1,11 +1,12 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Evicts entries when nothing can be written: removes whole tables from a LevelDB, which needs some bytes at the end
-/// of its manifest. For a file system that is full.
+/// Evicts entries on a full file system, by removing whole tables from a LevelDB. That writes only some bytes, at the
+/// end of LevelDB's manifest.
 ///
-/// Tables of the lowest level are removed first, because they hide nothing below: no previous value comes back. They
-/// are chosen at random, regardless of the value of their entries. Those above follow, and of level 0 the oldest.
+/// Tables of the lowest level are removed first: there is no level below them in which a previous value could become
+/// visible. They are chosen at random, regardless of the worth of their entries. Tables of the levels above follow; in
+/// level 0, the oldest ones first.
 ///
 /// Tables may have keys other than entries. Those that are still needed are written again afterwards
 /// (``AuxiliaryKeys``).
@@ -30,7 +31,7 @@ struct TableRemoval {
         try store.indexLock.withLock { () throws(LarderError) in
             for _ in 0..<Self.attemptsMax where outcome.seenBytes == 0 {
                 let choice = try choose()
-                // If LevelDB has not failed, they are the tables that it is writing.
+                // Leftovers count only if LevelDB has failed. Otherwise they may be tables that it is still writing.
                 guard !choice.numbers.isEmpty || store.isSuspended && !leftovers(scan()).isEmpty, canReopen(choice)
                 else { return }
                 if !store.isSuspended {
@@ -60,8 +61,8 @@ struct TableRemoval {
         return outcome
     }
 
-    /// Whether there will be enough space to reopen the LevelDB, which readers need more than other programs need the
-    /// rest of the space.
+    /// Whether there will be enough space to reopen the LevelDB. If not, nothing is removed, because then readers could
+    /// not use the remaining entries.
     private func canReopen(_ choice: Choice) -> Bool {
         guard !store.isClosed, let room = database.context.larder.disk.room else { return true }
         let given = leftovers(scan()).reduce(choice.tableBytes) { $0 + FileSystem.size(store.path + "/" + $1) }
@@ -157,7 +158,7 @@ struct TableRemoval {
             try ManifestRemoval.append(present.map(\.number), to: manifest, directory: store.path)
         } catch {
             guard error.isFullDisk else { throw error }
-            // LevelDB's own logs are not needed, and have the block or two that are missing.
+            // Remove LevelDB's LOG files, which are not needed, to free the block or two that are missing.
             for name in ["LOG.old", "LOG"] { try? FileSystem.removeFile(store.path + "/" + name) }
             try ManifestRemoval.append(present.map(\.number), to: manifest, directory: store.path)
         }
@@ -179,7 +180,8 @@ struct TableRemoval {
         }
     }
 
-    /// The entries that were found before and are gone now: a newer value may be in another table.
+    /// The collected entries that LevelDB no longer has. It still has an entry if a newer value of the key is in
+    /// another table.
     private func victims(_ found: EvictionRange, _ now: Int64) -> [EvictionRange.Victim] {
         var left: Set<ArraySlice<UInt8>> = []
         if !store.isSuspended {

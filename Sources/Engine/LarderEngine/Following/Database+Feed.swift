@@ -10,7 +10,7 @@ extension Database {
         try ForkGuard.check("follow")
         if case .deleted = appliedState.presence { throw deletedError("follow") }
         let time = now()
-        // So that everything applied before this time is included.
+        // Wait for the commits, so that everything applied before this time is included.
         pipeline.drain()
         switch position.start {
         case .beginning: return try beginPass(.asked, time, options)
@@ -18,7 +18,8 @@ extension Database {
             let (feed, end) = beginFeed()
             return FeedStep(position: FeedPosition(feed: feed, end), state: .current, time: time)
         case .behind(let feed, let place):
-            // Without the number of the feed, a unit may be ahead of what was reported.
+            // The unit of a position without a feed may be later than the last recorded change. Then continue from that
+            // change.
             let present = context.changeLog.end(of: self)
             let from = feed == nil ? present.map { min(place, $0.end) } ?? place : place
             let found = context.changeLog.changes(
@@ -40,7 +41,7 @@ extension Database {
     private func beginFeed() -> (feed: UInt64, end: ChangePlace) {
         let begun = context.changeLog.begin(self, behind: pipeline.lastDecided)
         if begun.isNew {
-            // So that the files have it in its place among the commits.
+            // Write the new log to the files between the commits, in the right order.
             _ = pipeline.enqueue(perform: { [log = context.changeLog] in log.prepare() }, committed: { _ in })
             pipeline.drain()
         }
@@ -51,7 +52,7 @@ extension Database {
         -> FeedStep
     {
         if reason != .asked { context.statistics.feedFallbacks.add() }
-        // Changes applied from now on are reported; earlier ones are read by the resync.
+        // Changes applied from now on are reported. The full pass finds the results of earlier ones.
         let (feed, end) = beginFeed()
         var step = FeedStep(
             position: FeedPosition(feed: feed, end, .notBegun), state: .scan, reason: reason, time: time)
@@ -113,7 +114,7 @@ extension Database {
 
     // MARK: A full pass
 
-    /// The most entries that are gone, and so not in the step, that one step reads.
+    /// The most entries that one step reads without returning them, because they are gone.
     private static let goneMax = 100_000
 
     /// Adds the next part of a full pass.
@@ -123,7 +124,7 @@ extension Database {
         let count = step.changes.count
         while true {
             do throws(LarderError) {
-                // The entries are read after it, so a version known for a key up to here is not newer than its entry.
+                // Read this place before the entries, so that a change up to it is not newer than the entry of its key.
                 let known = context.changeLog.end(of: self)?.end ?? place
                 let purge = context.changeLog.finishedPurge(of: self)
                 let through = try read(after: pass.after, known, purge, place.sequence, &step, options)
@@ -144,7 +145,7 @@ extension Database {
         _ options: FeedOptions
     ) throws(LarderError) -> [UInt8]? {
         var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
-        // The next key in byte order; the search starts at the prefix's range.
+        // Start at the next key in byte order, unless the prefix's range begins after that.
         if let start = after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(options.prefix) {
             enumeration.start = start
         }

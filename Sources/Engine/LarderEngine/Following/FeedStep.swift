@@ -42,7 +42,7 @@ package struct FeedStep: Sendable {
         case forgotten
     }
 
-    /// The range of keys of which a full pass has named every entry.
+    /// The range of keys of which a step of a full pass returns every entry.
     package struct Range: Hashable, Sendable {
         /// The range begins after this key; nil: with the first one.
         package var after: [UInt8]?
@@ -63,11 +63,11 @@ package struct FeedStep: Sendable {
 
 /// The limits of a step.
 package struct FeedOptions: Sendable {
-    /// Only changes of keys with this prefix, and all purges except those of prefixes without such keys.
+    /// Only changes of keys with this prefix are returned, and purges that may concern such keys.
     package var prefix: [UInt8] = []
     /// The most changes, and the most entries of a full pass.
     package var count = 100
-    /// The change or entry with which keys and values reach this many bytes is the last.
+    /// A step ends with the change or entry at which its keys and values reach this many bytes.
     package var bytes = 1_048_576
 
     package init() {}

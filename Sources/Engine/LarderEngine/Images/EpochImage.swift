@@ -1,7 +1,7 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Copies the files of one LevelDB that may be in use: tables, which never change, by hard links.
+/// Copies the files of one LevelDB that may be in use. Tables are hard-linked, because they never change.
 ///
 /// LevelDB merges tables at any time, and records that in its manifest. If the manifest was the same before and after
 /// everything else was copied, the copies belong together; otherwise the copying is repeated, for new files only.
@@ -9,8 +9,8 @@ struct EpochImage {
     let source: String
     let place: String
 
-    /// One round takes milliseconds, and a merge of tables longer: few rounds overlap with one. Other threads wait
-    /// until then.
+    /// A round takes milliseconds, and a merge takes longer, so only a few rounds overlap with the end of a merge.
+    /// Other threads wait for all rounds.
     private static let roundsMax = 50
 
     /// - Throws: if a file cannot be read or written, or if the files are damaged.
@@ -27,7 +27,7 @@ struct EpochImage {
     /// - Returns: the names of the tables and logs that belong together, and of their manifest; nil if LevelDB has
     ///   merged in the meantime.
     func round() throws -> Set<String>? {
-        // Read first, because the other files must contain everything that it records.
+        // Read the note first, because the other files must contain everything that it records.
         let note = try FileSystem.read(source + "/" + SyncedFiles.name, bytesMax: SyncedFiles.bytesMax)
         let current = try FileSystem.read(source + "/" + FileNames.current)
         guard let current, let manifest = Self.name(in: current) else {
@@ -84,8 +84,8 @@ struct EpochImage {
         return true
     }
 
-    /// Removes the leftovers of earlier rounds. The original is not checked again, because LevelDB continues merging. A
-    /// missing file is found when the copy is opened, as in the original.
+    /// Removes the leftovers of earlier rounds. Missing files are not searched for, because LevelDB continues merging
+    /// in the original; they are found when the copy is opened.
     func removeOthers(than copied: Set<String>) throws {
         for name in try FileSystem.list(place) where !copied.contains(name) {
             let number = FileNames.tableNumber(name) ?? FileNames.logNumber(name) ?? FileNames.manifestNumber(name)

@@ -3,7 +3,8 @@ import LarderPlatform
 /// Creates *images*: copies of all files of a larder in use, at one instant. Opened as a larder, an image has every
 /// commit unit up to that instant, and no other.
 ///
-/// No checkpoint and no change of a whole database happens during this. Commits continue: they come after the instant.
+/// While an image is created, no checkpoint runs, and no whole database changes. Commits continue; those after the
+/// instant are not in the image.
 ///
 /// Thread-safe: only constants. Lock order: all databases' `openLock`, in the databases' order, then the checkpointer's
 /// turn.
@@ -29,8 +30,8 @@ final class LarderImages: Sendable {
     private static let attemptsMax = 100
 
     /// Creates an image in a directory that does not exist, on the larder's file system.
-    /// - Parameter leavingOut: receives the damage of databases that cannot be copied, which are not in the image then;
-    ///   nil: that is an error.
+    /// - Parameter leavingOut: called with the damage of each database that cannot be copied, and is left out of the
+    ///   image. With nil, such damage is thrown as an error.
     func make(
         at place: String, adding names: [String], leavingOut: ((LarderError) -> Void)? = nil
     ) throws(LarderError) {
@@ -55,7 +56,8 @@ final class LarderImages: Sendable {
             try pipeline.rollBackWhatFailed("backup")
             do {
                 try FileSystem.makeDirectory(place)
-                // Before the cut: the image must contain the part of the journal that it records.
+                // Copy this file before the cut, because the image must contain the part of the journal that the file
+                // records.
                 try copy(JournalMarkFile.fileName, to: place)
                 let cut = journal.cut(isRewrite: true)
                 guard table.all.elementsEqual(databases, by: ===) else { return false }
@@ -74,7 +76,7 @@ final class LarderImages: Sendable {
         }
     }
 
-    /// What is added to the text of an error: what a full file system means here.
+    /// A suffix for the text of an error, which explains a full file system.
     private static func note(_ error: any Error) -> String {
         guard let error = error as? FileError, error.isFullDisk else { return "" }
         return
@@ -95,7 +97,7 @@ final class LarderImages: Sendable {
         }
     }
 
-    /// Adds `SEQUENCES`, with the databases that the image should have, because others may have been added.
+    /// Adds `SEQUENCES`, but only with the databases that the image should have, because others may have been created.
     private func addSequences(of databases: Set<String>, to place: String) throws {
         guard var file = try? SequencesFile.read(in: context.directory) else {
             return try copy(SequencesFile.name, to: place)
@@ -141,7 +143,7 @@ final class LarderImages: Sendable {
         }
         try FileSystem.makeDirectory(place + "/" + database.name)
         try copy(database.name + "/" + PointerFile.name, to: place)
-        // From an earlier version, until the database is opened.
+        // This file exists if an earlier version has created it and the database was not opened since.
         try copy(database.name + "/" + TagsFile.name, to: place)
         let epoch = "\(database.name)/\(pointer.epoch)"
         if pointer.isUnmade, !FileSystem.exists(context.directory + "/" + epoch) { return }

@@ -47,7 +47,7 @@ extension Journal {
         }
     }
 
-    /// Copies a segment's bytes if they are the bytes that were written.
+    /// Copies a segment's bytes, after checking that they are the bytes that were written.
     private func write(_ reader: JournalReader, upTo bytes: Int, to file: Int32, _ path: String) throws(FileError) {
         let lost = FileError(operation: "read", path: reader.path, number: EIO)
         guard case .success = try reader.header(),
@@ -70,7 +70,7 @@ extension Journal {
         copy.lastSequence = segment.lastSequence
         copy.hasFrames = segment.hasFrames
         copy.syncedBytes = bytes
-        // Until its name is synced in the directory.
+        // Keep the failure until the name of the copy is synced in the directory.
         copy.syncFailure = segment.syncFailure
         for index in segments.indices where segments[index] === segment { segments[index] = copy }
     }

@@ -3,11 +3,11 @@ import LarderPlatform
 extension Journal {
     /// Visits every valid commit group, in order.
     ///
-    /// At the start and at any later time; later, everything this process wrote must still exist. Writes nothing. The
-    /// valid groups are always the first ones appended; the report says where they end and why. After damage the
-    /// journal refuses to append until ``setAside(_:to:)``.
+    /// It may be called at the start and at any later time. At a later time, everything that this process wrote must
+    /// still exist. Writes nothing. The valid groups are always the first ones appended; the report says where they end
+    /// and why. After damage the journal refuses to append until ``setAside(_:to:)``.
     /// - Parameter known: everything up to this sequence is durable elsewhere. If the journal begins later, its first
-    ///   segments are missing, which is damage too. Without this value that is not detected.
+    ///   segments are missing, which is damage too. Without this parameter, missing first segments are not detected.
     /// - Throws: `newerFormat` before any visit; `io` possibly between visits.
     func replay(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
         try withoutRemovals { () throws(LarderError) in try replayHeld(known: known, visit) }
@@ -39,7 +39,7 @@ extension Journal {
     private func adopt(_ pass: JournalReplay) {
         lock.withLock {
             damage = pass.report.damage
-            // The segments found stay undecided until the damaged ones were set aside.
+            // After damage, the valid lengths stay unknown until the damaged segments were set aside.
             if isRead || damage != nil { return }
             isRead = true
             for end in pass.ends where end.segment.byteCount == nil {
@@ -47,7 +47,8 @@ extension Journal {
                 end.segment.lastSequence = end.sequence
                 end.segment.hasFrames = end.bytes > JournalFormat.segmentHeaderBytes
             }
-            // A machine failure has restored these. They are no longer read, and are removed with the others.
+            // A machine failure has restored these removed segments. They are not read again, and are removed with the
+            // others.
             for segment in pass.stale { segment.byteCount = segment.foundBytes }
             lastSequence = pass.report.lastSequence
             syncedSequence = min(syncedSequence, lastSequence)

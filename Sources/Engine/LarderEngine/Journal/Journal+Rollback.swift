@@ -1,7 +1,7 @@
 import LarderPlatform
 
 extension Journal {
-    /// Rolls back the last appended group, which could not be synced: it becomes invalid.
+    /// Rolls back the last appended group, which could not be synced, by making it invalid.
     ///
     /// Belongs to the thread that appends. Takes an fsync.
     func rollBackLast(_ batch: JournalBatch) -> RollbackOutcome {
@@ -11,7 +11,8 @@ extension Journal {
         let offset = segment.liveBytes - batch.byteCount
         lock.withLock {
             segment.byteCount = offset
-            // Not the number before the group's first: failed units and changes of whole databases leave gaps.
+            // Not the number before the group's first sequence, because failed units and changes of whole databases
+            // leave gaps.
             lastSequence = sequenceBefore
             segment.lastSequence = lastSequence
             segment.hasFrames = offset > JournalFormat.segmentHeaderBytes
@@ -19,7 +20,7 @@ extension Journal {
         }
         if let failure = cutOff(segment, at: offset) { return .unlessProcessEnds(failure) }
         do throws(FileError) {
-            // A sync may succeed now, and a machine failure must not restore the part that was cut off.
+            // Try to sync again, because a machine failure must not restore the part that was cut off.
             if let next = lock.withLock({ active }) {
                 try files.sync(next.file, path: next.path)
                 try files.syncDirectory(directory)
@@ -41,9 +42,10 @@ extension Journal {
         case unlessProcessEnds(FileError)
     }
 
-    /// Makes a segment's bytes after `offset` permanently invalid, also for later processes. It cuts them off; if that
-    /// fails, it overwrites the frame's header; if that fails too, it begins the next segment, whose header excludes
-    /// them. The segment's length must be set before. If the file stays longer, the segment accepts no more frames.
+    /// Makes a segment's bytes after `offset` permanently invalid, also for later processes. It truncates the file. If
+    /// that fails, it overwrites the frame's header. If that fails too, it begins the next segment, whose header
+    /// excludes the bytes. The segment's length must be set before. If the file stays longer, the segment accepts no
+    /// more frames.
     /// - Returns: nil, or the reason why all of that failed.
     func cutOff(_ segment: JournalSegment, at offset: Int) -> FileError? {
         do throws(FileError) {

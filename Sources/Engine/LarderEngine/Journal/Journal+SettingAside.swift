@@ -1,9 +1,9 @@
 import LarderPlatform
 
 extension Journal {
-    /// Moves the unusable segments away after damage, and leaves exactly the valid part according to the report. Later
-    /// segments are moved; the damaged one is copied and cut, or moved if none of it is valid. Then the journal appends
-    /// again.
+    /// Moves the unusable segments to `place` after damage, and leaves exactly the valid part according to the report.
+    /// Segments after the damaged one are moved. The damaged one is copied and then truncated, or moved if none of it
+    /// is valid. After that, the journal can be appended to again.
     ///
     /// A crash or failure during this does not change the valid part. Call it again after another replay.
     /// - Parameter report: of the last replay. Without damage it does nothing.
@@ -17,7 +17,7 @@ extension Journal {
                 active = nil
                 return segments.filter { $0.number >= damage.segment }
             }
-            // The latest first, so that the remaining ones never have a gap.
+            // Move the latest segment first, so that there is never a gap between the remaining ones.
             for segment in concerned.reversed() where isWholeUnusable || segment.number > damage.segment {
                 do throws(FileError) {
                     try files.rename(segment.path, to: name(of: segment, in: place))
@@ -34,7 +34,7 @@ extension Journal {
                 try files.truncate(fileAt: damaged.path, to: damage.offset)
                 lock.withLock {
                     damaged.byteCount = damage.offset
-                    // The remaining part; the other part counts as removed.
+                    // The end of the part that remains; the other part counts as removed.
                     damaged.lastSequence = report.lastSequence
                     damaged.hasFrames = damage.offset > JournalFormat.segmentHeaderBytes
                 }

@@ -1,7 +1,7 @@
 import LarderPlatform
 
 extension Journal {
-    /// The most bytes written before a sync. With more unwritten pages the system blocks every writer.
+    /// The most bytes written between two syncs. With more unwritten pages, the system would block every writer.
     private static let aheadSyncBytes = 32 << 20
     /// The bytes of one write.
     private static let aheadWriteBytes = 4 << 20
@@ -35,7 +35,7 @@ extension Journal {
                     synced = done
                 }
             }
-            // Here rather than in the commit, where all writers would wait for it.
+            // Sync the name here rather than in the commit, where all writers would wait for that.
             try nameOldest()
             return StagedFrame(
                 path: path, file: file, byteCount: payload.count, checksum: checksum, bytesBefore: bytesBefore)

@@ -2,20 +2,20 @@ import LarderPlatform
 
 /// The journal of a larder: all commits in order, in append-only files.
 ///
-/// It knows files, and nothing of databases. A *segment* is a file; a *frame* in it is one commit group. A group is
+/// The class knows only files, not databases. A *segment* is a file; a *frame* in it is one commit group. A group is
 /// valid as a whole or not at all, and the valid groups are always the first ones appended. docs/StorageFormat.md shows
 /// the bytes.
 ///
 /// - A process never appends to an earlier process's segment. It begins a new one, whose header has the valid length of
-///   the previous one. So a bad tail need not be cut off on the disk, and reading changes nothing.
+///   the previous one. So an invalid end of a segment need not be cut off on the disk, and reading changes nothing.
 /// - A failed write is rolled back (ftruncate). If that fails, the frame's header is overwritten; if that fails too,
 ///   the next segment begins, and its header excludes the frame.
-/// - After a failed fsync the content of the disk is unknown. The segment is abandoned, and ``sync()`` fails until the
-///   caller removes it, once its entries are durable elsewhere.
+/// - After a failed fsync the content of the disk is unknown. The segment is abandoned, and ``sync(above:)`` fails
+///   until the caller removes it, after its entries are durable elsewhere.
 ///
-/// Threads: ``append(_:)``, ``rotate()``, ``replay(_:)``, ``setAside(_:to:)`` and ``close()`` belong to one thread at a
-/// time, the leader of the commits. ``sync()``, ``removeSegments(upTo:)`` and the counters may be called concurrently
-/// from any thread. `@unchecked Sendable`: mutable state is guarded by `lock`.
+/// Threads: ``append(_:)``, ``rotate()``, ``replay(known:_:)``, ``setAside(_:to:)`` and ``close()`` are called by one
+/// thread at a time, the leader of the commits. ``sync(above:)``, ``removeSegments(upTo:if:)`` and the counters may be
+/// called concurrently from any thread. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class Journal: @unchecked Sendable {
     let directory: String
     /// The identity of the directory when it was opened.
@@ -30,8 +30,8 @@ final class Journal: @unchecked Sendable {
     // Lock order: `removing` or `syncing`, then `lock`.
     /// Held while segments are read or removed (which takes some fsyncs), so that none vanishes under a reader.
     let removing = Lock()
-    /// Held while files are synced. The system reports a lost page once: of two simultaneous syncs of a file, both or
-    /// only one could get the error.
+    /// Held while files are synced. The system may report a lost page only once, so of two simultaneous syncs of a
+    /// file, perhaps only one would get the error.
     private let syncing = Lock()
     let lock = Lock()
 
@@ -71,9 +71,9 @@ final class Journal: @unchecked Sendable {
         identity = FileSystem.identity(directory)
         segments = []
         for name in try FileSystem.list(directory) {
-            // Other names are not Larder's. An unfinished segment is overwritten.
+            // Ignore other names, which are not Larder's. The next segment overwrites an unfinished one.
             guard let number = JournalFormat.number(ofFile: name) else {
-                // Staged for a commit that did not happen. If it stays, the next start removes it.
+                // Remove files staged for commits that did not happen. If that fails, the next start tries again.
                 if StagedFrame.isName(name) { try? files.unlink(directory + "/" + name) }
                 continue
             }
@@ -97,8 +97,8 @@ final class Journal: @unchecked Sendable {
     /// The last commit unit of the journal, or the last one before its first segment.
     var lastAppended: UInt64 { lock.withLock { lastSequence } }
 
-    /// The maximum size of a segment with one long frame in ``byteCounts``: at least the size of a group of ordinary
-    /// writes.
+    /// The most bytes for which a segment counts in ``byteCounts``, so that one long frame counts only in part. At
+    /// least the size of a group of ordinary writes.
     private var countedBytesMax: Int { max(segmentBytes, 8 << 20) }
 
     /// The size of all segments, and the size without the tails of long frames.
@@ -114,7 +114,7 @@ final class Journal: @unchecked Sendable {
     /// The number of the active segment.
     var activeNumber: UInt64? { lock.withLock { active?.number } }
 
-    /// Sets the last commit unit before the first segment, if there is no segment yet.
+    /// Sets the last commit unit before the first segment. Does nothing if there is a segment.
     func begin(behind sequence: UInt64) {
         lock.withLock { if segments.isEmpty { lastSequence = max(lastSequence, sequence) } }
     }
@@ -184,11 +184,12 @@ final class Journal: @unchecked Sendable {
         }
     }
 
-    /// Syncs the name of the oldest segment. Every later segment's header reveals a missing predecessor; but if the
-    /// oldest name vanished, the segment would seem removed, and its successors would be valid without it. It runs
-    /// before another segment gets a name and before an older one is removed, because a machine failure may leave any
-    /// of the unsynced names. Does nothing if the name is synced, as after every removal.
-    /// - Parameter number: considers the segments above it.
+    /// Syncs the name of the oldest segment in the directory. If any other segment was missing, the header of its
+    /// successor would reveal that. But if the oldest segment lost its name, it would seem to have been removed, and
+    /// its successors would be valid without it. Called before another segment gets a name, and before an older segment
+    /// is removed, because a machine failure may lose any unsynced names. Does nothing if the name is synced, as after
+    /// every removal.
+    /// - Parameter number: segments up to this one are ignored.
     func nameOldest(above number: UInt64 = 0) throws(FileError) {
         let unnamed = lock.withLock {
             segments.first { $0.number > number }.flatMap { $0.isNameSynced ? nil : segments }
@@ -199,7 +200,7 @@ final class Journal: @unchecked Sendable {
     }
 
     /// Begins a segment. Its file gets its name after its full header is written, so a terminated process leaves no
-    /// file or a valid header. ``sync()`` syncs the directory.
+    /// file or a valid header. ``sync(above:)`` syncs the directory.
     func makeSegment() throws(FileError) -> JournalSegment {
         try nameOldest()
         let header = nextHeader
@@ -229,7 +230,7 @@ final class Journal: @unchecked Sendable {
 
     /// Makes a segment the active one. Called with `lock` held.
     func add(_ segment: JournalSegment) {
-        // Until it has frames.
+        // Valid until the segment has frames.
         segment.lastSequence = lastSequence
         segments.append(segment)
         active = segment
@@ -238,7 +239,7 @@ final class Journal: @unchecked Sendable {
 
     /// Ends the active segment; syncs nothing. The next append begins a new one.
     /// - Returns: the highest complete segment: every earlier append is in it or in lower ones. nil if there is none.
-    ///   Without an append since the last call it is the same segment, unless that was removed.
+    ///   If nothing was appended since the last call, it is the same segment as then, unless that was removed.
     func rotate() -> UInt64? {
         lock.withLock {
             if let active, active.hasFrames { self.active = nil }
@@ -250,7 +251,8 @@ final class Journal: @unchecked Sendable {
 
     /// Returns when every earlier append is on the disk, also in segments of earlier processes.
     ///
-    /// After a failure it keeps failing until the segments concerned are removed: nothing later may rely on them.
+    /// After a failure, every call fails until the segments concerned are removed, because no later commit may rely on
+    /// them.
     /// - Parameter number: skips segments up to this one, because their entries will be durable elsewhere.
     func sync(above number: UInt64 = 0) throws(FileError) {
         try syncing.withLock { () throws(FileError) in
@@ -264,7 +266,8 @@ final class Journal: @unchecked Sendable {
                 (
                     segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) },
                     lastSequence,
-                    // Not the number after which this process began, because no frame has it.
+                    // The last sequence that a frame has. `lastSequence` may be the number after which this process
+                    // began, which no frame has.
                     segments.last(where: \.hasFrames)?.lastSequence ?? 0
                 )
             }
@@ -324,7 +327,8 @@ final class Journal: @unchecked Sendable {
     ///
     /// It removes the oldest first and syncs the directory after each, so a machine failure never restores an older one
     /// without a newer one. It stops at the first failure; a later call removes the rest.
-    /// - Parameter condition: called when no thread reads segments; none can begin until they are removed.
+    /// - Parameter condition: called while no thread reads segments. No thread can begin to read them before they are
+    ///   removed.
     /// - Returns: false, without removing any, if the condition does not hold.
     @discardableResult
     func removeSegments(upTo number: UInt64, if condition: () -> Bool = { true }) throws(FileError) -> Bool {

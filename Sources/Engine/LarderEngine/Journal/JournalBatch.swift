@@ -2,8 +2,8 @@ import LarderPlatform
 
 /// The operations of one commit group, as the bytes of one frame of the journal.
 ///
-/// Raw memory, because every write uses it: an array's checks and moves would cost more than the copying. Reused:
-/// ``clear()`` keeps the memory up to a limit.
+/// It uses raw memory, because every write adds to it, and an array's checks and moves would cost more than copying the
+/// bytes. Batches are reused: ``clear()`` keeps the memory up to a limit.
 ///
 /// An operation that cannot be written (too long, no memory, decreasing sequences) is not lost silently: it makes the
 /// batch defective, and ``Journal/append(_:)`` refuses the batch.
@@ -21,7 +21,7 @@ final class JournalBatch: @unchecked Sendable {
     private(set) var operationCount = 0
     /// Whether no operation stores anything.
     private(set) var removesOnly = true
-    /// Notes of the batch's writers, passed on when it is committed.
+    /// Notes of the batch's writers, which are passed to the state's owner when the batch is committed.
     var notes: (any CommitNotes)?
     /// Called with the last sequence when the batch is committed, for a change of a whole database.
     var committed: ((UInt64) -> Void)?
@@ -36,7 +36,7 @@ final class JournalBatch: @unchecked Sendable {
     private var capacity = 0
     private var end = JournalFormat.frameHeaderBytes
     private var selectedNumber: Int?
-    /// The end of the last record if it is in a file already. Nothing can follow it.
+    /// The end of the last record, if that is in a file already. No operation can follow it.
     private(set) var staged: StagedFrame?
 
     deinit { free(memory) }

@@ -16,7 +16,7 @@ struct JournalFiles: Sendable {
         return file
     }
 
-    /// Called for each segment before it is read.
+    /// Called for each segment before it is read, so that tests can let that fail.
     func willRead(_ path: String) throws(FileError) {
         if case .fail(let number) = faults?.answer(.open, path) {
             throw FileError(operation: "open", path: path, number: number)
@@ -79,7 +79,7 @@ struct JournalFiles: Sendable {
     }
 
     /// ``sync(_:path:)`` for a file that is not open.
-    /// - Returns: false when there is none.
+    /// - Returns: false if there is no such file.
     func sync(fileAt path: String) throws(FileError) -> Bool {
         let file = FileSystem.openFile(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else {

@@ -13,10 +13,11 @@ enum JournalFormat {
     static let segmentHeaderBytes = 52
     static let frameHeaderBytes = 40
 
-    /// The longest payload of a frame: far more than the engine collects, and the limit of a reader's allocation.
+    /// The longest payload of a frame. It is far longer than any frame of the engine, and limits the memory that a
+    /// reader allocates.
     static let payloadBytesMax = 1 << 32
     static let keyBytesMax = Key.bytesMax
-    /// The longest record: the longest payload of an entry, and its header with a deadline.
+    /// The longest record: the longest header, and the longest payload of an entry.
     static let recordBytesMax = Record.payloadBytesMax + RecordHeader.byteCountMax
     static let databaseNameBytesMax = 255
     /// Segment numbers begin with 1. The limit is far below the integers' maximum, so counting up cannot overflow.
@@ -147,14 +148,15 @@ struct JournalFrameHeader: Equatable {
         guard BigEndian.read(bytes, at: 0, count: 4) == UInt64(JournalFormat.frameMagic),
             let length = BigEndian.read(bytes, at: 8), let first = BigEndian.read(bytes, at: 16),
             let last = BigEndian.read(bytes, at: 24), let synced = BigEndian.read(bytes, at: 32),
-            // Compared before it is used in arithmetic or an allocation.
+            // Check the length before it is used in arithmetic or an allocation.
             length <= UInt64(max(0, min(room, JournalFormat.payloadBytesMax)))
         else { return nil }
         self.init(payloadBytes: Int(length), firstSequence: first, lastSequence: last, syncedSequence: synced)
     }
 
     /// Completes the frame in `frame`, whose payload follows the space for the header.
-    /// - Parameter staged: the end of the payload if that is in a file already; `frame` then has the bytes before it.
+    /// - Parameter staged: the end of the payload, if that is in a file already. `frame` then has only the bytes before
+    ///   it.
     func seal(_ frame: UnsafeMutableRawBufferPointer, segment: UInt64, offset: Int, staged: StagedFrame? = nil) {
         frame.storeBytes(of: JournalFormat.frameMagic.bigEndian, as: UInt32.self)
         frame.storeBytes(of: UInt64(payloadBytes).bigEndian, toByteOffset: 8, as: UInt64.self)

@@ -4,8 +4,8 @@ import LarderPlatform
 /// synced parts at its beginning or its end. Lost parts in between are detected without it.
 ///
 /// A mark never claims too much. It is written after the fsync that it records, so it needs no fsync itself: a machine
-/// failure leaves an earlier mark, which claims less. But before segments are removed, that is recorded with an fsync,
-/// in both places, so that no mark remains that still claims them.
+/// failure leaves an earlier mark, which claims less. But a removal of segments is recorded before it happens, at both
+/// offsets and with an fsync, so that no mark claims removed segments.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class JournalMarkFile: @unchecked Sendable {
@@ -74,15 +74,15 @@ final class JournalMarkFile: @unchecked Sendable {
     var known: JournalMark? { lock.withLock { isKnown ? mark : nil } }
 
     /// Begins to write marks.
-    /// - Parameter removed: used if nothing was known.
+    /// - Parameter removed: the last commit unit before the first segment, used if no valid mark was found.
     func begin(removed: UInt64) {
         lock.withLock {
             let isNew = !isKnown
             if isNew { (mark.removed, mark.synced) = (removed, 0) }
             isKnown = true
-            // If the file cannot be created now, that is retried with the next mark.
+            // If the file cannot be created now, the next mark tries again.
             try? writeBoth()
-            // From then on the loss of synced parts is detected, also after a machine failure.
+            // Sync a new file, so that losses of synced parts are detected from now on, even after a machine failure.
             if isNew, file >= 0 { try? files.sync(file, path: path) }
         }
     }
@@ -99,8 +99,8 @@ final class JournalMarkFile: @unchecked Sendable {
         }
     }
 
-    /// Records that everything up to a sequence will be removed from the journal. Returns when that is on the disk, or
-    /// when no earlier mark is.
+    /// Records that everything up to a sequence will be removed from the journal. Returns when that is on the disk, or,
+    /// if it cannot be written, when all earlier marks are removed from the disk.
     func noteRemoved(_ sequence: UInt64) throws(FileError) {
         try lock.withLock { () throws(FileError) in
             guard isKnown, sequence > mark.removed else { return }
@@ -119,7 +119,7 @@ final class JournalMarkFile: @unchecked Sendable {
         }
     }
 
-    /// Records that the journal ends with a sequence, and that the loss of later ones has been reported.
+    /// Records that the journal ends with a sequence, after the loss of later sequences was reported.
     func noteLost(behind sequence: UInt64) {
         lock.withLock {
             guard isKnown, mark.synced > sequence else { return }

@@ -61,7 +61,7 @@ final class JournalReader {
     private func load(_ offset: Int, _ length: Int) throws(FileError) {
         let wanted = max(length, min(readAheadBytes, fileBytes - offset), 1)
         if wanted > capacity {
-            // The buffer's bytes are read again: moving them would cost as much.
+            // Read the buffer's bytes again, because moving them would cost as much.
             free(buffer)
             count = 0
             capacity = 0
@@ -127,17 +127,19 @@ final class JournalReader {
         return .good(header, payload: UnsafeRawBufferPointer(rebasing: frame[JournalFormat.frameHeaderBytes...]))
     }
 
-    /// The valid frames after a bad place.
+    /// The result of a search for valid frames after a bad one.
     struct Later {
         var frames = 0
-        /// The highest sequence that one of them records as synced.
+        /// The highest sequence that one of the frames records as synced.
         var syncedSequence: UInt64 = 0
-        /// Whether one of them has facts of the ledger: they may have been synced, even if no later frame records that.
+        /// Whether one of the frames has facts of the ledger, which may have been synced even if no later frame records
+        /// that.
         var hasFacts = false
-        /// The bytes of wrong checksums that the search may still compute: a damaged or malicious file can contain many
-        /// beginnings of long frames.
+        /// The bytes that the search may still read for frames whose checksums turn out to be wrong: a damaged or
+        /// malicious file can contain many beginnings of long frames.
         var budget = 256 << 20
-        /// Whether the budget was exhausted: then there may be more, and the worst is assumed.
+        /// Whether the budget was exhausted. Then it is assumed that there are more valid frames, and that they were
+        /// synced.
         var isIncomplete = false
     }
 
@@ -173,7 +175,7 @@ final class JournalReader {
         while fileBytes - position >= JournalFormat.frameHeaderBytes {
             let window = min(max(readAheadBytes, 64), fileBytes - position)
             guard let bytes = try bytes(at: position, window), let base = bytes.baseAddress else { return nil }
-            // The last three bytes are searched again with those that follow.
+            // Search the last three bytes again, together with those that follow.
             guard let hit = memchr(base, first, window - 3) else {
                 position += window - 3
                 continue

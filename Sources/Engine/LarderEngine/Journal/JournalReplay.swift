@@ -8,22 +8,23 @@ typealias JournalVisit = (UnsafeRawBufferPointer, UInt64) -> Void
 ///
 /// The rules (docs/StorageFormat.md):
 /// - The frames of a segment are valid up to the length in the next one's header. Bad frames before it are damage.
-/// - In the last segment frames are valid up to the first bad one. The rest is cut off if it has no good frame.
-/// - Each segment names its predecessor and the sequence that ends it. A mismatch is damage.
+/// - In the last segment frames are valid up to the first bad one. The rest is cut off if it has no good frame;
+///   otherwise it is damage.
+/// - The header of each segment names the previous segment and its last sequence. A mismatch is damage.
 /// - Damage ends the valid part. Nothing after it is used.
 struct JournalReplay {
     private(set) var report = JournalReport()
     private(set) var newerVersion: (segment: UInt64, version: UInt32)?
     /// The valid length of each undamaged segment.
     private(set) var ends: [(segment: JournalSegment, bytes: Int, sequence: UInt64)] = []
-    /// Removed segments: according to a later one there are none before it.
+    /// Segments that had been removed: the header of a later segment says that there are none before it.
     private(set) var stale: [JournalSegment] = []
     /// Segments at the end without a header and frames, the lowest first: the machine failed while they were created.
     private(set) var stillborn: [JournalSegment] = []
 
     private struct Item {
         let segment: JournalSegment
-        /// nil if the segment's name is not a file's.
+        /// nil if there is no regular file with the segment's name.
         let reader: JournalReader?
         let header: Result<JournalSegmentHeader, JournalSegmentHeader.Defect>
     }
@@ -66,12 +67,12 @@ struct JournalReplay {
         }
         report.lastSequence = sequence
         requireSynced()
-        // Nothing is valid: the end of the removed part is the last known sequence.
+        // If no frame is valid, the last known sequence is the end of the removed part.
         if report.damage != nil, sequence == 0, let mark { report.lastSequence = mark.removed }
     }
 
-    /// Reports damage if the journal ends before its synced part: no failure of a process or of the machine explains
-    /// that.
+    /// Reports damage if the journal ends before the end of its synced part, which no failure of a process or of the
+    /// machine explains.
     private mutating func requireSynced() {
         guard report.damage == nil, let mark, mark.synced > max(sequence, mark.removed) else { return }
         let missing =
@@ -87,7 +88,7 @@ struct JournalReplay {
     }
 
     private mutating func dropStillborn() throws(FileError) {
-        // Segments of this process had a header.
+        // Segments that this process has created (whose `byteCount` is set) have a header.
         while let last = items.last, last.segment.byteCount == nil, let reader = last.reader,
             case .failure = last.header
         {
@@ -95,7 +96,7 @@ struct JournalReplay {
             try reader.search(from: 0, above: 0, &later)
             reader.release()
             if later.frames > 0 || later.isIncomplete { return }
-            // Also if it is empty: its previous content is unknown.
+            // Report this even if the file is empty, because its previous content is unknown.
             report.cut = JournalCut(
                 segment: last.segment.number, offset: 0, bytes: reader.fileBytes,
                 reason: "the segment has no valid header and no groups")
@@ -197,7 +198,8 @@ struct JournalReplay {
 
     // MARK: Damage
 
-    /// Reports damage. Always false: nothing after it is valid.
+    /// Reports damage.
+    /// - Returns: always false, because nothing after the damage is valid.
     private mutating func damage(_ index: Int, at offset: Int, _ reason: String) throws(FileError) -> Bool {
         var later = JournalReader.Later()
         var unused = -offset
@@ -209,7 +211,8 @@ struct JournalReplay {
             try reader.search(from: position == 0 && offset > 0 ? offset + 1 : 0, above: kept, &later)
             reader.release()
         }
-        // Facts are synced before they are acknowledged. If there is a mark, facts after it were not.
+        // Facts of the ledger are synced before they are acknowledged. So later facts count as synced, unless a mark
+        // shows that they were not.
         let isMarked = mark.map { $0.synced > kept } ?? later.hasFacts
         report.cut = nil
         report.damage = JournalDamage(

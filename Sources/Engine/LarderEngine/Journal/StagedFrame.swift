@@ -7,14 +7,14 @@ import LarderPlatform
 /// the file to a segment's name, so it costs as little as for a short record. The file's format is that of any segment.
 /// A file that does not become a segment is removed.
 ///
-/// `@unchecked Sendable`: mutable state belongs to one thread at a time, first the one that writes it, then the one
-/// that commits.
+/// `@unchecked Sendable`: mutable state belongs to one thread at a time, first the thread that writes the file, then
+/// the thread that commits.
 final class StagedFrame: @unchecked Sendable {
     let path: String
     let byteCount: Int
     /// CRC-32C of the payload alone.
     let checksum: UInt32
-    /// The number of bytes before it in the frame's payload.
+    /// The number of bytes in the frame's payload before these.
     let bytesBefore: Int
     private var file: Int32
 
