@@ -278,8 +278,8 @@ final class CommitJournal: @unchecked Sendable {
 
     /// Whether a failed commit could not be rolled back yet, because the journal could not be read. One atomic load.
     ///
-    /// Until then nothing is committed, because the rollback would drop it. Nothing is written to LevelDB, because
-    /// memory differs from the acknowledged state.
+    /// Until then nothing is committed, because the rollback would drop that too. Nothing is written to LevelDB,
+    /// because memory differs from the acknowledged state.
     var owesRollback: Bool { owes.load(ordering: .acquiring) }
 
     /// - Throws: while a failed commit could not be rolled back.

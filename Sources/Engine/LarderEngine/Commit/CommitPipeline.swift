@@ -162,8 +162,8 @@ package final class CommitPipeline: @unchecked Sendable {
             || journal.trigger.isFull && journal.refusal("write") == nil
     }
 
-    /// The error that refuses writes if the journal's files are gone, or if it is full and checkpoints fail; otherwise
-    /// nil.
+    /// The error that refuses writes if the journal's files are gone, or if the journal is full and checkpoints fail;
+    /// otherwise nil.
     func refusal(_ operation: String) -> LarderError? { journal.refusal(operation) }
 
     /// The number of bytes that wait for a commit.

@@ -2,7 +2,7 @@
 package struct CommitTicket: Hashable, Comparable, Sendable {
     package let sequence: UInt64
 
-    /// - Parameter sequence: of a ticket that was passed as a number.
+    /// - Parameter sequence: the sequence of a ticket that was passed on as a number.
     package init(sequence: UInt64) { self.sequence = sequence }
 
     /// Nothing to wait for.

@@ -105,12 +105,12 @@ package final class DiskBudget: @unchecked Sendable {
         limitBytes.map { min($0, max(DiskMarks.larderBytesMin, reach.load(ordering: .relaxed))) }
     }
 
-    /// The marks of the larder; nil without a limit.
+    /// The thresholds of the larder; nil without a limit.
     var marks: DiskMarks? {
         boundBytes.map { DiskMarks(limit: $0, checkpointBytes: checkpointBytes, hasJournal: true) }
     }
 
-    /// The marks of a database with a limit of its own.
+    /// The thresholds of a database with a limit of its own.
     func marks(ofDatabaseWith limit: Int) -> DiskMarks {
         DiskMarks(limit: limit, checkpointBytes: min(checkpointBytes, limit / 4), hasJournal: false)
     }

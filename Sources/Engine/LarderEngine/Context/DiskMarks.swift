@@ -35,7 +35,7 @@ package struct DiskMarks: Hashable, Sendable {
 
     /// - Parameters:
     ///   - limit: in bytes; at least ``larderBytesMin``, or ``databaseBytesMin`` without a journal.
-    ///   - asked: the size of the journal that starts a checkpoint without a limit.
+    ///   - asked: the size of the journal that starts a checkpoint if there is no limit.
     ///   - hasJournal: whether the journal counts towards the limit.
     package init(limit: Int, checkpointBytes asked: Int, hasJournal: Bool) {
         checkpointBytes = Self.checkpointBytes(asked, limit: limit)
@@ -46,7 +46,7 @@ package struct DiskMarks: Hashable, Sendable {
         rangeBytes = min(max(limit / 8, 8 << 20), 64 << 20)
     }
 
-    /// The size of a table. LevelDB merges up to 25 of them, and more only if necessary.
+    /// The size of a table. LevelDB merges at most 25 of them at a time, unless a merge needs more.
     package static func tableBytes(limit: Int) -> Int { min(2 << 20, max(1 << 20, limit / 256)) }
     /// The size of LevelDB's write buffer, and so of each database's log. With a smaller buffer, LevelDB merges each
     /// byte more often: at a limit of 64 MiB, a quarter of this size makes a SET cost 1.5 times as much.

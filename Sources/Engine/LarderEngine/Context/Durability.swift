@@ -4,7 +4,7 @@ public enum Durability: String, Sendable, CaseIterable {
     case os
     /// Like ``os``, plus an fsync at least once a second. The default.
     case everysecond
-    /// The fsync has returned before the write is acknowledged; concurrent writes share one.
+    /// The fsync has returned before the write is acknowledged; concurrent writes share an fsync.
     case always
 
     /// The higher, the stricter.

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Counters since the larder was opened. Thread-safe; each is exact, but they are not all of the same instant.
+/// Counters since the larder was opened. Thread-safe. Each counter is exact, but the values of several counters are not
+/// those of one instant.
 package final class Statistics: Sendable {
     package let hits = Atomic<Int>(0)
     package let misses = Atomic<Int>(0)

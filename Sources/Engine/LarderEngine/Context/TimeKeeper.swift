@@ -154,7 +154,7 @@ final class TimeKeeper: @unchecked Sendable {
 
     /// Syncs the last mark. Does an fsync if there is a new one.
     func sync() {
-        // Not under the lock, because it takes long.
+        // Sync without holding the lock, because an fsync takes long.
         let descriptor = lock.withLock { () -> Int32 in
             guard isUnsynced, file >= 0 else { return -1 }
             isUnsynced = false

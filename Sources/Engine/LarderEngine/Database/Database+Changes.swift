@@ -110,7 +110,7 @@ final class ChangeList: CommitNotes {
     ///   - first: the index of the first change.
     ///   - steps: their places in the unit, in the order in which they were added. The sort is stable.
     func order(from first: Int, by steps: [Int]) {
-        // Listeners may have been added or removed in the meantime.
+        // The counts differ if listeners were added or removed in the meantime.
         guard changes.count - first == steps.count else { return }
         let order = steps.indices.sorted { (steps[$0], $0) < (steps[$1], $1) }
         let noted = Array(changes[first...])

@@ -33,8 +33,8 @@ extension Database {
 
     /// Refuses a unit that is too large for the limits even if everything else is evicted.
     /// - Parameters:
-    ///   - bytes: of keys and records of one commit unit.
-    ///   - limit: of the database: ``DatabaseState/diskLimit``.
+    ///   - bytes: the bytes of the keys and records of the unit.
+    ///   - limit: the limit of the database, ``DatabaseState/diskLimit``.
     func checkFits(_ bytes: Int, limit: Int) throws(LarderError) {
         let most = context.larder.disk.unitBytesMax(databaseLimit: limit)
         guard bytes > most else { return }

@@ -43,7 +43,7 @@ extension Database {
         try replacePointer("purge", { $0.hasTagPurges = true })
     }
 
-    /// Applies a purge, and queues its note. Called with `openLock` held.
+    /// Applies a purge, and queues the unit that stores it. Called with `openLock` held.
     private func notePurge(
         _ names: [[UInt8]], _ tags: [UInt64], softAt: Int64?, _ ledger: Ledger
     ) throws(LarderError) -> CommitTicket {

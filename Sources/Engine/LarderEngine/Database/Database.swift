@@ -13,7 +13,7 @@ import Synchronization
 /// least one; shards guard themselves; the rest is constant.
 package final class Database: DatabaseIdentity, @unchecked Sendable {
     package let name: String
-    /// Whether it is the larder's own: see ``Ledger``.
+    /// Whether this is the larder's internal database: see ``Ledger``.
     let isLedger: Bool
     let number: Int
     let files: DatabaseFiles
@@ -49,7 +49,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         self.damage = damage
         files = DatabaseFiles(name: name, context: context, damage: damage)
         shards = DatabaseShards(budget: context.memory, disk: context.larder.disk)
-        // The ledger has few entries, and no share of the memory of others.
+        // The ledger has few entries, and takes no part in the memory budget of the other databases.
         if !isLedger { context.memory.register(shards.all) }
         let rules = FreshnessRules(policy: context.options.defaultPolicy)
         applied = DatabaseState(presence: exists ? .closed : .absent, rules: rules)

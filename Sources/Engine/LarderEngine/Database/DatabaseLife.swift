@@ -7,7 +7,7 @@ import LarderPlatform
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `openLock`, or by `summaryLock`, which is taken
 /// last.
 final class DatabaseLife: @unchecked Sendable {
-    /// Taken before opening, creating, purging or deleting; before any shard lock, never under one.
+    /// Held while the files are opened, created, purged or deleted. Taken before any shard lock.
     let openLock = Lock()
     // Guarded by `openLock`:
     /// Whether a salvage is under way.

@@ -5,7 +5,7 @@ extension DatabaseName {
     /// The larder's internal database of its own facts. Users cannot use this name.
     package static let ledger = "LEDGER"
 
-    /// Whether nothing of a database is ever evicted, because its entries exist nowhere else yet.
+    /// Whether the entries of a database are never evicted, because they exist nowhere else.
     package static func isKept(_ name: String) -> Bool { CompanionName.isOne(name) || name == DatabaseName.ledger }
 
     package static func check(_ name: String, operation: String) throws(LarderError) {
@@ -15,8 +15,8 @@ extension DatabaseName {
         }
     }
 
-    /// Refuses outboxes, which are not caches: stored entries would conflict with pending writes, and removed ones
-    /// would be lost.
+    /// Refuses outboxes, which are not caches: entries stored by users would conflict with pending writes, and removing
+    /// entries would lose pending writes.
     package static func checkIsNotCompanion(_ name: String, operation: String) throws(LarderError) {
         guard CompanionName.isOne(name) else { return }
         throw LarderError(

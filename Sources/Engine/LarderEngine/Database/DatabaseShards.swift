@@ -39,9 +39,10 @@ struct DatabaseShards: ~Copyable {
     /// Runs `body` with one shard's lock held, which is enough to read the state.
     func withOneLocked<Result>(_ body: () -> Result) -> Result { all[0].lock.withLock(body) }
 
-    /// The shards of `keys`, one bit for each. A set of bits, because a command of one key should not allocate for it.
+    /// The shards of `keys`, one bit for each. The set is a number, so that a command with one key allocates no memory
+    /// for it.
     static func set(of keys: [Key]) -> UInt32 {
-        // The database's state is read with at least one lock held.
+        // At least one lock is needed to read the database's state.
         if keys.isEmpty { return 1 }
         return keys.reduce(0) { $0 | bit($1.hash) }
     }

@@ -12,7 +12,7 @@ struct DatabaseState {
         case open(EpochStore)
         /// Files that could not be opened; the next use tries again.
         indirect case failed(LarderError)
-        /// Deleted permanently: a new object may use the name again.
+        /// Deleted permanently. A new ``Database`` object may use the name again.
         case deleted
         /// The larder was closed.
         indirect case shut(LarderError)

@@ -3,7 +3,7 @@ import LarderPlatform
 /// The databases of a larder by name.
 ///
 /// Thread-safe. `@unchecked Sendable`: the table is guarded by `lock`. The lock is never taken by a thread that holds a
-/// shard's lock, so that shards may be locked under it.
+/// shard's lock, so that shards may be locked while it is held.
 final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     private let lock = Lock()
     private var byName: [String: Database] = [:]
@@ -26,7 +26,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     /// - Returns: nil if the table was closed.
     func findOrAdd(_ name: String, make: (Int) -> Database) -> Database? {
         var dropped: [Database] = []
-        // Released outside the lock: it may hold the last references to databases.
+        // Release the dropped databases outside the lock: these may be the last references to them.
         defer { withExtendedLifetime(dropped) {} }
         return lock.withLock {
             if isClosed { return nil }
@@ -63,7 +63,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
 
     /// Releases all databases, which refer to the table.
     func removeAll() {
-        // Outside the lock: it may be the last reference to a database.
+        // Release the databases outside the lock: these may be the last references to them.
         let all = lock.withLock {
             defer { byName = [:] }
             return byName

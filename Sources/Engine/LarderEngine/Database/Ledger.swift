@@ -94,10 +94,9 @@ package struct Ledger: Sendable {
         Record(RecordHeader(storedAt: now, rule: .ownNever), payload: value)
     }
 
-    /// Applies facts to memory and to a commit unit, together with a change of another database that they make durable.
-    /// Called with all shard locks of the ledger held, and those of the other database, which come later in the lock
-    /// order.
-    /// - Parameter enqueue: queues a unit with these operations.
+    /// Applies facts to memory and to a commit unit, which also makes a change of another database durable. Called with
+    /// all shard locks of the ledger held, and those of the other database, which come later in the lock order.
+    /// - Parameter enqueue: queues a unit with the operations that its argument adds.
     func apply(
         _ changes: [Change], to store: EpochStore, enqueue: ((JournalBatch, UInt64) -> Void) -> UInt64
     ) -> UInt64 {

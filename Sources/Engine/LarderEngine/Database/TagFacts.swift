@@ -51,7 +51,7 @@ enum TagFacts {
         Ledger.Change(key: key(database, tag), value: value(note.hard, note.soft, note.softAt))
     }
 
-    /// The changes that lead from previous purges to newer ones.
+    /// The changes of facts that lead from previous purges to newer ones.
     /// - Parameter tags: the tags whose notes may differ. Ignored if the floors differ: all previous notes were then
     ///   merged into the floors.
     static func changes(

@@ -20,11 +20,12 @@ package enum CRC32C {
         larder_crc32c_extend(checksum, bytes.baseAddress, bytes.count)
     }
 
-    /// The checksum of bytes with the checksum `first` followed by `count` bytes with the checksum `second`, without
-    /// the bytes. O(log count).
+    /// The checksum of two parts together: `first` is the checksum of the first part, `second` that of the second part,
+    /// which has `count` bytes. The bytes themselves are not needed. O(log count).
     ///
-    /// A checksum is a polynomial over GF(2), modulo that of the CRC. Appending n bits multiplies it by xⁿ, and both
-    /// checksums are inverted in the same way, which cancels out (as Mark Adler found for zlib's crc32_combine).
+    /// A checksum is a polynomial over GF(2), modulo the polynomial of the CRC. Appending n bits multiplies it by xⁿ,
+    /// and both checksums are inverted in the same way, which cancels out (as Mark Adler found for zlib's
+    /// crc32_combine).
     static func combine(_ first: UInt32, _ second: UInt32, count: Int) -> UInt32 {
         var power: UInt32 = 1 << 31  // x⁰: the highest bit is the lowest coefficient.
         var square: UInt32 = 1 << 30  // x¹, squared at every step.
@@ -37,7 +38,7 @@ package enum CRC32C {
         return product(power, first) ^ second
     }
 
-    /// The product of two polynomials, modulo that of the CRC.
+    /// The product of two polynomials, modulo the polynomial of the CRC.
     private static func product(_ left: UInt32, _ right: UInt32) -> UInt32 {
         var sum: UInt32 = 0
         var right = right

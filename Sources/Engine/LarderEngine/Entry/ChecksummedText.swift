@@ -1,5 +1,5 @@
-/// The content of a small text file of a larder: one `name value` a line; the first line is its kind and version, the
-/// last one the checksum of all previous lines.
+/// The content of a small text file of a larder: each line has a name and a value. The first line has the kind and the
+/// version of the file, the last line the checksum of all previous lines.
 package struct ChecksummedText {
     package enum Defect: Error, Equatable {
         case newerFormat(Int)
@@ -7,7 +7,7 @@ package struct ChecksummedText {
     }
 
     let version: Int
-    /// In the order of the version's names.
+    /// In the order of the names for the version.
     let values: [Substring]
 
     static func text(
@@ -25,7 +25,7 @@ package struct ChecksummedText {
         guard let first = fields.first, first.count == 2, first[0] == kind, let version = Int(first[1])
         else { throw .malformed("the first line must be '\(kind)' followed by a version") }
         guard version >= 1 else { throw .malformed("invalid version \(version)") }
-        // A newer layout may have other lines: nothing else of it is read.
+        // A newer layout may have other lines, so nothing else of it is read.
         guard version <= names.count else { throw .newerFormat(version) }
         let names = names[version - 1]
         let last = names.count + 1

@@ -29,7 +29,7 @@ package struct DatabasePolicy: Hashable, Sendable {
         return .own(now + Self.shortened(length, by: jitter))
     }
 
-    /// Returns a random interval of at least 1 ms, and at least `milliseconds` less `jitter` percent.
+    /// Returns `milliseconds`, shortened by a random part of at most `jitter` percent; at least 1 ms.
     package static func shortened(_ milliseconds: Int64, by jitter: Int) -> Int64 {
         Jitter.shortened(milliseconds, by: jitter)
     }

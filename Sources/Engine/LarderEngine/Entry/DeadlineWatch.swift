@@ -1,6 +1,7 @@
 /// The deadlines of entries, the nearest first, to report entries that expire.
 ///
-/// A heap and a table: a deadline that was replaced stays in the heap until its time, and is then ignored.
+/// It consists of a heap and a table. A deadline that was replaced stays in the heap until its time, and is then
+/// ignored.
 ///
 /// A value; its owner guards it.
 package struct DeadlineWatch<Key: Hashable> {

@@ -23,8 +23,8 @@ package struct Key: Hashable, Sendable {
     /// The longest key, in bytes.
     package static let bytesMax = 65_536
 
-    /// Takes the user's bytes. They must not be longer than ``bytesMax``; callers check that when they receive the
-    /// bytes.
+    /// Creates a key from the user's bytes. They must not be longer than ``bytesMax``; callers check that when they
+    /// receive the bytes.
     package init(_ bytes: UnsafeRawBufferPointer) {
         // Appending is specialized for bytes; the initializer with uninitialized memory looks up the array's type each
         // time, which costs more than everything else.
@@ -39,7 +39,7 @@ package struct Key: Hashable, Sendable {
     /// The hash of a key with these bytes, as in ``hash``.
     package static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
         var hasher = Hasher()
-        // All bytes at once: the standard hash of an array hashes each element, at five times the cost.
+        // Hash all bytes at once: the standard hash of an array hashes each element, at five times the cost.
         hasher.combine(bytes: bytes)
         return hasher.finalize()
     }

@@ -70,7 +70,7 @@ package struct RecordHeader: Hashable, Sendable {
         return header
     }
 
-    /// Why bytes are not a record of this version.
+    /// The reason why bytes cannot be read as a record.
     package enum Defect: Error, Equatable {
         case truncated
         case newerVersion(UInt8)
@@ -155,7 +155,7 @@ package struct RecordHeader: Hashable, Sendable {
         let first = form | UInt32(flags) << 16 | UInt32(codec.rawValue) << 8
         let start = UInt64(first) << 32 | UInt64(generation)
         place.storeBytes(of: start.bigEndian, as: UInt64.self)
-        // Reading clamps too: there are no times before 1970.
+        // There are no times before 1970; reading clamps them too.
         place.storeBytes(of: UInt64(max(0, storedAt)).bigEndian, toByteOffset: 8, as: UInt64.self)
         if case .own(let deadline) = rule {
             place.storeBytes(of: UInt64(max(0, deadline)).bigEndian, toByteOffset: 16, as: UInt64.self)
@@ -175,8 +175,8 @@ package struct Record: Hashable, Sendable {
     /// The longest payload, in bytes: 512 MiB, as in Redis.
     package static let payloadBytesMax = 536_870_912
 
-    /// - Parameter tags: the section with the tags, from ``Tags/section(stamp:)``; empty for none, regardless of the
-    ///   header.
+    /// - Parameter tags: the section with the tags, from ``Tags/section(stamp:)``; empty for a record without tags,
+    ///   even if the header was read from a record with tags.
     package init(_ header: RecordHeader, tags: [UInt8] = [], payload: UnsafeRawBufferPointer) {
         let header = header.tagged(tags.count)
         var bytes: [UInt8] = []

@@ -25,7 +25,7 @@ enum SealedBlock {
         return bytes
     }
 
-    /// The numbers in the first bytes of `bytes`.
+    /// Checks the block at the start of `bytes`, and returns its numbers.
     static func numbers(
         _ count: Int, in bytes: UnsafeRawBufferPointer, _ magic: UInt64, version most: UInt32
     ) throws(Defect) -> [UInt64] {

@@ -2,7 +2,7 @@
 package struct Tags: Hashable, Sendable {
     let encoded: [UInt8]
 
-    /// The longest section of a record for tags: the stamp, the count, and the tags.
+    /// The length of the longest tags section of a record: the stamp, the count, and the tags.
     static let sectionBytesMax = 8 + 1 + TagRules.countMax * (1 + TagRules.bytesMax)
 
     /// Checks tags, and removes duplicates.
@@ -86,8 +86,8 @@ package final class TagPurges: Sendable {
     /// Purges that are being combined, in any order. For each tag, the latest hard purge and the latest soft purge are
     /// kept.
     struct Content {
-        /// By the hash of the tag. Two tags with the same hash are treated as one, which may remove too much, and never
-        /// keeps a purged entry.
+        /// The purges by the hashes of the tags. Two tags with the same hash are treated as one, which may remove too
+        /// much, but never keeps a purged entry.
         fileprivate var stripes: [[UInt64: Note]] = Array(repeating: [:], count: TagPurges.stripeCount)
         fileprivate var count = 0
         fileprivate var floors = Floors()
@@ -125,8 +125,8 @@ package final class TagPurges: Sendable {
     /// These purges and another one. If more than ``notesMax`` tags are purged, all entries with tags that were stored
     /// before count as purged.
     /// - Parameters:
-    ///   - tags: their hashes.
-    ///   - sequence: of the purge.
+    ///   - tags: the hashes of the purged tags.
+    ///   - sequence: the sequence of the purge.
     ///   - softAt: nil for a purge that removes; else when the entries become stale.
     func adding(_ tags: [UInt64], _ sequence: UInt64, softAt: Int64?) -> TagPurges {
         var next = content

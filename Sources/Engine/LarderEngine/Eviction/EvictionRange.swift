@@ -1,6 +1,6 @@
 import LarderLevelDB
 
-/// The entries of a range of keys in LevelDB, by their keys and headers. A value.
+/// The keys and headers of the entries in a range of keys in LevelDB. A value.
 struct EvictionRange {
     struct Entry {
         let offset: Int

@@ -21,7 +21,7 @@ final class Evictor: @unchecked Sendable {
     private let loop = BackgroundLoop()
     private let lock = Lock()
     private var rounds: EvictionRounds
-    /// Whether the larder went above its high mark and is not below the low one yet.
+    /// Whether the larder's usage has exceeded ``DiskMarks/high``, and has not fallen to ``DiskMarks/low`` since.
     private let isEvicting = Atomic<Bool>(false)
     private let isWanted = Atomic<Bool>(false)
     /// When ``lookWithoutThread()`` last measured, in monotonic milliseconds.
@@ -140,7 +140,7 @@ final class Evictor: @unchecked Sendable {
 
     /// Recreates the reserve when there is 1.5 times the space for it.
     private func keepReserve() {
-        // Without a limit, only the ledger needs it: without its facts the larder does not start.
+        // Without a limit, only the ledger needs the reserve: if it cannot be opened, the larder does not start.
         guard disk.boundBytes != nil || table.ledger?.database.exists == true else {
             if disk.reserve.isThere { disk.reserve.giveUp() }
             return

@@ -18,7 +18,7 @@ struct TableRemoval {
     /// The approximate number of bytes to remove.
     let wantedBytes: Int
 
-    /// The most keys that are remembered, except for those of one table.
+    /// The most keys to remember. A single table may have more.
     private static let entriesMax = 1 << 18
     private static let bytesMax = 64 << 20
     /// The most retries if LevelDB has merged the chosen tables before they could be removed.
@@ -88,7 +88,7 @@ struct TableRemoval {
         var auxiliary = AuxiliaryKeys()
     }
 
-    /// Adjacent tables from a random place, their entries and their other keys.
+    /// Chooses adjacent tables at a random place, and collects their entries and other keys.
     private func choose() throws(LarderError) -> Choice {
         var most = min(wantedBytes, Self.bytesMax)
         while true {
@@ -151,14 +151,14 @@ struct TableRemoval {
     /// Called while the LevelDB is closed.
     /// - Returns: the bytes removed.
     private func remove(_ numbers: Set<UInt64>, _ manifest: ManifestScan) throws -> Int {
-        // LevelDB may have merged some in the meantime.
+        // LevelDB may have merged some of the tables in the meantime.
         let present = removable(manifest) { $0.allSatisfy { numbers.contains($0.number) } }
         guard !present.isEmpty else { return 0 }
         do {
             try ManifestRemoval.append(present.map(\.number), to: manifest, directory: store.path)
         } catch {
             guard error.isFullDisk else { throw error }
-            // Remove LevelDB's LOG files, which are not needed, to free the block or two that are missing.
+            // Remove LevelDB's LOG files, which are not needed, to free the one or two blocks that the manifest needs.
             for name in ["LOG.old", "LOG"] { try? FileSystem.removeFile(store.path + "/" + name) }
             try ManifestRemoval.append(present.map(\.number), to: manifest, directory: store.path)
         }

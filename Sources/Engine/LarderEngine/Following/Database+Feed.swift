@@ -41,7 +41,7 @@ extension Database {
     private func beginFeed() -> (feed: UInt64, end: ChangePlace) {
         let begun = context.changeLog.begin(self, behind: pipeline.lastDecided)
         if begun.isNew {
-            // Write the new log to the files between the commits, in the right order.
+            // Queue the writing of the new log to the files, so that it happens in the order of the commits.
             _ = pipeline.enqueue(perform: { [log = context.changeLog] in log.prepare() }, committed: { _ in })
             pipeline.drain()
         }
@@ -166,7 +166,7 @@ extension Database {
             if let change = context.changeLog.change(of: key, in: self), change.place <= known {
                 version = change.version
             } else if let purge {
-                // The entry survived the purge, so it is later, whatever its time.
+                // The entry survived the purge, so its version must be later than that of the purge.
                 version = max(version, purge.next)
             }
             step.changes.append(FeedChange(kind: stored(key, record), sequence: sequence, version: version))

@@ -9,7 +9,7 @@ package struct FeedChange: Sendable {
         case removed(key: [UInt8])
         /// The database was emptied.
         case purged
-        /// The entries with this key prefix are gone, also those that were evicted before.
+        /// The entries with this key prefix are gone, including those that this larder had evicted before.
         case purgedPrefix([UInt8])
         /// The entries with some of these tags are gone, or stale.
         case purgedTags([[UInt8]])
@@ -36,7 +36,7 @@ package struct FeedStep: Sendable {
     package enum Reason: String, Sendable {
         /// The reader requested it.
         case asked
-        /// The position belongs to another feed: of another database or larder, or of lost changes.
+        /// The position belongs to another feed: that of another database or larder, or one whose changes were lost.
         case otherFeed = "other-feed"
         /// The changes after the position are forgotten.
         case forgotten

@@ -3,9 +3,9 @@ import LarderPlatform
 extension Journal {
     /// Visits every valid commit group, in order.
     ///
-    /// It may be called at the start and at any later time. At a later time, everything that this process wrote must
-    /// still exist. Writes nothing. The valid groups are always the first ones appended; the report says where they end
-    /// and why. After damage the journal refuses to append until ``setAside(_:to:)``.
+    /// It may be called at the start, and later as long as everything that this process wrote still exists. Writes
+    /// nothing. The valid groups are always the first ones appended; the report says where they end and why. After
+    /// damage the journal refuses to append until ``setAside(_:to:)``.
     /// - Parameter known: everything up to this sequence is durable elsewhere. If the journal begins later, its first
     ///   segments are missing, which is damage too. Without this parameter, missing first segments are not detected.
     /// - Throws: `newerFormat` before any visit; `io` possibly between visits.

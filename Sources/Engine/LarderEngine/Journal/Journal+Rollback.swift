@@ -36,16 +36,16 @@ extension Journal {
     /// The state of an appended group that must not be valid.
     enum RollbackOutcome {
         case done
-        /// If nothing more is appended, it may be valid after a machine failure.
+        /// After a machine failure the group may be valid, unless something is appended before.
         case unlessMachineFails(FileError)
-        /// If nothing more is appended, it may be valid for a later process.
+        /// For a later process the group may be valid, unless something is appended before.
         case unlessProcessEnds(FileError)
     }
 
     /// Makes a segment's bytes after `offset` permanently invalid, also for later processes. It truncates the file. If
     /// that fails, it overwrites the frame's header. If that fails too, it begins the next segment, whose header
-    /// excludes the bytes. The segment's length must be set before. If the file stays longer, the segment accepts no
-    /// more frames.
+    /// excludes the bytes. The caller must set the segment's length before. If the file stays longer, the segment
+    /// accepts no more frames.
     /// - Returns: nil, or the reason why all of that failed.
     func cutOff(_ segment: JournalSegment, at offset: Int) -> FileError? {
         do throws(FileError) {

@@ -5,7 +5,8 @@ extension Journal {
     /// Segments after the damaged one are moved. The damaged one is copied and then truncated, or moved if none of it
     /// is valid. After that, the journal can be appended to again.
     ///
-    /// A crash or failure during this does not change the valid part. Call it again after another replay.
+    /// A crash or failure during this does not change the valid part. After a failure, replay the journal again before
+    /// the next call.
     /// - Parameter report: of the last replay. Without damage it does nothing.
     /// - Parameter place: a directory on the same file system, created if it is missing.
     func setAside(_ report: JournalReport, to place: String) throws(FileError) {

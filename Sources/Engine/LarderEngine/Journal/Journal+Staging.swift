@@ -9,7 +9,7 @@ extension Journal {
     /// Writes the payload of a long record to a file that will become a segment. May take long; runs concurrently with
     /// everything else.
     /// - Parameters:
-    ///   - bytesBefore: the bytes before it in the frame's payload.
+    ///   - bytesBefore: the number of bytes in the frame's payload before the payload of the record.
     ///   - isSynced: whether all of it must be on the disk.
     func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(FileError)
         -> StagedFrame
@@ -46,8 +46,8 @@ extension Journal {
         }
     }
 
-    /// Commits a group whose payload ends with a staged one: the staged file becomes the next segment. ``append(_:)``
-    /// calls it.
+    /// Commits a group that ends with a staged payload, by making the staged file the next segment. Called by
+    /// ``append(_:)``.
     func append(_ batch: JournalBatch, _ staged: StagedFrame, syncedSequence: UInt64) throws(FileError) {
         let header = nextHeader
         let offset = JournalFormat.segmentHeaderBytes

@@ -48,7 +48,7 @@ final class Journal: @unchecked Sendable {
     var nextNumber: UInt64 = 1
     /// Makes the names of staged files distinct.
     var stagedCount = 0
-    /// Whether the segments found have been read.
+    /// Whether the segments that were found at the start have been read.
     var isRead: Bool
     var damage: JournalDamage?
     private var isClosed = false
@@ -148,7 +148,7 @@ final class Journal: @unchecked Sendable {
         do throws(FileError) {
             try files.write(frame, to: segment.file, at: offset, path: segment.path)
         } catch {
-            // An incomplete frame is invalid, wherever it ends.
+            // An incomplete frame is invalid even if it cannot be cut off.
             _ = cutOff(segment, at: offset)
             throw error
         }
@@ -164,7 +164,7 @@ final class Journal: @unchecked Sendable {
         lastSequence = batch.lastSequence
     }
 
-    /// Reads the segments found at the start, unless that was done.
+    /// Reads the segments that were found at the start, unless that was done.
     private func prepareToAppend() throws(FileError) {
         let (hasEnded, hasRead) = lock.withLock { (isClosed, isRead) }
         if hasEnded { throw FileError(operation: "append to", path: directory, number: EBADF) }

@@ -23,7 +23,7 @@ final class JournalBatch: @unchecked Sendable {
     private(set) var removesOnly = true
     /// Notes of the batch's writers, which are passed to the state's owner when the batch is committed.
     var notes: (any CommitNotes)?
-    /// Called with the last sequence when the batch is committed, for a change of a whole database.
+    /// For a change of a whole database: called with the last sequence when the batch is committed.
     var committed: ((UInt64) -> Void)?
     /// Whether the state's owner was notified that the changes in the notes are about to be committed.
     var isPrepared = false
@@ -53,7 +53,8 @@ final class JournalBatch: @unchecked Sendable {
     var memoryByteCount: Int { capacity }
 
     /// Sets the database and epoch of the following operations.
-    /// - Parameter number: unique for database and epoch together; while it stays the same, nothing is written.
+    /// - Parameter number: identifies the combination of database and epoch. If it is the same as in the last call,
+    ///   nothing is written.
     func select(database: String, number: Int, epoch: UInt64) {
         if selectedNumber == number { return }
         var database = database
@@ -68,7 +69,8 @@ final class JournalBatch: @unchecked Sendable {
         }
     }
 
-    /// Adds the operation that stores a record. Sequences must not decrease; the operations of one unit share one.
+    /// Adds the operation that stores a record. Sequences must not decrease; the operations of one unit share a
+    /// sequence.
     func put(key: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer, sequence: UInt64) {
         guard key.count <= JournalFormat.keyBytesMax, record.count <= JournalFormat.recordBytesMax else {
             return fail(EMSGSIZE)

@@ -91,7 +91,7 @@ struct JournalFiles: Sendable {
         return true
     }
 
-    /// Cuts a file that is not open, and syncs it.
+    /// Truncates a file that is not open, and syncs it.
     func truncate(fileAt path: String, to count: Int) throws(FileError) {
         let file = FileSystem.openFile(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }

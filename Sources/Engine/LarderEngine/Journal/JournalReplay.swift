@@ -203,7 +203,7 @@ struct JournalReplay {
     private mutating func damage(_ index: Int, at offset: Int, _ reason: String) throws(FileError) -> Bool {
         var later = JournalReader.Later()
         var unused = -offset
-        // Entries that are durable elsewhere are not lost.
+        // Frames up to this sequence are not lost: they are valid, or their entries are durable elsewhere.
         let kept = max(sequence, known == .max ? 0 : known, mark?.removed ?? 0)
         for (position, item) in items[index...].enumerated() {
             guard let reader = item.reader else { continue }

@@ -14,7 +14,7 @@ final class StagedFrame: @unchecked Sendable {
     let byteCount: Int
     /// CRC-32C of the payload alone.
     let checksum: UInt32
-    /// The number of bytes in the frame's payload before these.
+    /// The number of bytes in the frame's payload before the payload of the record.
     let bytesBefore: Int
     private var file: Int32
 

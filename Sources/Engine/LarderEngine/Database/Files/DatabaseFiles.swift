@@ -178,8 +178,8 @@ struct DatabaseFiles: Sendable {
         batch.put(EpochMetadata.formatKey, [EpochMetadata.formatVersion])
         do throws(LarderError) {
             try store.write(batch, sync: true)
-            // Also sync the directory: LevelDB does not sync the name CURRENT. Without that the epoch would count as
-            // damaged.
+            // Also sync the directory, because LevelDB does not sync the name of CURRENT. If a machine failure lost
+            // that name, the epoch would count as damaged.
             try store.noteSynced()
             try wrapErrors("create") { () throws(FileError) in try FileSystem.syncDirectory(parent) }
         } catch {
