@@ -1,7 +1,7 @@
 import LarderPlatform
 import Synchronization
 
-/// Decides when a checkpoint is due, which writes the journal's entries to LevelDB, and when writers must wait for it
+/// Decides when a checkpoint, which writes the journal's entries to LevelDB, is due, and when writers must wait for it
 /// or fail with its error. It owns the counters for these decisions, and the requests for a checkpoint.
 ///
 /// Thread-safe. `@unchecked Sendable`: `failure` is guarded by `lock`; `onDue` is set before anything is written; the

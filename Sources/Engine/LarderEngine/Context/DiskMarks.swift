@@ -54,7 +54,7 @@ package struct DiskMarks: Hashable, Sendable {
     private static func mergeBytes(limit: Int) -> Int { min(limit, 26 * tableBytes(limit: limit)) }
 
     /// The space kept free on the file system, because LevelDB writes merged tables before it removes their inputs: 12
-    /// MiB plus a quarter of what `room` exceeds that by; at most half of `room`, and at most 96 MiB.
+    /// MiB plus a quarter of the rest of `room`, but at most half of `room`, and at most 96 MiB.
     package static func reserveBytes(of room: Int) -> Int {
         min(room / 2, (12 << 20) + max(0, room - (12 << 20)) / 4, 96 << 20)
     }

@@ -29,8 +29,8 @@ package struct EngineOptions: Sendable {
     package var journalSegmentBytes = 16 << 20
     /// The most bytes of damaged files to keep: 1 GiB. The oldest are removed first.
     package var damagedBytesMax = 1 << 30
-    /// The disk limit for the larder's files in bytes; nil for none. The least valuable entries are evicted: see
-    /// ``DiskBudget``.
+    /// The disk limit for the larder's files in bytes; nil for none. Near the limit, the least valuable entries are
+    /// evicted: see ``DiskBudget``.
     package var diskBytesMax: Int?
     /// Memory for the latest changes of followed databases, in bytes: 32 MiB. Their files take at most half of it. See
     /// ``ChangeLog``.

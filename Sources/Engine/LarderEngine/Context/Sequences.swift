@@ -140,8 +140,8 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Commit units
 
-    /// The error if a commit unit must not be written, because its sequence is not reserved, so that the next process
-    /// might use it again; else nil. One atomic load.
+    /// The error if a commit unit must not be written: its sequence is not reserved, so the next process might use it
+    /// again. Nil if the unit may be written. One atomic load.
     func refusal(of sequence: UInt64) -> FileError? {
         if sequence <= unitsReserved.load(ordering: .acquiring) { return nil }
         raise(wanted, to: sequence)

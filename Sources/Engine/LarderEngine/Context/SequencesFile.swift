@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// The small file `SEQUENCES` in a larder's directory: the bounds of the reserved numbers, and the existing databases.
 ///
-/// It is text, one `name value` a line; the last line is the checksum of all previous lines:
+/// It is text, with a name and a value in each line; the last line is the checksum of all previous lines:
 /// ```
 /// larder-sequences 3
 /// commit-units 4726097177984729088

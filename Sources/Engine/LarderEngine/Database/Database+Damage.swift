@@ -20,8 +20,8 @@ extension Database {
         throw LarderError(.io, "the database is being salvaged already", operation: "salvage", database: name)
     }
 
-    /// Checks all files for damage. The files may have been closed since the damage was detected, so no object
-    /// remembers it. Called with `openLock` held.
+    /// Checks all files for damage. This is necessary because the files may have been closed since the damage was
+    /// detected, and then no object records it. Called with `openLock` held.
     /// - Returns: the damage, and the store that has it if the files can be opened.
     private func findDamageLocked(_ operation: String) throws(LarderError) -> (damage: LarderError, store: EpochStore?)
     {

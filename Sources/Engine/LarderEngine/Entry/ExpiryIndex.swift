@@ -13,7 +13,7 @@
 /// If a new policy indexes governed entries that were not indexed before, ``DatabaseState/isUnindexed`` records that
 /// the sweep has to read all entries once. All other entries in LevelDB that should have an index key always have it.
 package enum ExpiryIndex {
-    /// The value of an index record: one byte, because no stored value is ever empty.
+    /// The value of an index record. It is one byte long, because values in LevelDB must not be empty.
     static let value: [UInt8] = [0]
 
     /// Entries with at least this lifetime, counted from their storage, are not indexed: a day.

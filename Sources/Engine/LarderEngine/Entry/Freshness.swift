@@ -108,7 +108,7 @@ package struct FreshnessRules: Hashable, Sendable {
         return header
     }
 
-    /// The header with which an entry from another database, where it is fresh, is stored in this one. Only its age may
+    /// The header for storing an entry of another database in this one. The entry is fresh there, and only its age may
     /// make it expire here: ``deadBefore`` of this database does not apply to it.
     ///
     /// An entry that was stored after ``deadBefore`` keeps its header. An earlier entry gets its own deadline,

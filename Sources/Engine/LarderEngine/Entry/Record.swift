@@ -109,7 +109,8 @@ package struct RecordHeader: Hashable, Sendable {
     private mutating func readMore(
         _ bytes: UnsafeRawBufferPointer, _ flags: UInt8, _ purges: TagPurges?
     ) throws(Defect) {
-        // An entry without a grace and tags must be stored as version 1, so that each entry has only one valid form.
+        // An entry with neither a grace nor tags must be stored as version 1, so that each entry has only one valid
+        // form.
         guard flags & (Self.graceFlag | Self.tagsFlag) != 0 else { throw .unknownFlags(flags) }
         if flags & Self.graceFlag != 0 {
             guard let grace = BigEndian.read(bytes, at: fixedCount) else { throw .truncated }

@@ -92,7 +92,7 @@ struct EvictionPass {
         let cheapBytes = cheap.reduce(0) { $0 + $1.bytes }
         let enough = leastShare * Double(found.seenBytes)
         guard Double(bytes + cheapBytes) >= enough else { return [] }
-        // At least a quarter, in a round after one that has evicted nothing.
+        // Evict at least a quarter of the bytes if the previous round has evicted nothing.
         let most = leastShare > 0 ? cheapBytes : max(cheapBytes, found.seenBytes / 4)
         for other in others where bytes < min(max(1, most), wantedBytes) {
             victims.append(other.victim)

@@ -16,7 +16,8 @@ package struct FeedChange: Sendable {
     }
 
     package let kind: Kind
-    /// The commit unit; for an entry of a full pass, the unit after which its reader continues.
+    /// The commit unit of the change. For an entry of a full pass: the unit of the position from which the reader
+    /// continues.
     package let sequence: UInt64
     package let version: ChangeVersion
 }

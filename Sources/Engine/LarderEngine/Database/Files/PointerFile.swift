@@ -1,6 +1,6 @@
 /// The small file `<database>/POINTER`: the current epoch of a database, and its policy.
 ///
-/// It is text, one `name value` a line; the last line is the checksum of all previous lines:
+/// It is text, with a name and a value in each line; the last line is the checksum of all previous lines:
 /// ```
 /// larder-database 1
 /// epoch 3
