@@ -300,7 +300,7 @@ private struct Trial {
                     let entry = Self.entry(events, count, controlCount, changed[place.database] ?? Removed(), cut)
                     return "\(place.database) \(place.key) is \(Judge.text(value)), not \(Judge.text(entry?.value))"
                         + (entry.map {
-                            ", good until \(Self.deadline($0, found.databases[place.database]?.policy ?? .never))"
+                            ", fresh until \(Self.deadline($0, found.databases[place.database]?.policy ?? .never))"
                         } ?? "")
                 }
                 guard wrong.count < least else { continue }

@@ -64,14 +64,14 @@ import Testing
     @Test func aCurrentThatNamesARemovedManifestIsRepaired() throws {
         let crashCopy = try larder.crashCopy()
         try restore(["CURRENT"], in: crashCopy.epochDirectory())
-        try check(crashCopy, "the former manifest is gone")
+        try check(crashCopy, "the previous manifest is gone")
     }
 
     /// The power failure also lost the removal of the previous manifest, but not the removal of its log.
     @Test func aCurrentThatNamesAManifestWithoutItsLogIsRepaired() throws {
         let crashCopy = try larder.crashCopy()
         try restore(["CURRENT", previousManifest], in: crashCopy.epochDirectory())
-        try check(crashCopy, "the former log is gone")
+        try check(crashCopy, "the previous log is gone")
     }
 
     /// After a kill before CURRENT was renamed, LevelDB continues with the previous manifest, which has the same
@@ -80,7 +80,7 @@ import Testing
         let crashCopy = try larder.crashCopy()
         let logs = previous.keys.filter { $0.hasSuffix(".log") }
         try restore(["CURRENT", previousManifest, "SYNCED"] + logs, in: crashCopy.epochDirectory())
-        try check(crashCopy, "the former manifest has everything", isRenewed: false)
+        try check(crashCopy, "the previous manifest has everything", isRenewed: false)
     }
 
     /// If the files do not show which manifest is right, that is damage.

@@ -111,7 +111,7 @@ import Testing
                 #expect(try database.freshness(of: "b") == .stale)
                 let ledger = try copy.engine().ledger
                 #expect(try ledger.value("functions") == (isKept ? [1, 2] : nil))
-                #expect(ledger.lossMilliseconds > 0, "who keeps facts can say that they are lost")
+                #expect(ledger.lossMilliseconds > 0, "the loss of facts is reported")
                 let statistics = try copy.engine().statistics
                 #expect(statistics.factLosses.read() == (isFirst ? 1 : 0))
                 #expect(statistics.salvagesInDoubt.read() == (isFirst ? 1 : 0))

@@ -127,7 +127,7 @@ import Testing
         try cut.database().put("b", "other")
         #expect(try cut.engine().pipeline.lastDecided > sequence, "no number has two meanings")
         #expect(try follow(&ahead, cut) == 1)
-        #expect(try follow(&copy, cut) == 0, "who was not told has lost nothing")
+        #expect(try follow(&copy, cut) == 0, "a follower that was not notified has lost nothing")
         #expect(ahead.entries == copy.entries)
         #expect(try cut.database().value("b") == "other")
     }
@@ -147,7 +147,7 @@ import Testing
         copy.position = FeedPosition(feed: feed, ChangePlace(place.sequence, place.step + 1))
         #expect(try follow(&copy, larder) == 1)
         copy.position = FeedPosition(feed: feed, place, .through(Array("a".utf8)))
-        #expect(try follow(&copy, larder) == 0, "a pass is gone on with")
+        #expect(try follow(&copy, larder) == 0, "an interrupted pass resumes")
     }
 
     @Test func forkedLardersAreDistinguished() throws {

@@ -53,7 +53,7 @@ import Testing
 
     /// LevelDB has no call for the size of a batch, so Larder computes it. A log record is the batch and a header of 7
     /// bytes, so the log shows whether the computed size is right.
-    @Test func trap17CountAndByteCountMatchTheLogRecord() throws {
+    @Test func countAndByteCountMatchTheLogRecord() throws {
         let batch = WriteBatch()
         batch.put([], [])
         for count in [1, 127, 128, 5000] {

@@ -47,7 +47,7 @@ import Testing
 
     /// LevelDB's iterator skips a damaged block and is valid after it. Only callers that ask for its error learn of the
     /// gap.
-    @Test func trap10ACursorStopsAtDamageAndNotAfterIt() throws {
+    @Test func aCursorStopsAtDamageAndNotAfterIt() throws {
         for backward in [false, true] {
             let cursor = try workspace.database.cursor()
             if backward { try cursor.seekToLast() } else { try cursor.seekToFirst() }

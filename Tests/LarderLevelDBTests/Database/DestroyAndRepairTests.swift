@@ -20,7 +20,7 @@ import Testing
     }
 
     /// Only files that LevelDB could have created are deleted. The directory stays if it has other files.
-    @Test func trap16DestroyKeepsForeignFiles() throws {
+    @Test func destroyKeepsForeignFiles() throws {
         try workspace.database.close()
         try Files.write("\(path)/mine.txt", bytes("mine"))
         try Database.destroy(path: path)
@@ -52,7 +52,7 @@ import Testing
     }
 
     /// A repair moves unreadable files away instead of deleting them. Their entries are lost.
-    @Test func trap15RepairMovesUnreadableFilesToLost() throws {
+    @Test func repairMovesUnreadableFilesToLost() throws {
         try workspace.database.compact()
         try workspace.database.close()
         let table = try #require(try workspace.files(endingWith: ".ldb").first)

@@ -22,7 +22,7 @@ import Testing
         ("Corruption: IO error: both", .corruption, "IO error: both"),
         ("", .unknown, ""),
     ])
-    func trap3TheCodeIsReadFromTheText(status: String, code: LevelDBError.Code, message: String) {
+    func theCodeIsReadFromTheText(status: String, code: LevelDBError.Code, message: String) {
         let error = LevelDBError(status: status, operation: "get", path: "/p", key: [1])
         #expect(error == LevelDBError(code: code, message: message, operation: "get", path: "/p", key: [1]))
     }
@@ -61,7 +61,7 @@ import Testing
     /// follow a torn one and may not be found when the log is read. A writer must therefore close and reopen.
     ///
     /// The test runs in a separate process, because the limit applies to the whole process.
-    @Test func trap4AFailedWriteIsAnErrorAndLaterOnesMayReturnNormally() async {
+    @Test func aFailedWriteIsAnErrorAndLaterOnesMayReturnNormally() async {
         await #expect(processExitsWith: .exitCode(42)) {
             signal(SIGXFSZ, SIG_IGN)
             let workspace = try Workspace()

@@ -55,7 +55,7 @@ import Testing
 
     /// LevelDB treats a directory without CURRENT as a missing database. Opening it would create an empty database
     /// there and delete the tables.
-    @Test func trap22AMissingCurrentIsDamageAndNoFileIsLost() throws {
+    @Test func aMissingCurrentIsDamageAndNoFileIsLost() throws {
         let current = try Files.read("\(path)/CURRENT")
         unlink("\(path)/CURRENT")
         let before = try workspace.files()
@@ -121,7 +121,7 @@ import Testing
 
     #if os(Linux)
         /// If this process has the database open, closing any other descriptor of LOCK releases the lock.
-        @Test func trap12CheckingAnOpenDatabaseKeepsItsLock() throws {
+        @Test func checkingAnOpenDatabaseKeepsItsLock() throws {
             try workspace.reopen()
             func isLocked() throws -> Bool {
                 var status = stat()

@@ -26,7 +26,7 @@ import Testing
     }
 
     /// LevelDB's approximate size counts only tables, so it does not include recent writes.
-    @Test func trap14TheApproximateSizeDoesNotSeeTheMemory() throws {
+    @Test func theApproximateSizeDoesNotSeeTheMemory() throws {
         try fill()
         #expect(try database.approximateSize(from: [], to: [0xff]) == 0)
         try database.compact()

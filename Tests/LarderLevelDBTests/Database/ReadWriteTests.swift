@@ -39,7 +39,7 @@ import Testing
     }
 
     /// LevelDB returns the length 0 for both an empty value and a missing key; only the returned pointer differs.
-    @Test func trap2AnEmptyValueIsNotAbsent() throws {
+    @Test func anEmptyValueIsNotAbsent() throws {
         try database.put(bytes("empty"), [])
         for _ in 0..<2 {
             #expect(try database.get(bytes("empty")) == [])

@@ -159,7 +159,7 @@ extension TestClient {
         let one = server.connect()
         var token = try #require(one.fetch("k")?.token)
         #expect(one("SET k v XX TOKEN \(token)") == Wire.null, "the condition forbids it")
-        #expect(one("SET k v NX GET EX 50 GRACE 60 TOKEN \(token)") == Wire.null, "the former value: none")
+        #expect(one("SET k v NX GET EX 50 GRACE 60 TOKEN \(token)") == Wire.null, "the previous value: none")
         #expect(one("TTL k") == Wire.int(50))
         #expect(one("DEL k") == Wire.int(1))
         token = try #require(one.fetch("k")?.token)
