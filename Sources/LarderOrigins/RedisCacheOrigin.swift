@@ -57,7 +57,7 @@ public final class RedisCacheOrigin: CacheOrigin {
     /// The state of its servers and their counters, for all caches in front of it. Sends no request.
     public func status() -> OriginStatus { redis.status() }
 
-    /// The maximum number of keys in one call to which the time limit applies.
+    /// The maximum number of keys that are read at a time. The time limit of a call applies to each of these reads.
     private static let keysPerCall = 4_096
 
     public func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer] {

@@ -142,8 +142,8 @@ private struct Trial {
             return entry.tags.contains { event.unit.order <= tags[$0] ?? 0 } ? nil : entry
         }
     }
-    /// For each connection and each possible number of its units, whether the connection's keys agree with the found
-    /// state.
+    /// For each connection, and for each number of its units that may have happened: whether the keys of the connection
+    /// would then be as they were found.
     private let fits: [[Bool]]
 
     init(

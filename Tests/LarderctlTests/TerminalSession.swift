@@ -61,7 +61,7 @@
 
         func type(_ keys: [UInt8]) throws { try FileSystem.writeAll(keys, descriptor: terminal, path: "terminal") }
 
-        /// Types a text, and waits until the terminal has received these texts in order.
+        /// Types a text, and waits until the terminal has received each of the `answers`, in this order.
         func type(_ text: String, _ answers: String...) throws {
             try type(Array(text.utf8))
             for answer in answers { try wait(for: answer) }

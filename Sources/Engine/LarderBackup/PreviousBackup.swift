@@ -18,7 +18,7 @@ struct PreviousBackup {
         case useless(String?)
     }
 
-    /// Returns the newest backup in a directory whose list can be read.
+    /// Returns the newest backup of a directory, without backups whose list cannot be read; nil if there is none.
     /// - Parameter note: receives the problems of newer backups.
     static func newest(of directory: BackupDirectory, note: (String) -> Void) throws(BackupError) -> PreviousBackup? {
         for name in try directory.names().reversed() {

@@ -79,8 +79,9 @@ extension CommandMetadata {
             + "| UPTO version [PREFIX prefix] [TAG tag [tag ...]]]",
         summary:
             "Empties the current database at once, or removes its expired entries, those whose keys have a prefix (in "
-            + "commit units of at most 512), or those with a tag; SOFT makes these stale instead (put a tag named SOFT "
-            + "first). UPTO applies the purge of another larder: it removes entries not changed after that version.",
+            + "commit units of at most 512), or those with a tag; SOFT as the last word makes these stale instead, so "
+            + "a tag named SOFT must come first. UPTO applies the purge of another larder: it removes entries not changed "
+            + "after that version.",
         reply: "map of entries, bytes, milliseconds; OK with TAG; integer with UPTO: the removed entries")
 
     package static let tags = CommandMetadata(

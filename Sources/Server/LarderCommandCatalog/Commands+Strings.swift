@@ -16,8 +16,8 @@ extension CommandMetadata {
             + "name|seconds] [CODEC raw|json|plist|custom] [GRACE seconds] [JITTER percent] [TOKEN token] "
             + "[TAGS count tag [tag ...] | KEEPTAGS]",
         summary: "Stores a value; options set its lifetime, otherwise the database's policy applies. "
-            + "KEEPTTL keeps the fresh entry's deadline, grace and tags, and with TOKEN restarts the lifetime of the fresh or "
-            + "stale entry; KEEPTAGS keeps the tags.",
+            + "KEEPTTL keeps the fresh entry's deadline, grace and tags; together with TOKEN, it accepts a stale entry too, "
+            + "and starts the lifetime again. KEEPTAGS keeps the tags.",
         reply: "OK; null when the condition is not met; with GET the previous value or null",
         access: ["RW access update variable_flags"], keyUse: .overwritesUnlessGET,
         keyNotes: "With GET, returns the previous value.", tag: .set, overwrites: .words(3))

@@ -37,8 +37,8 @@ struct Options {
     var password: String?
     /// Whether ``passwordVariable`` contains the daemon's password; false if it contains the password of a Redis.
     var readsPassword = true
-    /// Users whose daemons are trusted, in addition to root, the current user, and owners of the socket's directory
-    /// that root has set.
+    /// Users whose daemons are trusted, in addition to root, the current user, and users to whom root has given the
+    /// socket's directory.
     var trustedUsers: Set<UInt32> = []
     var json = false
     /// Whether keys and values are written to a terminal unchanged.

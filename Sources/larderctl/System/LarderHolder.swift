@@ -32,7 +32,7 @@ enum LarderHolder {
 
 /// The program larderd, for operations that only it supports.
 enum DaemonProgram {
-    /// Returns its path: next to this program, or else in `PATH`.
+    /// Returns the path of larderd: next to this program, or else in `PATH`.
     static func find() -> String? {
         var places = [FileSystem.parent(Program.path)]
         if let path = getenv("PATH") {

@@ -225,7 +225,7 @@ final class ReplicationWatch: @unchecked Sendable {
         self.signals = signals
     }
 
-    /// - Parameter exitCode: the exit code of an error, in case the program stops with it.
+    /// - Parameter exitCode: the exit code that is shown with the report's error, if it has one.
     func note(_ report: ReplicationReport, _ exitCode: ExitCode = .done) {
         lock.withLock {
             guard !isStopping else { return }

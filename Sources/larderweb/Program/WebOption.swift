@@ -130,8 +130,9 @@ struct WebOption: Sendable {
             }
             options.action = .completion(completion)
         },
-        WebOption(name: "--manual", value: nil, help: ["print the manual page, for man -l -, then exit"]) {
-            options, _ in
+        WebOption(
+            name: "--manual", value: nil, help: ["print the manual page (larderweb --manual | man -l -), then exit"]
+        ) { options, _ in
             options.action = .manual
         },
         WebOption(name: "--help", value: nil, help: ["print this help; also -h"]) { options, _ in

@@ -20,7 +20,7 @@ import Testing
         #expect(client.socketPath == server.path)
     }
 
-    @Test func serverErrorsAreValuesOfRawCommands() throws {
+    @Test func rawCommandsReturnServerErrors() throws {
         let server = try FakeServer()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)

@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func thePageShowsTheExamples() throws {
+    @Test func theDocumentationShowsTheExamples() throws {
         let blocks = try Self.blocks(ofKind: "hex")
         for example in StorageFormatExamples.all {
             // The text after a semicolon is an explanation.
@@ -29,14 +29,14 @@ import Testing
         #expect(Set(blocks.keys) == Set(StorageFormatExamples.all.map(\.name)))
     }
 
-    @Test func thePageShowsAPointerFile() throws {
+    @Test func theDocumentationShowsAPointerFile() throws {
         let lines = try #require(try Self.blocks(ofKind: "text")["pointer"])
         let text = lines.map { $0 + "\n" }.joined()
         #expect(text == StorageFormatExamples.pointer.text)
         #expect(try PointerFile(parsing: Array(text.utf8)) == StorageFormatExamples.pointer)
     }
 
-    @Test func thePageShowsASequencesFile() throws {
+    @Test func theDocumentationShowsASequencesFile() throws {
         let lines = try #require(try Self.blocks(ofKind: "text")["sequences"])
         let text = lines.map { $0 + "\n" }.joined()
         #expect(text == StorageFormatExamples.sequences.text)
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// Each constant on the page has the value that the code uses.
-    @Test func thePageHasTheConstants() throws {
+    @Test func theDocumentationHasTheConstants() throws {
         let page = try Self.page().joined(separator: " ")
         for text in [
             "| `00` | metadata |", "| `01` | entry |", "| `02` | expiry index, own deadlines |",

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of how FETCH works together with purges of tags, kept lifetimes and limits.
+/// Tests of FETCH together with purges of tags, with KEEPTTL and KEEPTAGS, and with limits.
 @Suite struct FetchTagTests {
     @Test("a purge of a tag ends remembered absences", arguments: ["", " SOFT"])
     func aPurgeOfATagEndsRememberedAbsences(_ soft: String) throws {

@@ -35,7 +35,8 @@ struct EntryModel {
     struct Database {
         var interval: Int64?
         let grace: Int64
-        /// The latest storage time at which entries that follow the policy had already expired under an earlier policy.
+        /// Entries that follow the policy and were stored at this time or earlier have expired under an
+        /// earlier policy, and stay expired.
         var deadBefore: Int64 = 0
         var entries: [String: Entry] = [:]
         /// Includes expired leases, until the key is next used.

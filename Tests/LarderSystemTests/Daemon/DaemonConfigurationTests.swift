@@ -107,7 +107,7 @@ import Testing
         #expect(try daemon.connect().call("CONFIG GET memory").contains("5242880"))
         try Files.remove(file)
         daemon.process.send(signal: SIGHUP)
-        _ = try daemon.process.waitForErrorLine(containing: "which is missing, changed options: 1")
+        _ = try daemon.process.waitForErrorLine(containing: "SIGHUP: \(file) is missing, changed options: 1")
         #expect(try !daemon.connect().call("CONFIG GET memory").contains("5242880"))
     }
 

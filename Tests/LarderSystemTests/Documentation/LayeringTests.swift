@@ -120,7 +120,7 @@ import Testing
     }
 }
 
-/// Tests of the parser, with a small module of two rooms.
+/// Tests of the parser, with a small module of two directories.
 @Suite struct SourceModuleTests {
     private static let lower = SourceFile(
         path: "Sources/M/Low/A.swift",

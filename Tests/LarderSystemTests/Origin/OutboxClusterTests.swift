@@ -46,7 +46,8 @@ import Testing
         #expect(try client.origin("superseded") == 0)
     }
 
-    /// Writes wait for a killed primary, and are delivered to the replica that replaces it. Other writes do not wait.
+    /// Writes for a killed primary wait, and are delivered to the replica that replaces it. Writes for other primaries do
+    /// not wait.
     @Test(.enabled(if: RedisCluster.isAvailable)) func deliveriesSurviveAFailover() throws {
         let cluster = try RedisCluster(replicas: 3)
         let daemon = try DaemonProcess(Self.options)

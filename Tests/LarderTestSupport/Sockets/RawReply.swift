@@ -58,7 +58,8 @@ extension RawReply {
         return Int(String(decoding: reply.dropFirst().dropLast(2), as: UTF8.self))
     }
 
-    /// The elements of an array of bulk strings. Null and other elements are empty; other replies have none.
+    /// The elements of an array of bulk strings. An element that is not a bulk string, such as null, is returned as an
+    /// empty one. If the reply is not an array, the result is empty.
     package static func bulks(_ reply: [UInt8]) -> [[UInt8]] {
         guard reply.first == UInt8(ascii: "*"), let end = lineEnd(reply, 0) else { return [] }
         return split(Array(reply[(end + 2)...])).map(bulk)

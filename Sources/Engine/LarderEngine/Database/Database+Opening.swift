@@ -172,8 +172,9 @@ extension Database {
     private func correct(_ pointer: PointerFile) {
         context.report(
             .warning,
-            "the policy of database '\(name)' was changed while the clock was ahead, and the record of that time is "
-                + "lost: governed entries stored until now, \(pointer.rules.deadBefore), are expired")
+            "the policy of database '\(name)' was changed while the clock was ahead, and the larder has lost track of "
+                + "that time: entries that follow the policy and were stored up to now "
+                + "(\(pointer.rules.deadBefore)) are expired")
         do throws(FileError) {
             _ = try files.replacePointer(by: pointer)
         } catch {

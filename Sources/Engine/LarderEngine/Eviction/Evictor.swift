@@ -73,7 +73,7 @@ final class Evictor: @unchecked Sendable {
     /// Triggers a measurement soon.
     func wake() { if loop.isAsleep { isWanted.store(true, ordering: .relaxed) } else { loop.wake() } }
 
-    /// Sets the smallest limit of a database in the budget.
+    /// Tells the disk budget the smallest of the databases' own limits.
     func noteLimits() {
         disk.note(smallestDatabaseLimit: table.all.map(\.diskLimit).filter { $0 > 0 }.min())
     }

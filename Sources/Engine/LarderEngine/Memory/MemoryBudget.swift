@@ -78,8 +78,9 @@ final class MemoryBudget: @unchecked Sendable {
     /// The bytes of attachments, including those that were dropped and not released yet.
     private var attachedBytes: Int { attached.load(ordering: .relaxed) + released.byteCount }
 
-    /// Drops attachments until all together are within their limit. Drops those of other shards while `shard` has no
-    /// more than its part, and otherwise those of `shard`. Called with the shard's lock held.
+    /// Drops attachments until their total is within the limit. Each shard has an equal share of the limit. While `shard`
+    /// is within its share, attachments of other shards are dropped, and otherwise those of `shard`. Called with the
+    /// shard's lock held.
     func makeRoomForAttachments(_ shard: Shard) {
         guard attachedBytes > attachedBytesMax else { return }
         let part = attachedBytesMax / shardCount.load(ordering: .relaxed)
@@ -122,8 +123,9 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// Evicts entries until the total is within the limit. Evicts those of other shards while `shard` has no more than
-    /// its part, and otherwise those of `shard`. Called with the shard's lock held.
+    /// Evicts entries until the total is within the limit. Each shard has an equal share of the limit. While `shard` is
+    /// within its share, entries of other shards are evicted, and otherwise those of `shard`. Called with the shard's
+    /// lock held.
     func makeRoom(_ shard: Shard) {
         let shardCount = shardCount.load(ordering: .relaxed)
         // Leave space for growth that the shards have not reported yet.
@@ -143,8 +145,8 @@ final class MemoryBudget: @unchecked Sendable {
     /// The number of entries evicted while a shard's lock is held once.
     private static let evictedAtOnce = 64
 
-    /// Changes the limit. If the limit decreases, evicts the excess over its part from each shard. Takes the locks of
-    /// all shards one after another. Dirty entries stay until a checkpoint.
+    /// Changes the limit. If it decreases, every shard evicts until it is within its equal share of the limit. Takes the
+    /// locks of all shards one after another. Dirty entries stay until a checkpoint.
     func changeLimit(to bytes: Int) {
         limit.store(max(0, bytes), ordering: .relaxed)
         let all = all

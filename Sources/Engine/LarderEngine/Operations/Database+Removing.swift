@@ -35,7 +35,7 @@ extension Database {
     }
 
     /// Reports the purge to followers, which may still have entries that were evicted here. Called before the first
-    /// removal, so that followers receive entries stored during the purge after it.
+    /// removal, so that followers receive the purge before the entries that are stored while it runs.
     private func notifyFollowers(purgeOf prefix: [UInt8]) {
         guard context.changes.isOn, context.changeLog.isFollowed(self) else { return }
         _ = pipeline.enqueue(perform: {}, committed: { [self] _ in context.changeLog.purged(prefix: prefix, in: self) })

@@ -133,9 +133,9 @@ extension Database {
     /// The most entries in one commit unit, and the most entries read with one cursor.
     private static let (followedPerUnit, scannedPerCursor) = (512, 8192)
 
-    /// Removes all entries not changed after a version, because another larder has purged them. Reads all entries. The
-    /// exception is a purge of tags in a database without followers, which is done as an ordinary purge of the tags.
-    /// May block.
+    /// Removes all entries not changed after a version, because another larder has purged them. Reads all entries.
+    /// A purge of tags without a prefix, in a database without followers, is an ordinary purge of the tags instead. May
+    /// block.
     /// - Parameters:
     ///   - prefix: only keys with this prefix.
     ///   - tags: nil for all entries.

@@ -10,8 +10,8 @@ import LarderPlatform
 /// - the iterators of all cursors are closed; each cursor creates a new iterator when it moves;
 /// - when LevelDB has determined which files it no longer needs, reads continue.
 ///
-/// This takes as long as the longest read in progress, and some microseconds. Code that runs with the gate open must
-/// not wait for LevelDB's merges, and must not take the gate twice.
+/// This takes as long as the longest read in progress, and some microseconds. Code that holds ``reads`` for reading must
+/// not wait for LevelDB's merges, and must not lock ``reads`` again.
 ///
 /// Thread-safe. `@unchecked Sendable`: `iterators` is guarded by `lock`; `isShut` is used by LevelDB's thread alone;
 /// the rest is constant.

@@ -3,8 +3,8 @@ struct LogHole {
     var offset: Int
     var byteCount: Int
     var reason: String
-    /// The kind in the header of the one fragment that makes up the hole, if a valid fragment follows at the end that
-    /// its length implies. The fragment's checksum is wrong.
+    /// The kind in the header of the damaged fragment. Nil unless the hole is one fragment with a wrong checksum, and its
+    /// length is plausible: a valid fragment follows. A hole of several middle fragments is also of the middle kind.
     var claim: LogFragmentKind?
     /// The number of bytes of a record that the hole contains, if the hole is within one record.
     var payloadCount: Int?

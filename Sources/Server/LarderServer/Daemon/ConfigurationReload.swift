@@ -31,7 +31,7 @@ final class ConfigurationReload: @unchecked Sendable {
                 for warning in Precautions.passwordWarnings(new.configuration.passwordPath) { log.warning(warning) }
                 let changes = DaemonOption.serving.count { take($0, new) }
                 log.info(
-                    "SIGHUP: reloaded \(path)\(new.hasReadFile ? "" : ", which is missing"), changed options: \(changes)"
+                    "SIGHUP: \(new.hasReadFile ? "reloaded \(path)" : "\(path) is missing"), changed options: \(changes)"
                 )
             } catch {
                 log.error("SIGHUP: the configuration was not changed, because of errors:")

@@ -33,7 +33,8 @@ extension Session {
             }
             let plan = TransactionPlan(
                 rest, in: database, watches: execution.watches, more: execution.more,
-                // Load all if commands may be refused when they run: a refused command overwrites nothing.
+                // Load the previous values of overwritten keys too if commands may be refused when they run: a refused
+                // command leaves the previous value.
                 loadsAll: server.notifier.needsPrevious || rights?.areLimited ?? false, engine: server.engine)
             if pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
                 return .congested

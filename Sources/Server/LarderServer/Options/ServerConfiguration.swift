@@ -18,7 +18,8 @@ package struct ServerConfiguration: Sendable {
     package var keyspaceEvents = ""
     /// Event loops, 1 to 64; connections are distributed over them.
     package var threads = 1
-    /// Whether signals stop the server (SIGTERM, SIGINT, SIGHUP) or make it reload its configuration (SIGHUP).
+    /// Whether the server handles signals: SIGTERM and SIGINT stop it; SIGHUP makes it reload the configuration file, or
+    /// stops it if there is none.
     package var handlesSignals = true
     /// Commands that no user may run.
     package var disabledCommands = CommandSet()

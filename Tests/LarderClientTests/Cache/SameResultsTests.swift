@@ -5,7 +5,7 @@ import LarderTestSupport
 import Testing
 
 /// The library and both clients return the same results for the same calls.
-@Suite(.timeLimit(.minutes(10))) struct ThreeDoorsTests {
+@Suite(.timeLimit(.minutes(10))) struct SameResultsTests {
     /// The expected results of the calls below, for each client.
     private static let expected = [
         "true false true false true", "[1, 2, 3]", "5 8 8.5", "nil", "true never", "true true", "governed json 1", "2",
@@ -14,104 +14,106 @@ import Testing
         "keeps its grace true",
     ]
 
-    @Test func theLibrary() throws {
+    @Test func theLibraryReturnsTheExpectedResults() throws {
         let directory = try TemporaryDirectory(inMemory: true)
-        let door = try Cache(named: "a", directory: directory.path + "/larder")
+        let cache = try Cache(named: "a", directory: directory.path + "/larder")
         var said: [String] = []
         said.append(
-            "\(try door.setIfAbsent([1], forKey: "list")) \(try door.setIfAbsent([2], forKey: "list")) "
-                + "\(try door.replace([1], with: [1, 2], forKey: "list")) "
-                + "\(try door.replace([1], with: [3], forKey: "list")) "
-                + "\(try door.setIfPresent([1, 2, 3], forKey: "list"))")
-        said.append("\(try door.value([Int].self, forKey: "list") ?? [])")
+            "\(try cache.setIfAbsent([1], forKey: "list")) \(try cache.setIfAbsent([2], forKey: "list")) "
+                + "\(try cache.replace([1], with: [1, 2], forKey: "list")) "
+                + "\(try cache.replace([1], with: [3], forKey: "list")) "
+                + "\(try cache.setIfPresent([1, 2, 3], forKey: "list"))")
+        said.append("\(try cache.value([Int].self, forKey: "list") ?? [])")
         said.append(
-            "\(try door.increment("n", by: 5)) \(try door.increment("n", by: 3)) \(try door.increment("n", by: 0.5))")
-        said.append("\(try door.timeToLive(forKey: "none").map { "\($0)" } ?? "nil")")
+            "\(try cache.increment("n", by: 5)) \(try cache.increment("n", by: 3)) \(try cache.increment("n", by: 0.5))"
+        )
+        said.append("\(try cache.timeToLive(forKey: "none").map { "\($0)" } ?? "nil")")
         said.append(
-            "\(try door.touch("n", policy: .never)) \(try door.timeToLive(forKey: "n").map { "\($0)" } ?? "nil")")
-        try door.set(8, forKey: "n", policy: .keep)
-        said.append("\(try door.info(forKey: "n")?.rule == .ownNever) \(try door.contains("n"))")
-        try door.set(7, forKey: 42)
-        let info = try #require(try door.info(forKey: 42))
+            "\(try cache.touch("n", policy: .never)) \(try cache.timeToLive(forKey: "n").map { "\($0)" } ?? "nil")")
+        try cache.set(8, forKey: "n", policy: .keep)
+        said.append("\(try cache.info(forKey: "n")?.rule == .ownNever) \(try cache.contains("n"))")
+        try cache.set(7, forKey: 42)
+        let info = try #require(try cache.info(forKey: 42))
         said.append("\(info.rule) \(info.codec) \(info.byteCount)")
-        said.append("\(try door.values(Int.self, forKeys: [42, 43, 44]).count + 1)")
-        said.append("\(try door.values(Int.self, forKeys: ["42", "none"]))")
-        said.append("\(try door.values(Int.self, forKeys: ["42", "none"], notFound: 0))")
-        said.append("\(try door.remove(42, ifEqual: 7)) \(try door.remove(42))")
-        let previous = try door.update(Int.self, forKey: "n") { number -> Int in
+        said.append("\(try cache.values(Int.self, forKeys: [42, 43, 44]).count + 1)")
+        said.append("\(try cache.values(Int.self, forKeys: ["42", "none"]))")
+        said.append("\(try cache.values(Int.self, forKeys: ["42", "none"], notFound: 0))")
+        said.append("\(try cache.remove(42, ifEqual: 7)) \(try cache.remove(42))")
+        let previous = try cache.update(Int.self, forKey: "n") { number -> Int in
             defer { number = 9 }
             return number ?? 0
         }
-        said.append("\(previous) \(try door.touch("n", policy: .hours(24)))")
-        said.append("\(try door.removeValue(Int.self, forKey: "n").map { "Optional(\($0))" } ?? "nil")")
-        try door.set(["a:1": 1, "a:2": 2, "b": 3])
-        said.append("\(try door.remove(prefix: "a:").entries ?? -1) \(try door.remove(["b", "c"]))")
-        try door.batch { batch in batch.remove("list") }
-        said.append("\(try door.count())")
-        said.append(door.name)
-        try door.setPolicy(.low)
-        said.append("\(door.policy)")
-        try door.setPolicy(.low, grace: .seconds(90))
-        try door.set(1, forKey: "graceless")
-        try door.set(1, forKey: "graceful", policy: .hours(1).grace(.seconds(7)).jitter(percent: 50))
-        let graceless = try #require(try door.info(forKey: "graceless"))
-        let graceful = try #require(try door.info(forKey: "graceful"))
+        said.append("\(previous) \(try cache.touch("n", policy: .hours(24)))")
+        said.append("\(try cache.removeValue(Int.self, forKey: "n").map { "Optional(\($0))" } ?? "nil")")
+        try cache.set(["a:1": 1, "a:2": 2, "b": 3])
+        said.append("\(try cache.remove(prefix: "a:").entries ?? -1) \(try cache.remove(["b", "c"]))")
+        try cache.batch { batch in batch.remove("list") }
+        said.append("\(try cache.count())")
+        said.append(cache.name)
+        try cache.setPolicy(.low)
+        said.append("\(cache.policy)")
+        try cache.setPolicy(.low, grace: .seconds(90))
+        try cache.set(1, forKey: "graceless")
+        try cache.set(1, forKey: "graceful", policy: .hours(1).grace(.seconds(7)).jitter(percent: 50))
+        let graceless = try #require(try cache.info(forKey: "graceless"))
+        let graceful = try #require(try cache.info(forKey: "graceful"))
         said.append("\(graceless.grace) \(graceful.grace)")
         let isSpread = (1_800_000...3_600_000).contains(graceful.timeToLiveMilliseconds ?? 0)
         do {
-            _ = try door.touch("graceful", policy: .hours(1).grace(.seconds(1)))
+            _ = try cache.touch("graceful", policy: .hours(1).grace(.seconds(1)))
         } catch {
             said.append("\(error)".contains("grace of a stored entry") ? "keeps its grace \(isSpread)" : "\(error)")
         }
         #expect(said == Self.expected)
     }
 
-    @Test func theBlockingClient() throws {
+    @Test func theBlockingClientReturnsTheExpectedResults() throws {
         let daemon = try DaemonProcess()
-        let door = try BlockingLarderClient(socketPath: daemon.socketPath, database: "a")
+        let cache = try BlockingLarderClient(socketPath: daemon.socketPath, database: "a")
         var said: [String] = []
         said.append(
-            "\(try door.setIfAbsent([1], forKey: "list")) \(try door.setIfAbsent([2], forKey: "list")) "
-                + "\(try door.replace([1], with: [1, 2], forKey: "list")) "
-                + "\(try door.replace([1], with: [3], forKey: "list")) "
-                + "\(try door.setIfPresent([1, 2, 3], forKey: "list"))")
-        said.append("\(try door.value([Int].self, forKey: "list") ?? [])")
+            "\(try cache.setIfAbsent([1], forKey: "list")) \(try cache.setIfAbsent([2], forKey: "list")) "
+                + "\(try cache.replace([1], with: [1, 2], forKey: "list")) "
+                + "\(try cache.replace([1], with: [3], forKey: "list")) "
+                + "\(try cache.setIfPresent([1, 2, 3], forKey: "list"))")
+        said.append("\(try cache.value([Int].self, forKey: "list") ?? [])")
         said.append(
-            "\(try door.increment("n", by: 5)) \(try door.increment("n", by: 3)) \(try door.increment("n", by: 0.5))")
-        said.append("\(try door.timeToLive(forKey: "none").map { "\($0)" } ?? "nil")")
+            "\(try cache.increment("n", by: 5)) \(try cache.increment("n", by: 3)) \(try cache.increment("n", by: 0.5))"
+        )
+        said.append("\(try cache.timeToLive(forKey: "none").map { "\($0)" } ?? "nil")")
         said.append(
-            "\(try door.touch("n", policy: .never)) \(try door.timeToLive(forKey: "n").map { "\($0)" } ?? "nil")")
-        try door.set(8, forKey: "n", policy: .keep)
-        said.append("\(try door.info(forKey: "n")?.rule == .ownNever) \(try door.contains("n"))")
-        try door.set(7, forKey: 42)
-        let info = try #require(try door.info(forKey: 42))
+            "\(try cache.touch("n", policy: .never)) \(try cache.timeToLive(forKey: "n").map { "\($0)" } ?? "nil")")
+        try cache.set(8, forKey: "n", policy: .keep)
+        said.append("\(try cache.info(forKey: "n")?.rule == .ownNever) \(try cache.contains("n"))")
+        try cache.set(7, forKey: 42)
+        let info = try #require(try cache.info(forKey: 42))
         said.append("\(info.rule) \(info.codec) \(info.byteCount)")
-        said.append("\(try door.values(Int.self, forKeys: [42, 43, 44]).count + 1)")
-        said.append("\(try door.values(Int.self, forKeys: ["42", "none"]))")
-        said.append("\(try door.values(Int.self, forKeys: ["42", "none"], notFound: 0))")
-        said.append("\(try door.remove(42, ifEqual: 7)) \(try door.remove(42))")
-        let previous = try door.update(Int.self, forKey: "n") { number -> Int in
+        said.append("\(try cache.values(Int.self, forKeys: [42, 43, 44]).count + 1)")
+        said.append("\(try cache.values(Int.self, forKeys: ["42", "none"]))")
+        said.append("\(try cache.values(Int.self, forKeys: ["42", "none"], notFound: 0))")
+        said.append("\(try cache.remove(42, ifEqual: 7)) \(try cache.remove(42))")
+        let previous = try cache.update(Int.self, forKey: "n") { number -> Int in
             defer { number = 9 }
             return number ?? 0
         }
-        said.append("\(previous) \(try door.touch("n", policy: .hours(24)))")
-        said.append("\(try door.removeValue(Int.self, forKey: "n").map { "Optional(\($0))" } ?? "nil")")
-        try door.set(["a:1": 1, "a:2": 2, "b": 3])
-        said.append("\(try door.remove(prefix: "a:").entries ?? -1) \(try door.remove(["b", "c"]))")
-        try door.batch { batch in batch.remove("list") }
-        said.append("\(try door.count())")
-        said.append(door.name)
-        try door.setPolicy(.low)
-        said.append("\(try door.policy())")
-        try door.setPolicy(.low, grace: .seconds(90))
-        try door.set(1, forKey: "graceless")
-        try door.set(1, forKey: "graceful", policy: .hours(1).grace(.seconds(7)).jitter(percent: 50))
-        let graceless = try #require(try door.info(forKey: "graceless"))
-        let graceful = try #require(try door.info(forKey: "graceful"))
+        said.append("\(previous) \(try cache.touch("n", policy: .hours(24)))")
+        said.append("\(try cache.removeValue(Int.self, forKey: "n").map { "Optional(\($0))" } ?? "nil")")
+        try cache.set(["a:1": 1, "a:2": 2, "b": 3])
+        said.append("\(try cache.remove(prefix: "a:").entries ?? -1) \(try cache.remove(["b", "c"]))")
+        try cache.batch { batch in batch.remove("list") }
+        said.append("\(try cache.count())")
+        said.append(cache.name)
+        try cache.setPolicy(.low)
+        said.append("\(try cache.policy())")
+        try cache.setPolicy(.low, grace: .seconds(90))
+        try cache.set(1, forKey: "graceless")
+        try cache.set(1, forKey: "graceful", policy: .hours(1).grace(.seconds(7)).jitter(percent: 50))
+        let graceless = try #require(try cache.info(forKey: "graceless"))
+        let graceful = try #require(try cache.info(forKey: "graceful"))
         said.append("\(graceless.grace) \(graceful.grace)")
         let isSpread = (1_800_000...3_600_000).contains(graceful.timeToLiveMilliseconds ?? 0)
         do {
-            _ = try door.touch("graceful", policy: .hours(1).grace(.seconds(1)))
+            _ = try cache.touch("graceful", policy: .hours(1).grace(.seconds(1)))
         } catch {
             said.append("\(error)".contains("grace of a stored entry") ? "keeps its grace \(isSpread)" : "\(error)")
         }
@@ -119,10 +121,10 @@ import Testing
         try daemon.stop()
     }
 
-    @Test func theAsynchronousClient() async throws {
+    @Test func theAsynchronousClientReturnsTheExpectedResults() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: daemon.socketPath)
-        let (lists, door) = (client.cache("a", of: [Int].self), client.cache("a", of: Int.self))
+        let (lists, cache) = (client.cache("a", of: [Int].self), client.cache("a", of: Int.self))
         let sums = client.cache("a", of: Double.self)
         var said: [String] = []
         said.append(
@@ -132,43 +134,43 @@ import Testing
                 + "\(try await lists.setIfPresent([1, 2, 3], forKey: "list"))")
         said.append("\(try await lists.value(forKey: "list") ?? [])")
         said.append(
-            "\(try await door.increment("n", by: 5)) \(try await door.increment("n", by: 3)) "
+            "\(try await cache.increment("n", by: 5)) \(try await cache.increment("n", by: 3)) "
                 + "\(try await sums.increment("n", by: 0.5))")
-        said.append("\(try await door.timeToLive(forKey: "none").map { "\($0)" } ?? "nil")")
+        said.append("\(try await cache.timeToLive(forKey: "none").map { "\($0)" } ?? "nil")")
         said.append(
-            "\(try await door.touch("n", policy: .never)) "
-                + "\(try await door.timeToLive(forKey: "n").map { "\($0)" } ?? "nil")")
-        try await door.set(8, forKey: "n", policy: .keep)
-        said.append("\(try await door.info(forKey: "n")?.rule == .ownNever) \(try await door.contains("n"))")
-        try await door.set(7, forKey: 42)
-        let info = try #require(try await door.info(forKey: 42))
+            "\(try await cache.touch("n", policy: .never)) "
+                + "\(try await cache.timeToLive(forKey: "n").map { "\($0)" } ?? "nil")")
+        try await cache.set(8, forKey: "n", policy: .keep)
+        said.append("\(try await cache.info(forKey: "n")?.rule == .ownNever) \(try await cache.contains("n"))")
+        try await cache.set(7, forKey: 42)
+        let info = try #require(try await cache.info(forKey: 42))
         said.append("\(info.rule) \(info.codec) \(info.byteCount)")
-        said.append("\(try await door.values(forKeys: [42, 43, 44]).count + 1)")
-        said.append("\(try await door.values(forKeys: ["42", "none"]))")
-        said.append("\(try await door.values(forKeys: ["42", "none"], notFound: 0))")
-        said.append("\(try await door.remove(42, ifEqual: 7)) \(try await door.remove(42))")
-        let previous = try await door.update(forKey: "n") { number -> Int in
+        said.append("\(try await cache.values(forKeys: [42, 43, 44]).count + 1)")
+        said.append("\(try await cache.values(forKeys: ["42", "none"]))")
+        said.append("\(try await cache.values(forKeys: ["42", "none"], notFound: 0))")
+        said.append("\(try await cache.remove(42, ifEqual: 7)) \(try await cache.remove(42))")
+        let previous = try await cache.update(forKey: "n") { number -> Int in
             defer { number = 9 }
             return number ?? 0
         }
-        said.append("\(previous) \(try await door.touch("n", policy: .hours(24)))")
-        said.append("\(try await door.removeValue(forKey: "n").map { "Optional(\($0))" } ?? "nil")")
-        try await door.set(["a:1": 1, "a:2": 2, "b": 3])
-        said.append("\(try await door.remove(prefix: "a:").entries ?? -1) \(try await door.remove(["b", "c"]))")
-        try await door.batch { batch in batch.remove("list") }
-        said.append("\(try await door.count())")
-        said.append(door.name)
-        try await door.setPolicy(.low)
-        said.append("\(try await door.policy())")
-        try await door.setPolicy(.low, grace: .seconds(90))
-        try await door.set(1, forKey: "graceless")
-        try await door.set(1, forKey: "graceful", policy: .hours(1).grace(.seconds(7)).jitter(percent: 50))
-        let graceless = try #require(try await door.info(forKey: "graceless"))
-        let graceful = try #require(try await door.info(forKey: "graceful"))
+        said.append("\(previous) \(try await cache.touch("n", policy: .hours(24)))")
+        said.append("\(try await cache.removeValue(forKey: "n").map { "Optional(\($0))" } ?? "nil")")
+        try await cache.set(["a:1": 1, "a:2": 2, "b": 3])
+        said.append("\(try await cache.remove(prefix: "a:").entries ?? -1) \(try await cache.remove(["b", "c"]))")
+        try await cache.batch { batch in batch.remove("list") }
+        said.append("\(try await cache.count())")
+        said.append(cache.name)
+        try await cache.setPolicy(.low)
+        said.append("\(try await cache.policy())")
+        try await cache.setPolicy(.low, grace: .seconds(90))
+        try await cache.set(1, forKey: "graceless")
+        try await cache.set(1, forKey: "graceful", policy: .hours(1).grace(.seconds(7)).jitter(percent: 50))
+        let graceless = try #require(try await cache.info(forKey: "graceless"))
+        let graceful = try #require(try await cache.info(forKey: "graceful"))
         said.append("\(graceless.grace) \(graceful.grace)")
         let isSpread = (1_800_000...3_600_000).contains(graceful.timeToLiveMilliseconds ?? 0)
         do {
-            _ = try await door.touch("graceful", policy: .hours(1).grace(.seconds(1)))
+            _ = try await cache.touch("graceful", policy: .hours(1).grace(.seconds(1)))
         } catch {
             said.append("\(error)".contains("grace of a stored entry") ? "keeps its grace \(isSpread)" : "\(error)")
         }
