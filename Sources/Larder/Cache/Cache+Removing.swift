@@ -69,7 +69,7 @@ extension Cache {
                 update in
                 var count = 0
                 for index in keys.indices {
-                    if update.current(index) != nil { count += 1 }
+                    if update.isFresh(index) { count += 1 }
                     update.removeStored(index)
                 }
                 return count

@@ -145,10 +145,11 @@ public final class CacheSource: @unchecked Sendable {
                 for key in keys { found.append(try snapshot.get(key, now: now, fillCache: fillCache)) }
                 return found
             }
-            let (found, ticket) = try database.update(keys, loading: true, now: now, fillCache: fillCache) {
-                update in keys.indices.map { update.current($0) }
+            var found: [Record?] = []
+            let ticket = try database.perform(keys, .records, .mayBlock, now: now, fillCache: fillCache) {
+                update in found = keys.indices.map { update.current($0) }
             }
-            try engine.pipeline.wait(for: ticket)
+            try engine.pipeline.wait(for: ticket ?? .none)
             // Count the reads here, because updates do not count them.
             let hits = found.reduce(0) { $0 + ($1 == nil ? 0 : 1) }
             database.noteReads(hits: hits, misses: keys.count - hits)

@@ -58,19 +58,20 @@ import Testing
     @Test(arguments: [0, 1 << 20]) func shortScriptsTouchNewKeys(memoryBytes: Int) throws {
         let larder = try stored(500, memoryBytes: memoryBytes)
         let database = try larder.database()
-        let few = BatchScope()
+        let few = Update()
         var applied = 0
         for number in 0..<200 {
             let key = Array("script\(number)".utf8)
             key.withUnsafeBytes { key in
-                few.begin()
+                few.end()
                 #expect(few.add(key))
                 var ticket = CommitTicket.none
                 let end = database.withBatch(few, now: database.now(), ticket: &ticket) {
                     #expect($0.read(0) == nil)
-                    return $0.put(0, key)
+                    $0.put(0, payload: key)
+                    return true
                 }
-                if end == .applied { applied += 1 }
+                if end { applied += 1 }
             }
         }
         #expect(applied > 150)

@@ -43,7 +43,7 @@ import Testing
                 var first: [Key: Int] = [:]
                 for (index, key) in keys.enumerated() where first[key] == nil { first[key] = index }
                 let expected = keys.map { first[$0] ?? -1 }
-                let slots = Update.slotsOfRepeatedKeys(keys)
+                let slots = Update.positionsOfRepeatedKeys(keys)
                 #expect((slots == nil) == (first.count == count))
                 #expect((slots ?? Array(keys.indices)) == expected)
             }

@@ -205,3 +205,19 @@ func errorCode(_ body: () throws -> Void) -> LarderError.Code? {
         return (error as? LarderError)?.code
     }
 }
+
+extension Database {
+    /// Runs a change that may read the disk, and returns its result.
+    func update<Result>(
+        _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil, fillCache: Bool = true,
+        _ body: (inout Update) throws(LarderError) -> Result
+    ) throws(LarderError) -> (Result, CommitTicket) {
+        var result: Result?
+        let request = Request(
+            keys: keys, loading: loading ? .records : .none, access: .mayBlock, now: now, durability: durability,
+            fillCache: fillCache)
+        let ticket = try run(request) { (update) throws(LarderError) in result = try body(&update) }
+        guard let result, let ticket else { preconditionFailure("the body of an update was not called") }
+        return (result, ticket)
+    }
+}

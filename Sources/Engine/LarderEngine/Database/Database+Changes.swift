@@ -1,45 +1,4 @@
 extension Database {
-    /// Records the operations of a unit as changes for ``ChangeFeed``, in the batch that commits the unit.
-    func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch, _ sequence: UInt64) {
-        guard context.changes.isOn, !isLedger else { return }
-        var storedKeys: Set<Key>?
-        for operation in operations {
-            let key = Array(operation.key.bytes)
-            switch operation {
-            case .put(_, let record, let note): batch.changes.add(stored(key, record.header, note), sequence)
-            case .putLarge(_, let header, let note): batch.changes.add(stored(key, header, note), sequence)
-            case .remove(let removed, let note):
-                if note.previous == .unknown, storedKeys == nil { storedKeys = Self.keysStored(by: operations) }
-                let isKnown = note.previous != .unknown || storedKeys?.contains(removed) ?? false
-                let (previous, hasExpired) = isKnown ? (note.previous, note.previousHasExpired) : lookedUp(removed)
-                batch.changes.add(
-                    EntryChange(
-                        database: self, key: key, kind: .removed, previous: previous, origin: note.origin,
-                        isUnseen: note.isUnseen, removesExpired: hasExpired), sequence)
-            }
-        }
-    }
-
-    /// The keys that operations store.
-    private static func keysStored(by operations: [CommitOperation]) -> Set<Key> {
-        var keys: Set<Key> = []
-        for operation in operations {
-            if case .remove = operation { continue }
-            keys.insert(operation.key)
-        }
-        return keys
-    }
-
-    /// Looks up, in memory only, the entry of a key that is about to be removed. Called with the shard's lock held.
-    /// - Returns: the previous state of the key, and whether its entry has expired.
-    private func lookedUp(_ key: Key) -> (EntryChange.Previous, hasExpired: Bool) {
-        guard let entry = key.withBytes({ shards[key].table.find($0, hash: key.hash) }) else {
-            return (.unknown, false)
-        }
-        if entry.record == nil { return (.absent, false) }
-        return entry.head.pointee.isFoundExpired ? (.absent, true) : (.unknown, false)
-    }
-
     /// The change for an entry that was stored. Called with a shard lock held.
     func stored(_ key: [UInt8], _ header: RecordHeader, _ note: ChangeNote) -> EntryChange {
         EntryChange(
@@ -62,6 +21,21 @@ extension Database {
         EntryChange(
             database: self, key: key, kind: .evicted(header), previous: .fresh(header.rule), origin: WriteOrigin())
     }
+}
+
+/// The information about an operation for listeners to changes.
+package struct ChangeNote: Sendable {
+    var origin = WriteOrigin()
+    var previous = EntryChange.Previous.unknown
+    /// Whether the previous entry exists and has expired.
+    var previousHasExpired = false
+    /// The operation's place in a transaction of several databases.
+    var step = 0
+    /// Whether readers of the entry see no difference. If so, watchers and listeners are not notified.
+    var isUnseen = false
+    /// Whether only the entry's lifetime changes.
+    var isRenewal = false
+    var lease = LeaseEffect.outdated
 }
 
 extension ChangeFeed {

@@ -101,13 +101,8 @@ package struct Ledger: Sendable {
         _ changes: [Change], to store: EpochStore, enqueue: ((JournalBatch, UInt64) -> Void) -> UInt64
     ) -> UInt64 {
         let now = database.unnoticedNow()
-        let operations = changes.map { change -> CommitOperation in
-            guard let value = change.value else { return .remove(Key(change.key), ChangeNote()) }
-            return .put(Key(change.key), Self.record(value, now: now), ChangeNote())
-        }
-        let sequence = enqueue { batch, sequence in database.write(operations, into: batch, store, sequence) }
-        database.note(operations, sequence)
-        return sequence
+        let records = changes.map { (Key($0.key), $0.value.map { Self.record($0, now: now) }) }
+        return database.apply(records, to: store, enqueue: enqueue)
     }
 
     // MARK: Losses

@@ -72,6 +72,9 @@ package struct Key: Hashable, Sendable {
         stored.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
     }
 
+    /// The user's bytes, valid while this key or a copy of it exists: the array owns its memory, and never changes.
+    var unsafeBytes: UnsafeRawBufferPointer { withBytes { $0 } }
+
     package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
     package static func == (left: Key, right: Key) -> Bool { left.hash == right.hash && left.stored == right.stored }

@@ -211,7 +211,7 @@ package struct Record: Hashable, Sendable {
     /// A payload of `count` bytes that begins with as much of `previous` as fits and continues with zeros; `edit` then
     /// changes it in place. For changes of existing values, which may be long: the value is copied only once.
     package init(
-        _ header: RecordHeader, tags: [UInt8] = [], count: Int, previous: Record?,
+        _ header: RecordHeader, tags: [UInt8] = [], count: Int, previous: UnsafeRawBufferPointer?,
         _ edit: (UnsafeMutableRawBufferPointer) -> Void
     ) {
         let header = header.tagged(tags.count)
@@ -225,12 +225,18 @@ package struct Record: Hashable, Sendable {
             (start + header.fixedCount).copyMemory(from: tags, byteCount: tags.count)
             // The space for the payload; `count` is its length.
             let payload = UnsafeMutableRawBufferPointer(start: start + headerCount, count: count)
-            let kept = min(count, previous?.payloadCount ?? 0)
-            previous?.withPayload { payload.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<kept])) }
+            let kept = min(count, previous?.count ?? 0)
+            if let previous { payload.copyMemory(from: UnsafeRawBufferPointer(rebasing: previous[..<kept])) }
             UnsafeMutableRawBufferPointer(rebasing: payload[kept...]).initializeMemory(as: UInt8.self, repeating: 0)
             edit(payload)
             initialized = headerCount + count
         }
+    }
+
+    /// Stored bytes whose header was read.
+    init(_ header: RecordHeader, owned stored: [UInt8]) {
+        self.header = header
+        self.stored = stored
     }
 
     /// A copy of stored bytes whose header was read.

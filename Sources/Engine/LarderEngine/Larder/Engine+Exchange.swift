@@ -109,8 +109,8 @@ private final class Exchange {
     ) throws(LarderError) -> CommitTicket? {
         var ticket = max(first.applied.sequence, second.applied.sequence)
         let late = Array(first.notedKeys.union(second.notedKeys).subtracting(known))
-        guard var update = try loaded(first, keys, late, &cold[0], attempt, now, &ticket),
-            var other = try loaded(second, keys, late, &cold[1], attempt, now, &ticket)
+        guard let update = try loaded(first, keys, late, &cold[0], attempt, now, &ticket),
+            let other = try loaded(second, keys, late, &cold[1], attempt, now, &ticket)
         else { return nil }
         for position in keys.count..<(keys.count + late.count) {
             for record in [update.current(position), other.current(position)].compactMap(\.self) {
@@ -138,17 +138,17 @@ private final class Exchange {
         _ database: Database, _ keys: [Key], _ late: [Key], _ cold: inout ColdReads, _ attempt: Int, _ now: Int64,
         _ ticket: inout UInt64
     ) throws(LarderError) -> Update? {
-        guard let found = try database.gather(keys, .records, &cold, attempt: attempt, now: now, ticket: &ticket)
-        else {
+        let update = Update()
+        update.begin(database, keys + late, now: now, loads: true)
+        guard try database.gather(keys, .records, &cold, attempt: attempt, ticket: &ticket, into: update) else {
             return nil
         }
         // Recently written entries are in memory. The other database's entry may be read from the disk, with the locks
         // held.
         var none = ColdReads(count: late.count, fillCache: false)
-        let lateFound = try database.gather(
-            late, .records, &none, attempt: Database.coldAttempts, now: now, ticket: &ticket)
-        guard let lateFound else { return nil }
-        return try Update(database, keys + late, slots: nil, now, .records, found + lateFound)
+        let isComplete = try database.gather(
+            late, .records, &none, attempt: Database.coldAttempts, ticket: &ticket, into: update, from: keys.count)
+        return isComplete ? update : nil
     }
 }
 

@@ -63,15 +63,12 @@ extension Engine {
             var updates: [Update] = []
             for (index, part) in parts.enumerated() {
                 ticket = max(ticket, part.database.applied.sequence)
-                guard
-                    let found = try part.database.gather(
-                        read[index], .records, &cold[index], attempt: attempt, now: now, ticket: &ticket)
-                else { break }
-                let unread = Array(repeating: ColdReads.Value.record(nil), count: part.keys.count - part.loadedCount)
-                updates.append(
-                    try Update(
-                        part.database, part.keys, slots: nil, now, .records, found + unread,
-                        isSpeculative: isSpeculative))
+                let update = Update()
+                update.begin(part.database, part.keys, now: now, loads: true, isSpeculative: isSpeculative)
+                let isComplete = try part.database.gather(
+                    read[index], .records, &cold[index], attempt: attempt, ticket: &ticket, into: update)
+                guard isComplete else { break }
+                updates.append(update)
             }
             guard updates.count == parts.count else {
                 if access == .mayBlock { continue }
@@ -101,26 +98,25 @@ extension TransactionUpdate {
     /// Queues the operations as one unit, and applies them. Called with the locks held.
     /// - Returns: nil if nothing was changed.
     func apply() throws(LarderError) -> UInt64? {
-        var changes: [(database: Database, store: EpochStore, operations: [CommitOperation])] = []
+        var changes: [(update: Update, store: EpochStore)] = []
         // All steps that may fail come before the first change.
-        for (part, operations) in zip(parts, operations) where !operations.isEmpty {
-            let store = try part.database.writableStore(part.database.applied, "update")
-            try part.database.checkFits(
-                operations.reduce(0) { $0 + $1.byteCount }, limit: part.database.applied.diskLimit)
-            changes.append((part.database, store, operations))
+        for update in updates where update.hasChanges {
+            let database = update.database
+            let store = try database.writableStore(database.applied, "update")
+            try database.checkFits(update.storedByteCount, limit: database.applied.diskLimit)
+            changes.append((update, store))
         }
-        guard let context = changes.first?.database.context, let pipeline = changes.first?.database.pipeline else {
-            return nil
-        }
-        let sequence = pipeline.enqueue(context.options.durability) { batch, sequence in
+        guard let first = changes.first?.update.database else { return nil }
+        let context = first.context
+        let sequence = first.pipeline.enqueue(context.options.durability) { batch, sequence in
             let list = context.changes.isOn ? batch.changes : nil
             let noted = list?.count ?? 0
-            for change in changes { change.database.write(change.operations, into: batch, change.store, sequence) }
+            for (update, store) in changes { update.write(update.database, into: batch, store, sequence) }
             if changes.count > 1 {
-                list?.order(from: noted, by: changes.flatMap { $0.operations.map(\.note.step) })
+                list?.order(from: noted, by: changes.flatMap(\.update.steps))
             }
         }
-        for change in changes { change.database.note(change.operations, sequence) }
+        for (update, _) in changes { update.note(sequence) }
         return sequence
     }
 }

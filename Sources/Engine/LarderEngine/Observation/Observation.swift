@@ -239,8 +239,8 @@ extension Database {
             keys: [key.withUnsafeBytes { Key($0) }], loading: .headers, access: .mayBlock, now: unnoticedNow(),
             fillCache: false)
         _ = try? run(request) { update in
-            guard let header = update.stored(0)?.header else {
-                if update.unreadable.isEmpty { life = .absent }
+            guard let header = update.storedHeader(0) else {
+                if !update.isUnreadable(0) { life = .absent }
                 return
             }
             let deadline = update.rules.deadline(header)

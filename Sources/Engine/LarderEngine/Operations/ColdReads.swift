@@ -25,24 +25,22 @@ struct ColdReads {
     }
 
     enum Value {
-        case record(Record?)
+        case absent
+        case record(Record)
         /// The header, and the record's length.
         case header(RecordHeader, byteCount: Int)
         /// A record whose header this version cannot read.
-        case unreadable(LarderError)
+        case unreadable
 
-        /// nil if there is no header, or it cannot be read.
-        fileprivate var header: RecordHeader? {
-            switch self {
-            case .record(let record): record?.header
-            case .header(let header, _): header
-            case .unreadable: nil
-            }
+        var record: Record? {
+            if case .record(let record) = self { record } else { nil }
         }
     }
 
     fileprivate var store: EpochStore?
-    fileprivate var slots: [Slot]
+    /// One for each key; empty as long as nothing was read.
+    private var slots: [Slot] = []
+    private let count: Int
 
     /// Whether the blocks that are read stay in the block cache.
     fileprivate let fillCache: Bool
@@ -51,10 +49,20 @@ struct ColdReads {
     fileprivate var room: Int
 
     init(count: Int, fillCache: Bool, bytesMax: Int = .max) {
-        slots = Array(repeating: Slot(), count: count)
+        self.count = count
         self.fillCache = fillCache
         room = bytesMax
     }
+
+    fileprivate subscript(position: Int) -> Slot {
+        get { slots.isEmpty ? Slot() : slots[position] }
+        set {
+            if slots.isEmpty { slots = Array(repeating: Slot(), count: count) }
+            slots[position] = newValue
+        }
+    }
+
+    fileprivate var isEmpty: Bool { slots.isEmpty }
 }
 
 extension Database {
@@ -75,7 +83,7 @@ extension Database {
     ) throws(LarderError) -> Result? {
         let locked = DatabaseShards.set(of: keys)
         var cold = ColdReads(count: loading == .none ? 0 : keys.count, fillCache: fillCache, bytesMax: bytesMax)
-        defer { if loading != .none { forget(keys, &cold) } }
+        defer { forget(keys, &cold) }
         var attempt = 0
         while true {
             attempt += 1
@@ -97,20 +105,20 @@ extension Database {
             cold.store = store
         }
         guard let store, attempt <= Self.coldAttempts else { return }
-        for (position, key) in keys.enumerated() where cold.slots[position].value == nil {
+        for (position, key) in keys.enumerated() where cold[position].value == nil {
             let shard = shards[key]
             let isKnown = shard.lock.withLock {
                 if shard.find(key) != nil { return true }
-                let isBegun = cold.slots[position].mark != nil
-                cold.slots[position].mark = isBegun ? shard.reads.mark(key) : shard.reads.begin(key)
+                let isBegun = cold[position].mark != nil
+                cold[position].mark = isBegun ? shard.reads.mark(key) : shard.reads.begin(key)
                 if !isBegun, cold.fillCache { shard.noteDiskRead(key.hash) }
                 return false
             }
             if isKnown { continue }
             do throws(LarderError) {
                 let value = try value(key, loading, in: store, purges, cold.fillCache)
-                cold.slots[position].value = value
-                if case .record(let record?) = value { cold.room = max(-1, cold.room - record.stored.count) }
+                cold[position].value = value
+                if let record = value.record { cold.room = max(-1, cold.room - record.stored.count) }
             } catch {
                 // The store was replaced in the meantime: the next attempt reads the new one.
                 guard store.ending != .none, appliedState.store !== store else { throw error }
@@ -124,116 +132,144 @@ extension Database {
     }
 
     /// Converts an entry in memory to the form that a command needs. Called with the lock of its shard held.
-    private func value(_ entry: EntryPointer, _ loading: Loading, _ key: Key) throws(LarderError) -> ColdReads.Value {
-        guard let bytes = entry.record else { return .record(nil) }
-        let defect: RecordHeader.Defect
+    private func stored(
+        _ entry: EntryPointer, _ loading: Loading, _ key: Key
+    ) throws(LarderError) -> Update.Stored {
+        guard let bytes = entry.record else { return .absent }
         do throws(RecordHeader.Defect) {
-            guard loading == .headers else { return .record(try Record(parsing: [UInt8](bytes), applied.rules.purges)) }
-            return .header(try RecordHeader(parsing: bytes, applied.rules.purges), byteCount: bytes.count)
-        } catch let caught {
-            defect = caught
+            let header = try RecordHeader(parsing: bytes, applied.rules.purges)
+            if loading == .headers { return .header(header, byteCount: bytes.count) }
+            return .view(header, bytes)
+        } catch {
+            if loading == .headers { return .unreadable }
+            throw Self.defect(error, database: name, key: key)
         }
-        let error = Self.defect(defect, database: name, key: key)
-        guard loading == .headers else { throw error }
-        return .unreadable(error)
     }
 
     private func value(
         _ key: Key, _ loading: Loading, in store: EpochStore, _ purges: TagPurges?, _ fillCache: Bool
     ) throws(LarderError) -> ColdReads.Value {
-        guard loading == .headers else { return .record(try load(key, from: store, purges, fillCache: fillCache)) }
-        guard let (parsed, byteCount) = try store.header(of: key, purges) else { return .record(nil) }
+        guard loading == .headers else {
+            return try load(key, from: store, purges, fillCache: fillCache).map { .record($0) } ?? .absent
+        }
+        guard let (parsed, byteCount) = try store.header(of: key, purges) else { return .absent }
         switch parsed {
         case .success(let header): return .header(header, byteCount: byteCount)
-        case .failure(let defect): return .unreadable(Self.defect(defect, database: name, key: key))
+        case .failure: return .unreadable
         }
     }
 
-    /// Returns the entries stored under `keys`; nil if too many of the cold entries have changed since they were read.
-    /// Called with all their shard locks held.
-    /// - Parameter ticket: raised to cover the commits that the reply has to wait for.
-    func gather(
-        _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, now: Int64, ticket: inout UInt64
-    ) throws(LarderError) -> [ColdReads.Value]? {
-        try collect(keys, loading, &cold, attempt: attempt, ticket: &ticket) {
-            (shard, entry, key) throws(LarderError) in
-            let value = try self.value(entry, loading, key)
-            if let header = value.header, applied.rules.freshness(header, now: now) == .gone {
-                shard.foundExpired(entry)
-            }
-            return value
-        } elsewhere: {
-            $0
-        }
-    }
-
-    /// Makes an item from each entry stored under `keys`. Called with all their shard locks held.
+    /// Finds the entries stored under some consecutive keys of an update. Called with all their shard locks held.
     /// - Parameters:
     ///   - ticket: raised to cover the commits that the reply has to wait for.
-    ///   - inMemory: makes the item of an entry in memory.
-    ///   - elsewhere: makes the item of an entry that was read from LevelDB.
-    ///   - abandon: receives the items made so far, if a later one cannot be made or an error is thrown.
-    /// - Returns: nil if too many of the cold entries have changed since they were read.
-    private func collect<Item>(
+    ///   - first: the index of the first key.
+    /// - Returns: false if too many of the cold entries have changed since they were read.
+    func gather(
         _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, ticket: inout UInt64,
-        inMemory: (Shard, EntryPointer, Key) throws(LarderError) -> Item, elsewhere: (ColdReads.Value) -> Item,
-        abandon: ([Item]) -> Void = { _ in }
-    ) throws(LarderError) -> [Item]? {
+        into update: Update, from first: Int = 0
+    ) throws(LarderError) -> Bool {
+        var position = first - 1
+        return try collect(keys, loading, &cold, attempt: attempt, ticket: &ticket) {
+            (shard, entry, key) throws(LarderError) in
+            position += 1
+            var stored = try self.stored(entry, loading, key)
+            if update.isSpeculative, stored.kind == .record {
+                stored = update.own(Record(stored.header, stored: stored.bytes))
+            }
+            if stored.hasHeader, update.rules.freshness(stored.header, now: update.now) == .gone {
+                shard.foundExpired(entry)
+            }
+            update.take(stored, at: position)
+        } elsewhere: {
+            position += 1
+            let stored: Update.Stored =
+                switch $0 {
+                case .absent: .absent
+                case .record(let record): update.own(record)
+                case .header(let header, let byteCount): .header(header, byteCount: byteCount)
+                case .unreadable: .unreadable
+                }
+            update.take(stored, at: position)
+        }
+    }
+
+    /// Finds the entry stored under a key. Called with its shard lock held.
+    /// - Parameter ticket: raised to cover the commits that the reply has to wait for.
+    /// - Returns: nil if the entry has changed since it was read.
+    func find(
+        _ key: Key, _ cold: inout ColdReads, attempt: Int, now: Int64, ticket: inout UInt64
+    ) throws(LarderError) -> Record?? {
+        var found: Record?
+        let isComplete = try collect([key], .records, &cold, attempt: attempt, ticket: &ticket) {
+            (shard, entry, key) throws(LarderError) in
+            let stored = try stored(entry, .records, key)
+            if stored.kind == .record { found = Record(stored.header, stored: stored.bytes) }
+            if let header = found?.header, applied.rules.freshness(header, now: now) == .gone {
+                shard.foundExpired(entry)
+            }
+        } elsewhere: {
+            found = $0.record
+        }
+        return isComplete ? .some(found) : nil
+    }
+
+    /// Passes on each entry stored under `keys`, in their order. Called with all their shard locks held.
+    /// - Parameters:
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
+    ///   - inMemory: receives an entry in memory.
+    ///   - elsewhere: receives an entry that was read from LevelDB.
+    /// - Returns: false if too many of the cold entries have changed since they were read; some were passed on then.
+    private func collect(
+        _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, ticket: inout UInt64,
+        inMemory: (Shard, EntryPointer, Key) throws(LarderError) -> Void, elsewhere: (ColdReads.Value) -> Void
+    ) throws(LarderError) -> Bool {
         var store: EpochStore?
         switch applied.presence {
         case .open(let open): store = open
         case .absent: break
-        case .closed, .failed: return nil
+        case .closed, .failed: return false
         case .deleted: throw deletedError("update")
         case .shut(let error): throw error
         }
         let isCurrent = cold.store === store
-        var result: [Item] = []
-        result.reserveCapacity(keys.count)
         var isComplete = true
-        do throws(LarderError) {
-            for (position, key) in keys.enumerated() {
-                fetchAhead(keys, position)
-                let shard = shards[key]
-                if let entry = shard.find(key) {
-                    ticket = max(ticket, undecided(entry))
-                    result.append(try inMemory(shard, entry, key))
-                } else if let value = cold.slots[position].value, isCurrent,
-                    cold.slots[position].mark == shard.reads.mark(key)
-                {
-                    result.append(elsewhere(value))
-                } else if store != nil, key.withBytes({ isAbsentBelow(shard, $0, key.hash) }) {
-                    // With a single key, an eviction here cannot remove an entry that was found for another key.
-                    if keys.count == 1 {
-                        key.withBytes { shard.keepAbsence($0, key.hash) }
-                        shard.makeRoom()
-                    }
-                    result.append(elsewhere(.record(nil)))
-                } else if let store, attempt >= Self.coldAttempts {
-                    result.append(
-                        elsewhere(try self.value(key, loading, in: store, applied.rules.purges, cold.fillCache)))
-                } else if store == nil {
-                    result.append(elsewhere(.record(nil)))
-                } else {
-                    cold.slots[position].value = nil
-                    isComplete = false
+        for (position, key) in keys.enumerated() {
+            fetchAhead(keys, position)
+            let shard = shards[key]
+            if let entry = shard.find(key) {
+                ticket = max(ticket, undecided(entry))
+                try inMemory(shard, entry, key)
+            } else if isCurrent, !cold.isEmpty, let value = cold[position].value,
+                cold[position].mark == shard.reads.mark(key)
+            {
+                elsewhere(value)
+            } else if store != nil, key.withBytes({ isAbsentBelow(shard, $0, key.hash) }) {
+                // With a single key, an eviction here cannot remove an entry that was found for another key.
+                if keys.count == 1 {
+                    key.withBytes { shard.keepAbsence($0, key.hash) }
+                    shard.makeRoom()
                 }
+                elsewhere(.absent)
+            } else if let store, attempt >= Self.coldAttempts {
+                elsewhere(try value(key, loading, in: store, applied.rules.purges, cold.fillCache))
+            } else if store == nil {
+                elsewhere(.absent)
+            } else {
+                if !cold.isEmpty { cold[position].value = nil }
+                elsewhere(.absent)
+                isComplete = false
             }
-        } catch {
-            abandon(result)
-            throw error
         }
-        if isComplete { return result }
-        abandon(result)
-        return nil
+        return isComplete
     }
 
     /// Removes from the shards the records that these keys are being read. Called without any lock.
     func forget(_ keys: [Key], _ cold: inout ColdReads) {
-        for (position, key) in keys.enumerated() where cold.slots[position].mark != nil {
+        if cold.isEmpty { return }
+        for (position, key) in keys.enumerated() where cold[position].mark != nil {
             let shard = shards[key]
             shard.lock.withLock { shard.reads.end(key) }
-            cold.slots[position] = ColdReads.Slot()
+            cold[position] = ColdReads.Slot()
         }
     }
 }
@@ -318,18 +354,20 @@ extension Database {
             (cold, attempt) throws(LarderError) -> HeldEntries? in
             let rules = applied.rules
             var sequence = applied.sequence
-            let items = try collect(keys, .records, &cold, attempt: attempt, ticket: &sequence) {
+            var items: [HeldEntries.Item] = []
+            items.reserveCapacity(keys.count)
+            var isComplete = false
+            defer { if !isComplete { for item in items { item.unpin() } } }
+            isComplete = try collect(keys, .records, &cold, attempt: attempt, ticket: &sequence) {
                 (shard, entry, key) throws(LarderError) in
-                try hold(entry, shard, key, rules, now)
-            } elsewhere: { value in
-                guard case .record(let record?) = value, rules.freshness(record.header, now: now) == .fresh else {
-                    return .none
+                items.append(try hold(entry, shard, key, rules, now))
+            } elsewhere: { stored in
+                guard let record = stored.record, rules.freshness(record.header, now: now) == .fresh else {
+                    return items.append(.none)
                 }
-                return .record(record)
-            } abandon: { items in
-                for item in items { item.unpin() }
+                items.append(.record(record))
             }
-            guard let items else { return nil }
+            guard isComplete else { return nil }
             ticket = max(ticket, CommitTicket(sequence: sequence))
             return HeldEntries(items, rules)
         }

@@ -106,10 +106,8 @@ extension Database {
         let done: Bool? = try withLoaded([key], .records, access, fillCache: true) {
             (cold, attempt) throws(LarderError) -> Bool? in
             var sequence = applied.sequence
-            let found = try gather([key], .records, &cold, attempt: attempt, now: now, ticket: &sequence)
-            guard let found, let value = found.first else { return nil }
+            guard let record = try find(key, &cold, attempt: attempt, now: now, ticket: &sequence) else { return nil }
             ticket = max(ticket, CommitTicket(sequence: sequence))
-            guard case .record(let record) = value else { preconditionFailure("records were asked for") }
             let answer = try answer(request, record?.header, now) { record?.tags?.hashes ?? [] }
             guard let record, answer.header != nil else {
                 body(answer, nil)
@@ -431,7 +429,7 @@ extension Database: LeaseOwner {
 extension Update {
     /// Releases a lease of the key at `index`, because its origin has no value, and removes the stored value.
     /// - Returns: whether the lease was valid.
-    package mutating func releaseAbsent(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
+    package func releaseAbsent(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         guard isStored(index) else { return release(index, token, .absent(milliseconds: milliseconds)) }
         guard restsWithLease(index, token, milliseconds: milliseconds) else { return false }
         remove(index)
@@ -439,7 +437,7 @@ extension Update {
     }
 
     /// Releases a lease of the key at `index`, because its origin reports that the stored value is unchanged.
-    package mutating func releaseUnchanged(_ index: Int, _ token: UInt64) -> Database.ReleaseResult {
+    package func releaseUnchanged(_ index: Int, _ token: UInt64) -> Database.ReleaseResult {
         guard holdsLease(index, token, tags: stored(index)?.tags) else { return .lost }
         if renew(index) { return .done }
         return release(index, token, .open) ? .nothingStored : .lost

@@ -44,26 +44,6 @@ extension Database {
         return CommitTicket(sequence: max(sequence, stateSequence))
     }
 
-    /// Counts the keys that have a fresh entry at one instant. A key that occurs twice is counted twice.
-    /// - Parameter ticket: raised to cover the commits that the reply has to wait for.
-    /// - Returns: nil if memory cannot tell whether a key has an entry.
-    package func countInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
-        try ForkGuard.check("get")
-        let locked = DatabaseShards.set(of: keys)
-        shards.lock(locked)
-        defer { shards.unlock(locked) }
-        var sequence = applied.sequence
-        guard let known = survey(keys, now, &sequence) else { return nil }
-        ticket = max(ticket, CommitTicket(sequence: sequence))
-        if let first = keys.first {
-            shards.with(first.hash) { shard in
-                shard.counters.hits += known.fresh
-                shard.counters.misses += keys.count - known.fresh
-            }
-        }
-        return known.fresh
-    }
-
     /// Removes the entries of the keys at one instant, as one commit unit.
     /// - Parameter ticket: raised to cover the commits that the reply has to wait for.
     /// - Returns: the number of fresh entries removed; nil, with nothing removed, if LevelDB must be read to find a

@@ -98,10 +98,10 @@ extension Database {
             try commit(found.map(\.key), .headers) { update in
                 for (index, candidate) in found.enumerated() {
                     let isGone: Bool
-                    if let header = update.stored(index)?.header {
+                    if let header = update.storedHeader(index) {
                         isGone = stillMatches(candidate.header, header, update.rules, start)
                     } else {
-                        isGone = update.unreadable.contains(index) && candidate.header == nil
+                        isGone = update.isUnreadable(index) && candidate.header == nil
                     }
                     guard isGone else { continue }
                     report.count(bytes: candidate.byteCount)

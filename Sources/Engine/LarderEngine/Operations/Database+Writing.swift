@@ -6,34 +6,14 @@ extension Database {
     ///
     /// - Parameters:
     ///   - keys: every key that the command reads or writes.
-    ///   - loading: whether the command needs the present entries. Blind writes do not.
-    ///   - now: the command's time.
-    ///   - durability: for this write; nil for that of the larder.
-    ///   - fillCache: whether the blocks that are read stay in the block cache.
-    ///   - body: called once with the locks held. It must be short, must not block, and must not call the engine. If it
-    ///     throws, everything is undone.
-    /// - Returns: the result of `body`, and the ticket that the reply has to wait for.
-    package func update<Result>(
-        _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil, fillCache: Bool = true,
-        _ body: (inout Update) throws(LarderError) -> Result
-    ) throws(LarderError) -> (Result, CommitTicket) {
-        var result: Result?
-        let request = Request(
-            keys: keys, loading: loading ? .records : .none, access: .mayBlock, now: now, durability: durability,
-            fillCache: fillCache)
-        let ticket = try run(request) { (update) throws(LarderError) in result = try body(&update) }
-        guard let result, let ticket else { preconditionFailure("the body of an update was not called") }
-        return (result, ticket)
-    }
-
-    /// Like ``update(_:loading:now:durability:fillCache:_:)`` for a body that returns nothing; event loops may call it
-    /// too. The daemon calls this function for every command, because the generic one builds its types at each call
-    /// from another module.
-    /// - Parameters:
     ///   - loading: the parts that `body` reads. With headers, no payload is kept in memory while the other entries are
     ///     read, however many and large they are.
     ///   - access: whether it may read the disk and open files.
+    ///   - now: the command's time.
+    ///   - fillCache: whether the blocks that are read stay in the block cache.
     ///   - version: the version of the change, if `body` applies a change of another larder: see ``Request/observed``.
+    ///   - body: called once with the locks held. It must be short, must not block, and must not call the engine. If it
+    ///     throws, everything is undone.
     /// - Returns: the ticket that the reply has to wait for; nil, without an effect, if the disk was needed and
     ///   `access` forbids it.
     package func perform(
@@ -45,7 +25,7 @@ extension Database {
         guard loading == .headers else { return try run(request, body) }
         var isReadable = true
         let ticket = try run(request) { (update) throws(LarderError) in
-            isReadable = update.unreadable.isEmpty
+            isReadable = !update.hasUnreadable
             if isReadable { try body(&update) }
         }
         if isReadable { return ticket }
@@ -80,9 +60,11 @@ extension Database {
     ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
         let (keys, loading) = (request.keys, request.loading)
-        let slots = loading == .none ? nil : Update.slotsOfRepeatedKeys(keys)
+        let positions = loading == .none ? nil : Update.positionsOfRepeatedKeys(keys)
         let settles = request.observed != nil && context.changes.isOn
         if settles, let version = request.observed { context.changeLog.observe(version, in: self) }
+        var update = Update.take()
+        defer { update.giveBack() }
         let ticket = try withLoaded(
             keys, loading, request.access, fillCache: request.fillCache, drains: settles
         ) {
@@ -91,18 +73,15 @@ extension Database {
             if request.needsFiles, isWithoutFiles(state) { return .some(nil) }
             if settles, attempt <= Self.settlingAttempts, keys.contains(where: isUndecided) { return nil }
             var ticket = state.sequence
-            var loaded: [ColdReads.Value] = []
-            if loading != .none {
-                let found = try gather(keys, loading, &cold, attempt: attempt, now: request.now, ticket: &ticket)
-                guard let found else { return nil }
-                loaded = found
-            }
-            var update = try Update(self, keys, slots: slots, request.now, loading, loaded)
+            update.end()
+            update.begin(self, keys, positions: positions, now: request.now, loads: loading != .none)
             update.observes = settles
-            try body(&update)
-            if !update.operations.isEmpty {
-                ticket = max(ticket, try apply(update.operations, state, request.durability))
+            if loading != .none {
+                let isComplete = try gather(keys, loading, &cold, attempt: attempt, ticket: &ticket, into: update)
+                guard isComplete else { return nil }
             }
+            try body(&update)
+            if update.hasChanges { ticket = max(ticket, try update.apply(in: self, state, request.durability)) }
             return CommitTicket(sequence: ticket)
         }
         return ticket ?? nil
@@ -118,71 +97,20 @@ extension Database {
         }
     }
 
-    /// Queues operations and applies them. Called with the locks of all their shards held.
-    private func apply(_ operations: [CommitOperation], _ state: DatabaseState, _ durability: Durability?)
-        throws(LarderError)
-        -> UInt64
-    {
-        let store = try writableStore(state, "update")
-        try checkFits(operations.reduce(0) { $0 + $1.byteCount }, limit: state.diskLimit)
-        let level = durability ?? context.options.durability
-        let sequence = pipeline.enqueue(level, alone: operations.contains(where: \.isLong)) { batch, sequence in
-            write(operations, into: batch, store, sequence)
+    /// Stores records, and removes keys without one, in memory and in a commit unit. Called with all shard locks held.
+    /// - Parameter enqueue: queues a unit with these operations.
+    func apply(
+        _ records: [(key: Key, record: Record?)], to store: EpochStore,
+        enqueue: ((JournalBatch, UInt64) -> Void) -> UInt64
+    ) -> UInt64 {
+        let update = Update()
+        update.begin(self, records.map(\.key), now: unnoticedNow(), loads: false)
+        for (index, (_, record)) in records.enumerated() {
+            if let record { update.put(index, record) } else { update.remove(index) }
         }
-        note(operations, sequence)
+        let sequence = enqueue { batch, sequence in update.write(self, into: batch, store, sequence) }
+        update.note(sequence)
         return sequence
-    }
-
-    /// Adds operations to the batch of their commit unit.
-    func write(_ operations: [CommitOperation], into batch: JournalBatch, _ store: EpochStore, _ sequence: UInt64) {
-        batch.select(database: name, number: number, epoch: store.epoch)
-        noteChanges(operations, in: batch, sequence)
-        for operation in operations {
-            operation.key.withBytes { key in
-                switch operation {
-                case .put(_, let record, _):
-                    record.stored.withUnsafeBytes { batch.put(key: key, record: $0, sequence: sequence) }
-                case .putLarge(let value, let header, _):
-                    batch.put(key: key, header: header, staged: value.staged, sequence: sequence)
-                case .remove: batch.remove(key: key, sequence: sequence)
-                }
-            }
-        }
-    }
-
-    /// Applies operations to the entries in memory. Called with the locks of all their shards held.
-    func note(_ operations: [CommitOperation], _ sequence: UInt64) {
-        for operation in operations {
-            let hash = operation.key.hash
-            let shard = shards[Shard.index(hash)]
-            operation.key.withBytes { key in
-                switch operation {
-                case .put(_, let record, let note):
-                    record.stored.withUnsafeBytes {
-                        shard.put(key, hash, stored: $0, sequence: sequence, lease: note.lease)
-                    }
-                    if note.isUnseen { shard.reads.noteUnseen(operation.key) }
-                    if note.isRenewal { shard.counters.renewals += 1 }
-                case .putLarge(let value, let header, let note):
-                    shard.put(value.take(header), sequence: sequence, lease: note.lease)
-                case .remove(_, let note):
-                    if !wasThere(note, shard, key, hash) { shard.counters.vainRemovals += 1 }
-                    shard.remove(key, hash, sequence: sequence, lease: note.lease)
-                    if note.isUnseen { shard.reads.noteUnseen(operation.key) }
-                }
-            }
-        }
-    }
-
-    /// Whether a key to be removed has a fresh entry; true if the key was not looked up and memory cannot tell.
-    private func wasThere(_ note: ChangeNote, _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
-        switch note.previous {
-        case .fresh: return true
-        case .absent: return false
-        case .unknown:
-            guard let entry = shard.table.find(key, hash: hash) else { return true }
-            return entry.record != nil && !entry.head.pointee.isFoundExpired
-        }
     }
 
     /// The store that accepts writes now.
@@ -198,7 +126,7 @@ extension Database {
         }
     }
 
-    /// Runs ``update(_:loading:now:durability:fillCache:_:)`` and waits for the commit. First opens, creates or reopens
+    /// Runs ``perform(_:_:_:now:fillCache:observing:_:)`` and waits for the commit. First opens, creates or reopens
     /// the database if needed. For callers that may block.
     package func commit<Result>(
         _ keys: [Key], loading: Bool, durability: Durability? = nil,

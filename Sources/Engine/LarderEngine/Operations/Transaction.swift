@@ -20,7 +20,7 @@ package struct TransactionPart {
 /// Valid only inside the closure of ``Engine/transact(_:now:bytesMax:_:_:)``.
 package struct TransactionUpdate {
     package let parts: [TransactionPart]
-    private var updates: [Update]
+    private(set) var updates: [Update]
     /// The number of commands so far; a command counts once for each of its databases.
     private var steps = 0
 
@@ -35,7 +35,7 @@ package struct TransactionUpdate {
             var positions: [Key: Int] = [:]
             for (position, key) in part.keys.enumerated() { positions[key] = position }
             for watch in part.watches {
-                let isFresh = positions[watch.key].map { update.current($0) != nil } ?? false
+                let isFresh = positions[watch.key].map { update.isFresh($0) } ?? false
                 if !watch.holds(isFresh: isFresh) { return false }
             }
         }
@@ -52,11 +52,11 @@ package struct TransactionUpdate {
     package mutating func load(part: Int, _ key: Key, bytesMax: Int) throws(LarderError) -> Int {
         let (database, now) = (parts[part].database, updates[part].now)
         var ticket: UInt64 = 0
-        let values = try database.withLoaded([key], .records, .mayBlock, fillCache: true, bytesMax: bytesMax) {
+        let found = try database.withLoaded([key], .records, .mayBlock, fillCache: true, bytesMax: bytesMax) {
             (cold, attempt) throws(LarderError) in
-            try database.gather([key], .records, &cold, attempt: attempt, now: now, ticket: &ticket)
+            try database.find(key, &cold, attempt: attempt, now: now, ticket: &ticket)
         }
-        return try updates[part].add(key, values?.first ?? .record(nil))
+        return updates[part].add(key, found.flatMap(\.self))
     }
 
     /// The rules for the entries of a part.
@@ -87,11 +87,9 @@ package struct TransactionUpdate {
         // Listeners are notified of the removal from one database before the entry appears in the other.
         begin(part)
         begin(other)
-        // Taken out of the array, so that both updates can be changed at the same time.
-        var otherUpdate = updates[other]
-        defer { updates[other] = otherUpdate }
+        let other = updates[other]
         try updates[part].narrowed(to: positions) { (update) throws(LarderError) in
-            try otherUpdate.narrowed(to: otherPositions) { (narrowed) throws(LarderError) in
+            try other.narrowed(to: otherPositions) { (narrowed) throws(LarderError) in
                 try body(&update, &narrowed)
             }
         }
@@ -102,12 +100,9 @@ package struct TransactionUpdate {
     package var withoutFiles: [Database] {
         zip(parts, updates).filter { part, update in
             let state = part.database.applied
-            return !update.operations.isEmpty && !state.isReady(forWriting: true)
+            return update.hasChanges && !state.isReady(forWriting: true)
         }.map(\.0.database)
     }
-
-    /// The operations by part.
-    var operations: [[CommitOperation]] { updates.map(\.operations) }
 }
 
 /// The result of a transaction.

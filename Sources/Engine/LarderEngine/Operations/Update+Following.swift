@@ -22,7 +22,7 @@ extension Update {
     ///   - over: a present entry whose last change is not after this instant is always replaced, because the other
     ///     larder has seen it.
     ///   - long: as for ``place(_:_:payload:long:tags:)``.
-    package mutating func follow(
+    package func follow(
         _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?,
         _ version: ChangeVersion, over: Int64?
     ) -> FollowedChange {
@@ -40,16 +40,16 @@ extension Update {
             let isTie = version == entry && version != known.purge
             guard givesWay || isTie && present.isLess(than: taken, payload, tags) else { return .kept }
         }
-        return withVersion(version) { update in
-            if update.place(index, header, payload: payload, long: long, tags: tags) { return .stored }
-            if update.stored(index) != nil { update.remove(index) }
+        return withVersion(version) {
+            if place(index, header, payload: payload, long: long, tags: tags) { return .stored }
+            if isStored(index) { remove(index) }
             return .expired
         }
     }
 
     /// Removes an entry that another larder has removed, unless the present version is later.
     /// - Parameter tags: removes only an entry with some of these tags; nil for any entry.
-    package mutating func follow(removal version: ChangeVersion, _ index: Int, tags: Set<[UInt8]>?) -> FollowedChange {
+    package func follow(removal version: ChangeVersion, _ index: Int, tags: Set<[UInt8]>?) -> FollowedChange {
         let known = known(index)
         if isBeingChanged(index) { return .kept }
         guard let present = stored(index) else {
@@ -62,37 +62,35 @@ extension Update {
         let age = ChangeVersion(time: present.header.storedAt)
         let last = max(known.change ?? known.finishedPurge?.next ?? age, age)
         guard version >= last else { return .kept }
-        return withVersion(version) { update in
-            update.remove(index)
+        return withVersion(version) {
+            remove(index)
             return .removed
         }
     }
 
     private func known(_ index: Int) -> KnownVersions {
-        database.context.changeLog.known(of: Array(keys[index].bytes), in: database)
+        database.context.changeLog.known(of: Array(key(index).bytes), in: database)
     }
 
     /// Whether the key at `index` changes so often that its last change is still undecided after several waits. That
     /// change gets a later version than the change of the other larder, which was observed before.
-    private func isBeingChanged(_ index: Int) -> Bool { observes && isFollowed && database.isUndecided(keys[index]) }
+    private func isBeingChanged(_ index: Int) -> Bool { observes && isFollowed && database.isUndecided(key(index)) }
 
     /// Reports the removal to followers, which may have entries that were evicted here, unless it is already known. A
     /// removal that travels around a cycle of larders is therefore not passed on again.
-    private mutating func passOn(removal version: ChangeVersion, _ index: Int, _ known: KnownVersions) {
+    private func passOn(removal version: ChangeVersion, _ index: Int, _ known: KnownVersions) {
         guard known.last.map({ version > $0 }) ?? true else { return }
-        _ = withVersion(version) { update in
-            update.removeAbsent(index)
+        _ = withVersion(version) {
+            removeAbsent(index)
             return .absent
         }
     }
 
-    private mutating func withVersion(
-        _ version: ChangeVersion, _ body: (inout Update) -> FollowedChange
-    ) -> FollowedChange {
+    private func withVersion(_ version: ChangeVersion, _ body: () -> FollowedChange) -> FollowedChange {
         let previous = origin
         (origin.version, origin.isForeign) = (version, true)
         defer { origin = previous }
-        return body(&self)
+        return body()
     }
 }
 

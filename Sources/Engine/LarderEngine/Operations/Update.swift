@@ -1,123 +1,346 @@
-/// One command's changes to its keys. It reads the present entries and records operations with absolute results.
-///
-/// Valid only inside the closure of ``Database/update(_:loading:now:durability:fillCache:_:)``.
-package struct Update {
-    let database: Database
-    package private(set) var keys: [Key]
-    package let now: Int64
-    package let rules: FreshnessRules
-    let generation: UInt32
-    /// The stored entries, expired or not, in the order of `keys`. Empty if the update does not load.
-    private var loaded: [Record?]
-    /// The keys with an unreadable record, in an update that loads only headers.
-    private(set) var unreadable: Set<Int> = []
-    /// The lengths of records whose headers alone were loaded, in the order of `keys`; empty if the update loads
-    /// records.
-    private var byteCounts: [Int] = []
-    /// For each key, the index in `loaded` of its first occurrence. nil if no key is repeated.
-    private var slots: [Int]?
-    /// The changes of `loaded` by the running command of a transaction, for a rollback; nil outside of a command.
-    private var undo: [(slot: Int, record: Record?)]?
-    private(set) var operations: [CommitOperation] = []
-    /// The origin of the following operations.
-    package var origin = WriteOrigin()
-    /// Their place in a transaction.
-    var step = 0
-    /// For each key, the effect of its next operation on its lease, if it is not the usual one.
-    private var leaseEffects: [Key: LeaseEffect] = [:]
-    /// Whether the update waited until earlier changes of its keys were committed: see ``Database/Request/observed``.
-    var observes = false
-    /// Whether the update runs tentatively, without locks. Its changes are never applied.
-    private let isSpeculative: Bool
-    /// Whether a command of a transaction is running.
-    private var isNarrowed: Bool { undo != nil }
-    /// The keys of the first ``changedCount`` operations, in a transaction that uses leases.
-    private var changedKeys: Set<Key> = []
-    private var changedCount = 0
-    /// The total bytes of values that the command built, in contrast to received values.
-    package private(set) var builtBytes = 0
+import LarderPlatform
+import Synchronization
 
-    /// Creates an update with the stored entries in the order of `keys`; none for a command that does not load. Called
-    /// with the shard locks of the keys held.
-    /// - Parameter slots: from ``slotsOfRepeatedKeys(_:)``.
-    /// - Throws: if the command needs a whole record that cannot be read.
-    init(
-        _ database: Database, _ keys: [Key], slots: [Int]?, _ now: Int64, _ loading: Loading,
-        _ values: [ColdReads.Value], isSpeculative: Bool = false
-    ) throws(LarderError) {
-        self.database = database
-        self.isSpeculative = isSpeculative
-        let state = database.applied
+/// The entries of some keys of a database at one instant, and changes of them that become one commit unit. A command
+/// reads the present entries and records operations with absolute results.
+///
+/// Valid only inside the closures that receive it. Reused, so that short commands allocate nothing. `@unchecked
+/// Sendable`: used by one thread at a time. Its accesses are too short to overlap, so the run-time check is turned off.
+package final class Update: @unchecked Sendable {
+    /// A key, and what is stored under it. Invariant: the key's bytes are valid until ``end()``. A trivial type, as are
+    /// all that are made for each command, so that nothing is counted or released.
+    struct Slot {
+        let key: UnsafeRawBufferPointer
+        let hash: Int
+        /// Set when the database is known.
+        var shard: Unmanaged<Shard>?
+        /// The stored entry, expired or not, with the changes so far.
+        var stored = Stored.absent
+        /// Whether the stored entry is fresh.
+        var isFresh = false
+        /// The entry in memory, of an update in memory only.
+        var entry: EntryPointer?
+        /// The effect of the next operation on the key's lease.
+        var lease = LeaseEffect.outdated
+        /// The number of the command that changed the key last; 0 for none.
+        var changedBy = 0
+        /// The index of the last operation; -1 for none.
+        var operation = -1
+
+        /// Runs `body` on the shard of the key, without counting references: shards live as long as their database.
+        @inline(__always)
+        func withShard<Result>(_ body: (Shard) -> Result) -> Result {
+            guard let shard else { preconditionFailure("an update is used outside of its closure") }
+            return shard._withUnsafeGuaranteedRef(body)
+        }
+    }
+
+    /// What is stored under a key.
+    struct Stored {
+        enum Kind {
+            case absent, record
+            /// Only the header is known.
+            case header
+            case unreadable
+        }
+
+        let kind: Kind
+        /// Of a record or a header.
+        let header: RecordHeader
+        /// The record in LevelDB's form. It is in the memory of a shard, whose lock is held, or of the update.
+        let bytes: UnsafeRawBufferPointer
+        /// The length of the record.
+        let byteCount: Int
+        /// The index of the array that owns the bytes; -1 if none does.
+        var owner = -1
+
+        private init(_ kind: Kind, _ header: RecordHeader, _ bytes: UnsafeRawBufferPointer, byteCount: Int) {
+            (self.kind, self.header, self.bytes, self.byteCount) = (kind, header, bytes, byteCount)
+        }
+
+        private init(_ kind: Kind) {
+            self.init(kind, RecordHeader(storedAt: 0), UnsafeRawBufferPointer(start: nil, count: 0), byteCount: 0)
+        }
+
+        static var absent: Stored { Stored(.absent) }
+        static var unreadable: Stored { Stored(.unreadable) }
+
+        static func header(_ header: RecordHeader, byteCount: Int) -> Stored {
+            Stored(.header, header, UnsafeRawBufferPointer(start: nil, count: 0), byteCount: byteCount)
+        }
+
+        static func view(_ header: RecordHeader, _ bytes: UnsafeRawBufferPointer) -> Stored {
+            Stored(.record, header, bytes, byteCount: bytes.count)
+        }
+
+        /// Whether there is anything readable.
+        var hasHeader: Bool { kind == .record || kind == .header }
+
+        var payload: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[header.byteCount...]) }
+    }
+
+    /// One change: an absolute result, never "add one".
+    struct Operation {
+        let slot: Int
+        /// The record that it stores, or ``Stored/absent`` to remove the key.
+        let stored: Stored
+        var note: ChangeNote
+
+        var isRemoval: Bool { stored.kind == .absent }
+    }
+
+    @exclusivity(unchecked) private var target: Database?
+    @exclusivity(unchecked) package private(set) var now: Int64 = 0
+    @exclusivity(unchecked) package private(set) var rules = FreshnessRules(policy: .never)
+    @exclusivity(unchecked) private(set) var generation: UInt32 = 0
+    @exclusivity(unchecked) var slots = TrivialList<Slot>(capacity: keptMax)
+    /// The keys, if they were given as such; they own the bytes of the slots' keys.
+    @exclusivity(unchecked) private(set) var keys: [Key] = []
+    /// The slot of each key of the running command; nil if they are the same.
+    @exclusivity(unchecked) var positions: [Int]?
+    /// Whether the present entries are known.
+    @exclusivity(unchecked) private(set) var loads = false
+    @exclusivity(unchecked) var operations = TrivialList<Operation>(capacity: keptMax)
+    /// The records that are not in the memory of a shard or in ``arena``.
+    @exclusivity(unchecked) private var owners: [[UInt8]] = []
+    /// The staged value of the only operation.
+    @exclusivity(unchecked) var large: LargeValue?
+    /// The origin of the following operations.
+    @exclusivity(unchecked) package var origin = WriteOrigin()
+    /// Their place in a transaction.
+    @exclusivity(unchecked) var step = 0
+    /// Whether the update waited until earlier changes of its keys were committed: see ``Database/Request/observed``.
+    @exclusivity(unchecked) var observes = false
+    /// Whether the update runs tentatively, without locks. Its changes are never applied.
+    @exclusivity(unchecked) private(set) var isSpeculative = false
+    /// Whether an operation replaces an earlier one of the same key. Only if no listener must see both.
+    @exclusivity(unchecked) private(set) var merges = false
+    /// The slots changed by the running command of a transaction, as they were before; nil outside of a command.
+    @exclusivity(unchecked) var undo: [(index: Int, slot: Slot)]?
+    /// The number of commands so far.
+    @exclusivity(unchecked) var commands = 0
+    /// The total bytes of values that the command built, in contrast to received values.
+    @exclusivity(unchecked) package internal(set) var builtBytes = 0
+    /// The memory of short values. Never moved, so that pointers into it stay valid.
+    @exclusivity(unchecked) var arena: UnsafeMutableRawPointer?
+    @exclusivity(unchecked) var arenaCount = 0
+    static let arenaBytes = 64 << 10
+
+    package init() {}
+
+    deinit {
+        free(arena)
+        slots.free()
+        operations.free()
+    }
+
+    var database: Database {
+        guard let target else { preconditionFailure("an update is used outside of its closure") }
+        return target
+    }
+
+    // MARK: Life
+
+    /// Begins with keys whose entries are not known. Called with the shard locks of the keys held.
+    /// - Parameter positions: from ``positionsOfRepeatedKeys(_:)``.
+    func begin(
+        _ database: Database, _ keys: [Key], positions: [Int]? = nil, now: Int64, loads: Bool,
+        isSpeculative: Bool = false
+    ) {
+        begin(database, now: now)
         self.keys = keys
-        self.slots = slots
+        self.positions = positions
+        self.loads = loads
+        self.isSpeculative = isSpeculative
+        slots.reserve(keys.count)
+        for key in keys { append(key) }
+    }
+
+    private func append(_ key: Key) {
+        slots.append(Slot(key: key.unsafeBytes, hash: key.hash, shard: database.shards.unmanaged(key.hash)))
+    }
+
+    /// Begins with the keys added by ``add(_:)``, whose entries follow with ``take(_:_:at:)``.
+    func begin(_ database: Database, now: Int64, merges: Bool = false) {
+        target = database
+        rules = database.applied.rules
+        generation = database.applied.generation
         self.now = now
-        rules = state.rules
-        generation = state.generation
-        loaded = []
-        loaded.reserveCapacity(values.count)
-        if loading == .headers { byteCounts = Array(repeating: 0, count: values.count) }
-        for (index, value) in values.enumerated() {
-            switch value {
-            case .record(let record): loaded.append(record)
-            case .header(let header, let byteCount):
-                loaded.append(Record(headerOnly: header))
-                byteCounts[index] = byteCount
-            case .unreadable(let error):
-                guard loading == .headers else { throw error }
-                loaded.append(nil)
-                unreadable.insert(index)
+        self.merges = merges
+        loads = true
+        for index in slots.indices { slots[index].pointee.shard = database.shards.unmanaged(slots[index].pointee.hash) }
+    }
+
+    /// Forgets everything but the memory.
+    package func end() {
+        target = nil
+        rules.purges = nil
+        slots.removeAll(keeping: Self.keptMax)
+        operations.removeAll(keeping: Self.keptMax)
+        if !keys.isEmpty { keys = [] }
+        if positions != nil { positions = nil }
+        if !owners.isEmpty { owners = [] }
+        if large != nil { large = nil }
+        if undo != nil { undo = nil }
+        origin = WriteOrigin()
+        step = 0
+        (observes, isSpeculative, commands, builtBytes, arenaCount) = (false, false, 0, 0, 0)
+    }
+
+    /// The numbers of keys and operations whose memory is kept.
+    private static let keptMax = 16
+
+    // MARK: Keys
+
+    /// The number of keys of the command.
+    package var count: Int { positions?.count ?? slots.count }
+
+    /// Adds a key of which only the bytes are given, before the update begins. They must stay valid until ``end()``.
+    /// - Returns: false if the key is too long, or was already added.
+    package func add(_ key: UnsafeRawBufferPointer) -> Bool {
+        guard key.count <= Key.bytesMax, index(of: key) == nil else { return false }
+        slots.append(Slot(key: key, hash: Key.hash(key)))
+        return true
+    }
+
+    /// The index of a key. Compares one key after the other: for few keys.
+    @inline(__always)
+    package func index(of key: UnsafeRawBufferPointer) -> Int? {
+        for index in slots.indices {
+            let known = slots[index].pointee.key
+            guard known.count == key.count else { continue }
+            if key.isEmpty { return index }
+            if let left = known.baseAddress, let right = key.baseAddress, memcmp(left, right, key.count) == 0 {
+                return index
             }
         }
+        return nil
+    }
+
+    /// Adds a key and its stored entry, between two commands of a transaction that is run tentatively without locks.
+    /// - Returns: the key's index.
+    func add(_ key: Key, _ record: Record?) -> Int {
+        precondition(isSpeculative && undo == nil, "only what is tried without locks finds its keys while it runs")
+        keys.append(key)
+        append(key)
+        take(record.map { own($0) } ?? .absent, at: slots.count - 1)
+        return slots.count - 1
     }
 
     /// For each key, the index of its first occurrence; nil if no key is repeated. Call it without a lock: for a
     /// million keys it takes some tenths of a second.
-    static func slotsOfRepeatedKeys(_ keys: [Key]) -> [Int]? {
+    static func positionsOfRepeatedKeys(_ keys: [Key]) -> [Int]? {
         guard keys.count > 1 else { return nil }
         // A hash table of positions with linear probing, at most half full. It uses the keys' own hashes.
         var capacity = 4
         while capacity < 2 * keys.count { capacity *= 2 }
         var places = [Int32](repeating: -1, count: capacity)
-        var slots: [Int]?
+        var positions: [Int]?
         for index in keys.indices {
             var place = keys[index].hash & (capacity - 1)
             while places[place] >= 0, keys[Int(places[place])] != keys[index] { place = (place + 1) & (capacity - 1) }
             if places[place] < 0 {
                 places[place] = Int32(index)
             } else {
-                if slots == nil { slots = Array(keys.indices) }
-                slots?[index] = Int(places[place])
+                if positions == nil { positions = Array(keys.indices) }
+                positions?[index] = Int(places[place])
             }
         }
-        return slots
+        return positions
     }
 
-    private func slot(_ index: Int) -> Int { slots?[index] ?? index }
+    @inline(__always)
+    func slot(_ index: Int) -> Int { positions?[index] ?? index }
 
-    /// Adds a key and its stored entry, between two commands of a transaction that is run tentatively without locks.
-    /// - Returns: the key's index.
-    mutating func add(_ key: Key, _ value: ColdReads.Value) throws(LarderError) -> Int {
-        precondition(isSpeculative && !isNarrowed, "only what is tried without locks finds its keys while it runs")
-        switch value {
-        case .record(let record): loaded.append(record)
-        case .header: preconditionFailure("a transaction loads records")
-        case .unreadable(let error): throw error
+    /// The key at `index`.
+    package func key(_ index: Int) -> Key {
+        let slot = slot(index)
+        return keys.isEmpty ? Key(slots[slot].pointee.key) : keys[slot]
+    }
+
+    // MARK: Entries
+
+    /// Keeps a record until the update ends.
+    func own(_ record: Record) -> Stored {
+        owners.append(record.stored)
+        // The array owns its memory, and never changes.
+        var stored = Stored.view(record.header, record.stored.withUnsafeBytes { $0 })
+        stored.owner = owners.count - 1
+        return stored
+    }
+
+    /// Sets the stored entry of a slot.
+    func take(_ stored: Stored, _ entry: EntryPointer? = nil, at slot: Int) {
+        slots[slot].pointee.stored = stored
+        slots[slot].pointee.isFresh = stored.hasHeader && rules.freshness(stored.header, now: now) == .fresh
+        slots[slot].pointee.entry = entry
+    }
+
+    /// Whether there is a fresh entry under the key at `index`, after the update's changes so far.
+    package func isFresh(_ index: Int) -> Bool { slots[slot(index)].pointee.isFresh }
+
+    /// The header of the fresh entry of the key at `index`, after the update's changes so far.
+    package func header(_ index: Int) -> RecordHeader? {
+        let slot = slot(index)
+        return slots[slot].pointee.isFresh ? slots[slot].pointee.stored.header : nil
+    }
+
+    /// The payload of the fresh entry of the key at `index`. Valid until the entry is changed.
+    package func payload(_ index: Int) -> UnsafeRawBufferPointer? {
+        let slot = slot(index)
+        return slots[slot].pointee.isFresh && slots[slot].pointee.stored.kind == .record
+            ? slots[slot].pointee.stored.payload : nil
+    }
+
+    /// The fresh entry of the key at `index`, after the update's changes so far.
+    package func current(_ index: Int) -> Record? { isFresh(index) ? stored(index) : nil }
+
+    /// The entry stored under the key at `index`, expired or not.
+    func stored(_ index: Int) -> Record? {
+        let stored = slots[slot(index)].pointee.stored
+        return switch stored.kind {
+        case .absent, .unreadable: nil
+        case .header: Record(headerOnly: stored.header)
+        case .record where stored.owner >= 0: Record(stored.header, owned: owners[stored.owner])
+        case .record: Record(stored.header, stored: stored.bytes)
         }
-        keys.append(key)
-        return keys.count - 1
+    }
+
+    /// The header of the entry stored under the key at `index`, expired or not.
+    func storedHeader(_ index: Int) -> RecordHeader? {
+        let slot = slot(index)
+        return slots[slot].pointee.stored.hasHeader ? slots[slot].pointee.stored.header : nil
+    }
+
+    /// Whether anything readable is stored under the key at `index`, expired or not.
+    package func isStored(_ index: Int) -> Bool { slots[slot(index)].pointee.stored.hasHeader }
+
+    /// Whether the record of the key at `index` cannot be read, in an update that loads only headers.
+    func isUnreadable(_ index: Int) -> Bool { slots[slot(index)].pointee.stored.kind == .unreadable }
+
+    var hasUnreadable: Bool { slots.indices.contains { slots[$0].pointee.stored.kind == .unreadable } }
+
+    /// The time when the fresh or stale entry at `index` was stored, in milliseconds since 1970; nil if there is none.
+    package func storedAt(_ index: Int) -> Int64? {
+        storedHeader(index).flatMap { rules.freshness($0, now: now) == .gone ? nil : $0.storedAt }
+    }
+
+    /// The time when the fresh entry at `index` expires; nil if it never expires, or there is no fresh entry.
+    package func deadline(_ index: Int) -> Int64? { header(index).flatMap { rules.deadline($0) } }
+
+    /// The length in bytes that the entry at `index` had in LevelDB when the update began.
+    func byteCount(_ index: Int) -> Int {
+        let slot = slot(index)
+        return 1 + slots[slot].pointee.key.count + slots[slot].pointee.stored.byteCount
     }
 
     /// Whether every loaded entry that is fresh at this update's time is also fresh at another time, and vice versa.
     func isAsFresh(at time: Int64) -> Bool {
-        loaded.allSatisfy { record in
-            guard let header = record?.header else { return true }
+        slots.indices.allSatisfy { slot in
+            guard slots[slot].pointee.stored.hasHeader else { return true }
+            let header = slots[slot].pointee.stored.header
             return rules.freshness(header, now: now) == rules.freshness(header, now: time)
         }
-    }
-
-    /// The fresh entry of the key at `index`, after the update's changes so far.
-    package func current(_ index: Int) -> Record? {
-        loaded[slot(index)].flatMap { rules.freshness($0.header, now: now) == .fresh ? $0 : nil }
     }
 
     /// The entry at `index` whose rule, grace and tags its new value keeps; nil if there is none.
@@ -130,271 +353,106 @@ package struct Update {
     }
 
     /// The rule of an entry whose lifetime restarts.
-    private func renewed(_ header: RecordHeader) -> DeadlineRule {
+    func renewed(_ header: RecordHeader) -> DeadlineRule {
         guard case .own(let deadline) = header.rule else { return header.rule }
         // Deadlines stored by earlier versions of Larder may have any value.
         return .own(now.addingClamped(max(1, deadline.subtractingClamped(header.storedAt))))
     }
 
-    /// The entry stored under the key at `index`, expired or not.
-    func stored(_ index: Int) -> Record? { loaded[slot(index)] }
+    // MARK: In memory
 
-    /// The length in bytes that the entry at `index` had in LevelDB when the update began.
-    func byteCount(_ index: Int) -> Int {
-        keys[index].stored.count + (byteCounts.isEmpty ? stored(index)?.stored.count ?? 0 : byteCounts[index])
+    /// The shards of the keys, one bit for each.
+    var shardSet: UInt32 {
+        var set: UInt32 = 0
+        for index in slots.indices { set |= DatabaseShards.bit(slots[index].pointee.hash) }
+        // The database's state is read with at least one lock held.
+        return set == 0 ? 1 : set
     }
 
-    /// Whether anything is stored under the key at `index`, expired or not.
-    package func isStored(_ index: Int) -> Bool { loaded[slot(index)] != nil }
-
-    /// Stores a record under the key at `index`.
-    package mutating func put(_ index: Int, _ record: Record) {
-        operations.append(.put(keys[index], record, changeNote(index)))
-        note(index, record)
-    }
-
-    /// Makes the fresh entry at `index` permanent, regardless of the database's policy.
-    /// - Returns: whether the entry had a deadline. If not, listeners are not notified.
-    package mutating func persist(_ index: Int) -> Bool {
-        guard let record = current(index) else { return false }
-        let hadDeadline = rules.deadline(record.header) != nil
-        guard record.header.rule != .ownNever else { return false }
-        var note = changeNote(index)
-        note.isUnseen = !hadDeadline
-        let kept = record.with(rule: .ownNever)
-        operations.append(.put(keys[index], kept, note))
-        self.note(index, kept)
-        return hadDeadline
-    }
-
-    /// Sets another rule for the fresh entry at `index`. Its value and its storage time do not change. Not counted as a
-    /// write in Larder's own statistics.
-    package mutating func renew(_ index: Int, _ rule: DeadlineRule) {
-        guard let record = current(index)?.with(rule: rule) else { return }
-        var note = changeNote(index)
-        note.isRenewal = true
-        operations.append(.put(keys[index], record, note))
-        self.note(index, record)
-    }
-
-    /// Stores a payload under the key at `index`, stamped with this update's time.
-    package mutating func put(
-        _ index: Int, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, grace: Int64? = nil,
-        codec: Codec = .raw, tags: Tags? = nil
-    ) {
-        let header = header(rule, grace, codec)
-        guard let tags, !tags.isEmpty else { return put(index, Record(header, payload: payload)) }
-        put(index, Record(header, tags: tags.section(stamp: stamp), payload: payload))
-    }
-
-    /// The stamp of tagged entries that this update stores: see ``Tags/section(stamp:)``.
-    private var stamp: UInt64 { database.pipeline.everythingApplied.sequence }
-
-    /// The tags section of a new record that keeps the tags of a previous one.
-    private func tags(of previous: Record?) -> [UInt8] { previous?.tags?.section(stamp: stamp) ?? [] }
-
-    private func header(_ rule: DeadlineRule, _ grace: Int64?, _ codec: Codec) -> RecordHeader {
-        RecordHeader(
-            storedAt: now, rule: rules.stored(rule, now: now), codec: codec, generation: generation, grace: grace)
-    }
-
-    /// Like ``put(_:payload:rule:grace:codec:)``, for a payload that may be staged. With a staged payload, this must be
-    /// the update's only operation, and the entry must not be read afterwards.
-    /// - Parameter long: the staged payload; nil if the payload was too short to be staged.
-    package mutating func put(
-        _ index: Int, payload: UnsafeRawBufferPointer, long: LargeValue?, rule: DeadlineRule = .governed,
-        grace: Int64? = nil, codec: Codec = .raw, tags: Tags? = nil
-    ) {
-        put(index, header(rule, grace, codec), payload, long, tags)
-    }
-
-    private mutating func put(
-        _ index: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer, _ long: LargeValue?, _ tags: Tags?
-    ) {
-        if let long, long.headerCount == header.byteCount, keys == [long.key], operations.isEmpty, tags == nil {
-            operations.append(.putLarge(long, header, changeNote(index)))
-        } else {
-            let section = tags.map { $0.isEmpty ? [] : $0.section(stamp: stamp) } ?? []
-            put(index, Record(header, tags: section, payload: payload))
-        }
-    }
-
-    /// The time when the fresh or stale entry at `index` was stored, in milliseconds since 1970; nil if there is none.
-    package func storedAt(_ index: Int) -> Int64? {
-        stored(index).flatMap { rules.freshness($0.header, now: now) == .gone ? nil : $0.header.storedAt }
-    }
-
-    /// Stores an entry of another larder. Keeps its storage time and its rule if the rules of this database allow
-    /// (``FreshnessRules/taking(_:)``).
-    /// - Parameter long: as for ``put(_:payload:long:rule:grace:codec:tags:)``.
-    /// - Returns: false if the entry has expired and was therefore not stored.
-    package mutating func place(
-        _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?
-    ) -> Bool {
-        var header = rules.taking(header)
-        header.generation = generation
-        guard rules.freshness(header, now: now) != .gone else { return false }
-        put(index, header, payload, long, tags)
-        return true
-    }
-
-    /// Stores the record of another key or database. Keeps its codec, and also its storage time and its rule if the
-    /// rules of this database allow (``FreshnessRules/taking(_:)``).
-    package mutating func place(_ index: Int, _ record: Record) {
-        var header = rules.taking(record.header)
-        header.generation = generation
-        if header == record.header, !header.hasTags { return put(index, record) }
-        put(index, Record(header, tags: tags(of: record), payload: record.payload))
-    }
-
-    /// Changes the value at `index` in place: resizes it to `count` bytes, padded with zeros, and lets `edit` write
-    /// into it. A fresh entry keeps its deadline rule and its codec; a new entry is governed by the policy. Both get
-    /// this update's time.
-    package mutating func change(_ index: Int, count: Int, _ edit: (UnsafeMutableRawBufferPointer) -> Void) {
-        let previous = current(index)
-        let header = header(previous?.header.rule ?? .governed, previous?.header.grace, previous?.header.codec ?? .raw)
-        builtBytes += count
-        put(index, Record(header, tags: tags(of: previous), count: count, previous: previous, edit))
-    }
-
-    /// Adds the length of a value that was built for ``put(_:payload:rule:grace:codec:)`` to ``builtBytes``.
-    package mutating func noteBuilt(_ count: Int) { builtBytes += count }
-
-    // MARK: Leases
-
-    /// Whether a lease of the key at `index` is valid. If so, the next change of the key by this update completes the
-    /// lease.
-    /// - Parameter tags: the tags of the value. If one was purged since the lease was granted, the value may be
-    ///   outdated.
-    package mutating func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
-        let key = keys[index]
-        let purged = tags.flatMap { rules.purges?.last(of: $0) } ?? 0
-        guard !isChanged(key), isValid(key, token, purgedAt: purged) else { return false }
-        leaseEffects[key] = .refreshed
-        return true
-    }
-
-    private func isValid(_ key: Key, _ token: UInt64, purgedAt purged: UInt64) -> Bool {
-        let shard = database.shards[key]
-        if isSpeculative { shard.lock.lock() }
-        defer { if isSpeculative { shard.lock.unlock() } }
-        return shard.leases?.isValid(key, token, purgedAt: purged) ?? false
-    }
-
-    /// Whether an earlier command of the transaction has changed a key, and thereby ended its lease.
-    private mutating func isChanged(_ key: Key) -> Bool {
-        guard isNarrowed else { return false }
-        for operation in operations[changedCount...] { changedKeys.insert(operation.key) }
-        changedCount = operations.count
-        return changedKeys.contains(key)
-    }
-
-    /// If a lease of the key at `index` is valid, makes the removal that follows record that the origin has no value.
-    mutating func restsWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
-        let key = keys[index]
-        let until = database.context.time.monotonic() + milliseconds
-        guard !isChanged(key), database.shards[key].leases?.isValidForAbsence(key, token) ?? false else { return false }
-        leaseEffects[key] = .absent(until: until)
-        return true
-    }
-
-    /// Ends a lease of the key at `index` without a change.
-    /// - Returns: whether the lease was valid.
-    package func release(_ index: Int, _ token: UInt64, _ release: LeaseRelease) -> Bool {
-        let key = keys[index]
-        return database.shards[key].leases?.release(key, token, release) ?? false
-    }
-
-    /// Restarts the lifetime of the fresh or stale entry at `index`, as if its value had been stored now.
-    /// - Returns: false if there is no such entry.
-    mutating func renew(_ index: Int) -> Bool {
-        guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return false }
-        var header = record.header
-        header.rule = renewed(header)
-        header.storedAt = now
-        put(index, Record(header, tags: tags(of: record), payload: record.payload))
-        return true
-    }
-
-    /// Removes the key at `index`, even if its entry has expired or there is none.
-    package mutating func remove(_ index: Int) {
-        operations.append(.remove(keys[index], changeNote(index)))
-        note(index, nil)
-    }
-
-    /// Removes the key at `index` without ending its lease. For an entry that was not visible, or a lease that is newer
-    /// than the call that removes the entry.
-    mutating func removeKeepingLease(_ index: Int) {
-        leaseEffects[keys[index]] = LeaseEffect.none
-        remove(index)
-    }
-
-    /// Removes the key at `index` if it is stored. Always outdates a running fetch of the key.
-    package mutating func removeStored(_ index: Int) {
-        guard !isStored(index) else { return remove(index) }
-        if isSpeculative { return }
-        if isFollowed { return removeAbsent(index) }
-        endLease(index)
-    }
-
-    /// Outdates a running fetch of the key at `index`.
-    func endLease(_ index: Int) {
-        let key = keys[index]
-        key.withBytes { database.shards[key].leases?.changed($0, .outdated, isRemoval: true) }
-    }
-
-    /// Whether other larders follow this database. They may still have entries that were evicted here.
-    var isFollowed: Bool {
-        guard database.context.changes.isOn, case .open = database.applied.presence else { return false }
-        return database.context.changeLog.isFollowed(database)
-    }
-
-    /// Reports a removal of the key at `index`, which has no entry, to followers. Nothing else happens.
-    mutating func removeAbsent(_ index: Int) {
-        var note = changeNote(index)
-        note.isUnseen = true
-        operations.append(.remove(keys[index], note))
-    }
-
-    private mutating func changeNote(_ index: Int) -> ChangeNote {
-        var note = ChangeNote(origin: origin, step: step)
-        if note.origin.version.time == 0 { note.origin.version.time = now }
-        if !leaseEffects.isEmpty { note.lease = leaseEffects.removeValue(forKey: keys[index]) ?? .outdated }
-        if loaded.isEmpty { return note }
-        note.previous = current(index).map { EntryChange.Previous.fresh($0.header.rule) } ?? .absent
-        note.previousHasExpired = note.previous == .absent && isStored(index)
-        return note
-    }
-
-    /// If two indices refer to the same key, each sees the other's changes.
-    private mutating func note(_ index: Int, _ record: Record?) {
-        guard !loaded.isEmpty else { return }
+    /// Whether there is a fresh entry under the key at `index`. Counts a hit or a miss.
+    package func has(_ index: Int) -> Bool {
         let slot = slot(index)
-        undo?.append((slot, loaded[slot]))
-        loaded[slot] = record
+        let isFresh = slots[slot].pointee.isFresh
+        if isSpeculative { return isFresh }
+        slots[slot].pointee.withShard { shard in
+            guard isFresh else { return shard.noteMiss(storedHeader(index), slots[slot].pointee.hash, now: now) }
+            shard.counters.hits += 1
+            if let entry = slots[slot].pointee.entry { shard.table.touch(entry) }
+        }
+        return isFresh
     }
 
-    /// Runs one command of a transaction on the keys at `positions` among this update's keys, all distinct. If `body`
-    /// throws, only that command's changes are undone.
-    mutating func narrowed(
-        to positions: [Int], _ body: (inout Update) throws(LarderError) -> Void
-    ) throws(LarderError) {
-        let (allKeys, allSlots, count) = (keys, slots, operations.count)
-        keys = positions.map { allKeys[$0] }
-        slots = positions
-        undo = []
-        defer {
-            keys = allKeys
-            slots = allSlots
-            undo = nil
-        }
-        do throws(LarderError) {
-            try body(&self)
-        } catch {
-            operations.removeLast(operations.count - count)
-            if changedCount > count { (changedKeys, changedCount) = ([], 0) }
-            for change in (undo ?? []).reversed() { loaded[change.slot] = change.record }
-            throw error
-        }
+    /// The payload of the fresh entry of the key at `index`. Counts a hit or a miss.
+    package func read(_ index: Int) -> UnsafeRawBufferPointer? { has(index) ? payload(index) : nil }
+}
+
+extension Update {
+    /// The updates that are not in use.
+    private static let idle = Mutex<[Update]>([])
+
+    /// An update that has ended. ``giveBack()`` must follow.
+    package static func take() -> Update { idle.withLock { $0.popLast() } ?? Update() }
+
+    /// Ends the update, so that others can use it.
+    package func giveBack() {
+        end()
+        Self.idle.withLock { $0.append(self) }
+    }
+}
+
+/// A list of trivial values in memory of its own. It is changed in place without the checks of an array, which cost more
+/// than the short commands that use it. Its owner calls ``free()``.
+struct TrivialList<Element> {
+    private var start: UnsafeMutablePointer<Element>
+    private var capacity: Int
+    private(set) var count = 0
+
+    init(capacity: Int) {
+        precondition(_isPOD(Element.self), "elements must need no reference counting")
+        start = .allocate(capacity: capacity)
+        self.capacity = capacity
+    }
+
+    func free() { start.deallocate() }
+
+    var isEmpty: Bool { count == 0 }
+    var indices: Range<Int> { 0..<count }
+
+    /// The memory of an element, valid until the list grows.
+    @inline(__always)
+    subscript(index: Int) -> UnsafeMutablePointer<Element> {
+        precondition(index >= 0 && index < count, "there is no such element")
+        return start + index
+    }
+
+    @inline(__always)
+    mutating func append(_ element: Element) {
+        if count == capacity { reserve(2 * capacity) }
+        (start + count).initialize(to: element)
+        count += 1
+    }
+
+    @inline(never)
+    mutating func reserve(_ newCapacity: Int) {
+        guard newCapacity > capacity else { return }
+        let grown = UnsafeMutablePointer<Element>.allocate(capacity: newCapacity)
+        grown.initialize(from: start, count: count)
+        start.deallocate()
+        (start, capacity) = (grown, newCapacity)
+    }
+
+    mutating func removeLast(_ number: Int) { count -= min(number, count) }
+
+    /// Removes all elements, and frees memory for more than `most` of them.
+    @inline(__always)
+    mutating func removeAll(keeping most: Int) {
+        count = 0
+        if capacity > most { shrink(to: most) }
+    }
+
+    @inline(never)
+    private mutating func shrink(to most: Int) {
+        start.deallocate()
+        (start, capacity) = (.allocate(capacity: most), most)
     }
 }

@@ -88,7 +88,7 @@ extension Call {
     /// Whether a key exists: by its pending write in the outbox if there is one, otherwise by the database.
     private static func isThere(_ index: Int, _ update: Update, _ outbox: Update, _ now: Int64) -> Bool {
         guard let waiting = outbox.current(index)?.withPayload({ OutboxEntry(parsing: $0) }) else {
-            return update.current(index) != nil
+            return update.isFresh(index)
         }
         return waiting.value != nil && !waiting.isOver(now: now)
     }

@@ -40,12 +40,6 @@ extension Session {
             accounting.fastPath.pointee.workLeft = 0
             return true
         }
-        if word == .exists {
-            guard count == 2, existsOnFastPath(arguments, now) else { return false }
-            accounting.fastPath.pointee.exists += 1
-            noteWork(bytes: 0)
-            return true
-        }
         if word == .evalsha || word == .eval || word == .fcall {
             let source: ScriptSource = word == .evalsha ? .digest : word == .eval ? .text : .function
             guard count >= 3, scriptOnFastPath(arguments, source, now) else { return false }
@@ -98,60 +92,22 @@ extension Session {
     /// The most requests that ``runGets(now:outputBytesMax:)`` looks up together.
     private static let getsMax = 64
 
-    /// The result of a read without the disk.
-    private enum Found {
-        case hit, miss
-        /// The disk is needed, or the read failed: the handler decides which.
-        case unknown
-
-        init(_ read: MemoryRead) {
-            switch read {
-            case .hit: self = .hit
-            case .miss: self = .miss
-            case .cold: self = .unknown
-            }
-        }
-    }
-
-    /// Reads the key that is argument 1.
-    @inline(__always)
-    private func readOnFastPath(
-        _ arguments: RequestArguments, _ now: Int64, below bytesMax: Int, _ ticket: inout CommitTicket,
-        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
-    ) -> Found {
-        let key = arguments[1]
-        guard seesCurrent, key.count <= Key.bytesMax else { return .unknown }
-        return fastDatabase._withUnsafeGuaranteedRef { database in
-            do throws(LarderError) {
-                return Found(try database.readInMemory(key, now: now, below: bytesMax, ticket: &ticket, body))
-            } catch {
-                return .unknown
-            }
-        }
-    }
-
     private func getOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let key = arguments[1]
+        guard seesCurrent, key.count <= Key.bytesMax else { return false }
         let replies = replyMemory
         let start = replyQueue.position
         var ticket = CommitTicket.none
-        switch readOnFastPath(
-            arguments, now, below: Limits.loopBytesMax, &ticket, { _, payload in replies.pointee.bulk(payload) })
-        {
+        let read = fastDatabase._withUnsafeGuaranteedRef { database in
+            // If it fails, the handler reports the error.
+            try? database.readInMemory(key, now: now, below: Limits.loopBytesMax, ticket: &ticket) {
+                replies.pointee.bulk($1)
+            }
+        }
+        switch read {
         case .hit: break
         case .miss: replies.pointee.null()
-        case .unknown: return false
-        }
-        hold(from: start, ticket)
-        return true
-    }
-
-    private func existsOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
-        let start = replyQueue.position
-        var ticket = CommitTicket.none
-        switch readOnFastPath(arguments, now, below: .max, &ticket, { _, _ in }) {
-        case .hit: replyMemory.pointee.integer(1)
-        case .miss: replyMemory.pointee.integer(0)
-        case .unknown: return false
+        case .cold, nil: return false
         }
         hold(from: start, ticket)
         return true
@@ -163,18 +119,13 @@ extension Session {
         for index in 1...count where arguments[index].count > Key.bytesMax { return false }
         let start = replyQueue.position
         var ticket = CommitTicket.none
-        let found = fastDatabase._withUnsafeGuaranteedRef { database -> Found in
-            do throws(LarderError) {
-                return Found(
-                    try replyWithValuesInMemory(database, count, now, &ticket) {
-                        arguments[$0 + 1]
-                    } seen: { _, _ in
-                    })
-            } catch {
-                return .unknown
+        let found = fastDatabase._withUnsafeGuaranteedRef { database in
+            try? replyWithValuesInMemory(database, count, now, &ticket) {
+                arguments[$0 + 1]
+            } seen: { _, _ in
             }
         }
-        if case .unknown = found { return false }
+        guard found == .hit else { return false }
         hold(from: start, ticket)
         return true
     }

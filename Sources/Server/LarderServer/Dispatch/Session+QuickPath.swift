@@ -15,15 +15,14 @@ extension Session {
         guard arguments.count >= 2, arguments.count <= Self.quickWordsMax, QuickCommands.has(word), seesCurrent,
             !server.isCongested, !server.notifier.needsPrevious
         else { return false }
-        let quick = server.quickCommands.take()
-        defer { server.quickCommands.give(quick) }
-        quick.begin(now: now)
-        guard quick.entries.add(arguments[1]) else { return false }
+        let quick = QuickCommands(entries: .take())
+        defer { quick.entries.giveBack() }
+        guard quick.add(arguments[1]) else { return false }
         let start = replyQueue.position
         let replies = replyMemory
         var ticket = CommitTicket.none
         var row: CommandMetadata?
-        let end = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.quickWordsMax) { words in
+        let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.quickWordsMax) { words in
             for index in 0..<arguments.count {
                 words.initializeElement(at: index, to: larder_script_word(arguments[index]))
             }
@@ -38,7 +37,7 @@ extension Session {
                 }
             }
         }
-        guard end == .applied, let row else { return false }
+        guard isDone, let row else { return false }
         hold(from: start, ticket)
         accounting.noteQuick(row.number)
         noteWork(bytes: arguments.count > 2 ? arguments[2].count : 0)

@@ -11,7 +11,7 @@ extension Session {
 
     func scriptOnFastPath(_ arguments: RequestArguments, _ source: ScriptSource, _ now: Int64) -> Bool {
         guard seesCurrent, let number = parseInteger(arguments[2]), number >= 0,
-            number <= min(BatchScope.countMax, arguments.count - ScriptCall.firstKey),
+            number <= min(QuickCommands.keysMax, arguments.count - ScriptCall.firstKey),
             arguments.count - ScriptCall.firstKey <= Self.scriptWordsMax,
             let script = script(arguments[1], source),
             !script.isUnusual.load(ordering: .relaxed), !script.flags.noWrites, !pipeline.isCongested
@@ -44,19 +44,19 @@ extension Session {
         let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
             words in
             let quick = interpreter.quick
-            quick.begin(now: now, server.access, generation: rightsGeneration)
+            quick.begin(server.access, generation: rightsGeneration)
             for index in 0..<count {
                 let word = arguments[ScriptCall.firstKey + index]
                 words[index] = larder_script_word(word)
-                if index < keyCount, !quick.entries.add(word) { return false }
+                if index < keyCount, !quick.commands.add(word) { return false }
             }
             let words = UnsafeBufferPointer(rebasing: words[..<count])
             let (version, bytesMax, replies) = (
                 replyMemory.pointee.version, min(server.limits.replyBytesMax, server.limits.scriptMemoryMax),
                 replyMemory
             )
-            let end = fastDatabase._withUnsafeGuaranteedRef { database in
-                database.withBatch(quick.entries, now: now, ticket: &ticket) { _ in
+            return fastDatabase._withUnsafeGuaranteedRef { database in
+                database.withBatch(quick.commands.entries, now: now, ticket: &ticket) { _ in
                     let reply = interpreter.runQuickly(
                         script, words: words, keyCount: keyCount, version: version, replyBytesMax: bytesMax)
                     guard let reply else {
@@ -67,7 +67,6 @@ extension Session {
                     return true
                 }
             }
-            return end == .applied
         }
         guard isDone else { return false }
         for row in interpreter.quick.rows { accounting.counter.ran(row.number, times: 1, nanosecondsEach: 0) }

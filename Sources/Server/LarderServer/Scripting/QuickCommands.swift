@@ -5,28 +5,24 @@ import LarderRESP
 
 /// The commands used for counters, locks and limits, in their usual forms, on a few entries in memory. The results are
 /// the same as those of the commands' handlers, which run all other calls.
-///
-/// Used by one thread at a time. `@unchecked Sendable`: it is passed between threads as a value.
-final class QuickCommands: @unchecked Sendable {
-    let entries = BatchScope()
-    private var now: Int64 = 0
-    private let digits = UnsafeMutableRawPointer.allocate(byteCount: DecimalText.lengthMax, alignment: 1)
+struct QuickCommands {
+    let entries: Update
 
-    deinit { digits.deallocate() }
+    /// The most keys, and the longest value that is copied here, in bytes.
+    static let keysMax = 8
+    private static let valueBytesMax = 64 << 10
 
-    /// Whether a command is supported here. GET and EXISTS are not, because they have a faster path.
+    /// Whether a command is supported here. GET is not, because it has a faster path.
     static func has(_ word: ShortWord) -> Bool {
         switch word {
-        case .incr, .incrby, .del, .unlink, .expire, .pexpire, .decr, .decrby, .ttl, .pttl, .set: true
+        case .incr, .incrby, .del, .unlink, .expire, .pexpire, .decr, .decrby, .ttl, .pttl, .set, .exists: true
         default: false
         }
     }
 
-    /// Prepares for another call.
-    func begin(now: Int64) {
-        self.now = now
-        entries.begin()
-    }
+    /// Adds a key. Its bytes must stay valid until the commands have run.
+    /// - Returns: false if there are too many keys, the key is too long, or it was already added.
+    func add(_ key: UnsafeRawBufferPointer) -> Bool { entries.count < Self.keysMax && entries.add(key) }
 
     /// Runs a command whose key is one of ``entries``.
     /// - Parameter words: the command's name first.
@@ -59,28 +55,21 @@ final class QuickCommands: @unchecked Sendable {
     private func call(_ name: ShortWord, _ index: Int, _ answer: inout larder_script_answer) -> CommandMetadata? {
         switch name {
         case .del, .unlink:
-            answer.integer = entries.remove(index) ? 1 : 0
+            answer.integer = EntryChanges.remove(entries, index) ? 1 : 0
             return name == .del ? .del : .unlink
         case .exists:
-            answer.integer = entries.read(index) == nil ? 0 : 1
+            answer.integer = entries.has(index) ? 1 : 0
             return .exists
-        case .ttl:
-            let left = millisecondsLeft(index)
-            answer.integer = left < 0 ? left : (left + 500) / 1000
-            return .ttl
-        case .pttl:
-            answer.integer = millisecondsLeft(index)
-            return .pttl
+        case .ttl, .pttl:
+            answer.integer =
+                entries.has(index)
+                ? EntryChanges.remaining(entries.deadline(index), now: entries.now, inSeconds: name == .ttl)
+                : EntryChanges.noEntry
+            return name == .ttl ? .ttl : .pttl
         case .incr: return add(1, index, &answer) ? .incr : nil
         case .decr: return add(-1, index, &answer) ? .decr : nil
         default: return nil
         }
-    }
-
-    /// Like PTTL: -2 without an entry, -1 without a deadline.
-    private func millisecondsLeft(_ index: Int) -> Int64 {
-        guard entries.read(index) != nil else { return -2 }
-        return entries.deadline(index).map { max(0, $0 - now) } ?? -1
     }
 
     /// Runs a command with a key and a number.
@@ -93,14 +82,12 @@ final class QuickCommands: @unchecked Sendable {
         case .decrby: return value != .min && add(-value, index, &answer) ? .decrby : nil
         case .expire, .pexpire:
             // Leave past deadlines and invalid numbers to the handler.
-            guard value > 0, value <= Int64.max / 4000, !entries.hasTags(index) else { return nil }
-            let row: CommandMetadata = name == .expire ? .expire : .pexpire
-            guard entries.current(index) != nil else {
-                answer.integer = 0
-                return row
+            guard value > 0, value <= Int64.max / 4000, entries.payload(index)?.count ?? 0 <= Self.valueBytesMax else {
+                return nil
             }
-            answer.integer = 1
-            return entries.expire(index, at: now + (name == .expire ? value * 1000 : value)) ? row : nil
+            let deadline = entries.now + (name == .expire ? value * 1000 : value)
+            answer.integer = EntryChanges.expire(entries, index, at: deadline, if: []) ? 1 : 0
+            return name == .expire ? .expire : .pexpire
         default: return nil
         }
     }
@@ -109,6 +96,7 @@ final class QuickCommands: @unchecked Sendable {
     private func set(
         _ index: Int, _ words: UnsafeBufferPointer<larder_script_word>, _ answer: inout larder_script_answer
     ) -> Bool {
+        guard words[2].count <= Self.valueBytesMax else { return false }
         var rule = DeadlineRule.governed
         var (isForAbsent, isForPresent) = (false, false)
         var position = 3
@@ -123,33 +111,25 @@ final class QuickCommands: @unchecked Sendable {
                 guard let value = parseInteger(UnsafeRawBufferPointer(words[position])), value > 0,
                     value <= Int64.max / 4000
                 else { return false }
-                rule = .own(now + (word == .ex ? value * 1000 : value))
+                rule = .own(entries.now + (word == .ex ? value * 1000 : value))
             } else {
                 return false
             }
             position += 1
         }
-        let isThere = entries.current(index) != nil
+        let isThere = entries.isFresh(index)
         if isForAbsent && isThere || isForPresent && !isThere {
             answer.kind = LARDER_ANSWER_NULL
             return true
         }
         answer.kind = LARDER_ANSWER_OK
-        return entries.put(index, UnsafeRawBufferPointer(words[2]), rule: rule)
+        entries.put(index, payload: UnsafeRawBufferPointer(words[2]), rule: rule)
+        return true
     }
 
-    private func add(
-        _ amount: Int64, _ index: Int, _ answer: inout larder_script_answer
-    ) -> Bool {
-        var value: Int64 = 0
-        if let payload = entries.current(index) {
-            guard let parsed = parseInteger(payload), !entries.hasTags(index) else { return false }
-            value = parsed
-        }
-        let (sum, overflows) = value.addingReportingOverflow(amount)
-        guard !overflows else { return false }
+    private func add(_ amount: Int64, _ index: Int, _ answer: inout larder_script_answer) -> Bool {
+        guard let sum = try? EntryChanges.add(amount, entries, index) else { return false }
         answer.integer = sum
-        let count = DecimalText.write(sum, to: digits)
-        return entries.put(index, UnsafeRawBufferPointer(start: digits, count: count), keepsLife: true)
+        return true
     }
 }

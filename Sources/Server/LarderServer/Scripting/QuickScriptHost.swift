@@ -9,8 +9,7 @@ import LarderRESP
 ///
 /// Belongs to an interpreter, and is used with it by one thread at a time.
 final class QuickScriptHost {
-    private let commands = QuickCommands()
-    var entries: BatchScope { commands.entries }
+    let commands = QuickCommands(entries: Update())
     /// The commands that ran, for the counters. Commands beyond the limit are not counted.
     private(set) var rows: [CommandMetadata] = []
     /// The access rules, and their generation when the script was allowed to run all of these commands. If the rules
@@ -24,12 +23,12 @@ final class QuickScriptHost {
 
     /// Prepares for a script.
     /// - Parameter generation: the ``AccessControl/generation`` of the rules that allow all commands here.
-    func begin(now: Int64, _ access: AccessControl, generation: Int) {
+    func begin(_ access: AccessControl, generation: Int) {
         self.access = access
         self.generation = generation
         rows.removeAll(keepingCapacity: true)
         begin = 0
-        commands.begin(now: now)
+        commands.entries.end()
     }
 
     /// The callbacks for the interpreter. Valid as long as this object exists.

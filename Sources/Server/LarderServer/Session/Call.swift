@@ -403,15 +403,8 @@ struct Call {
             for key in keys where try read(key, open) != nil { count += 1 }
             return count
         }
-        do throws(LarderError) {
-            if mayUseMemoryOnly, let count = try database.countInMemory(keys, now: now, ticket: &ticket) {
-                return count
-            }
-        } catch {
-            throw CommandError(error)
-        }
         return try update(keys, loading: true, headersOnly: true) { update in
-            keys.indices.count { update.current($0) != nil }
+            keys.indices.count { update.has($0) }
         }
     }
 
@@ -428,8 +421,7 @@ struct Call {
         return try update(keys, loading: true, headersOnly: true) { update -> Int in
             var removed = 0
             for index in keys.indices {
-                if update.current(index) != nil { removed += 1 }
-                update.removeStored(index)
+                if EntryChanges.remove(update, index) { removed += 1 }
             }
             return removed
         }
@@ -529,8 +521,8 @@ struct Call {
     private func prepare(_ update: inout Update, hasLoaded: Bool) {
         update.origin = WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)
         guard hasLoaded, session.tracksReads else { return }
-        for index in update.keys.indices {
-            if let header = update.current(index)?.header { note(update.keys[index], header, update.rules) }
+        for index in 0..<update.count {
+            if let header = update.header(index) { note(update.key(index), header, update.rules) }
         }
     }
 

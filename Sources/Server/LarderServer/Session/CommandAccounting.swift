@@ -8,7 +8,6 @@ struct FastPathCounts {
     var set = 0
     var ping = 0
     var mget = 0
-    var exists = 0
     var fetch = 0
     var eval = 0
     var evalsha = 0
@@ -64,7 +63,7 @@ final class CommandAccounting {
     /// The numbers of the fast-path commands.
     private static let numbers = (
         get: CommandMetadata.get.number, set: CommandMetadata.set.number, ping: CommandMetadata.ping.number,
-        mget: CommandMetadata.mget.number, exists: CommandMetadata.exists.number, fetch: CommandMetadata.fetch.number,
+        mget: CommandMetadata.mget.number, fetch: CommandMetadata.fetch.number,
         eval: CommandMetadata.eval.number, evalsha: CommandMetadata.evalsha.number,
         fcall: CommandMetadata.fcall.number
     )
@@ -86,7 +85,7 @@ final class CommandAccounting {
         counter.total.add(count)
         let done = fastPath.pointee
         let doneCount =
-            done.get + done.set + done.ping + done.mget + done.exists + done.fetch + done.eval + done.evalsha
+            done.get + done.set + done.ping + done.mget + done.fetch + done.eval + done.evalsha
             + done.fcall + done.quick
         if doneCount > 0 {
             // Skip runs in which other commands ran too, because the time includes them.
@@ -97,7 +96,6 @@ final class CommandAccounting {
             note(Self.numbers.set, done.set)
             note(Self.numbers.ping, done.ping)
             note(Self.numbers.mget, done.mget)
-            note(Self.numbers.exists, done.exists)
             note(Self.numbers.fetch, done.fetch)
             note(Self.numbers.eval, done.eval)
             note(Self.numbers.evalsha, done.evalsha)
@@ -106,7 +104,6 @@ final class CommandAccounting {
             fastPath.pointee.set = 0
             fastPath.pointee.ping = 0
             fastPath.pointee.mget = 0
-            fastPath.pointee.exists = 0
             fastPath.pointee.fetch = 0
             fastPath.pointee.eval = 0
             fastPath.pointee.evalsha = 0

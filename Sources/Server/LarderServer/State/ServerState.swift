@@ -50,7 +50,6 @@ package final class ServerState: Sendable {
     let scripts: ScriptCache
     let functions: FunctionLibraries
     let origins: OriginTable
-    let quickCommands = QuickCommandsPool()
     let log: Log
     let scriptLines: LimitedLines
     /// Limits the log lines about closed connections: a client may reconnect at once, repeatedly.

@@ -40,7 +40,7 @@ enum DumpCommands {
             rule = .own(sum)
         }
         let isStored = try call.update([key], loading: !options.replaces, headersOnly: true) { update -> Bool in
-            guard options.replaces || update.current(0) == nil else { return false }
+            guard options.replaces || !update.isFresh(0) else { return false }
             if case .own(let deadline) = rule, deadline <= update.now {
                 if options.replaces { update.remove(0) }
             } else {

@@ -24,7 +24,7 @@ enum MovingCommands {
         let renamed = try call.update(keys, loading: true) { update -> Bool? in
             guard let record = update.current(0) else { return nil }
             if isSame { return !onlyIfAbsent }
-            if onlyIfAbsent, update.current(1) != nil { return false }
+            if onlyIfAbsent, update.isFresh(1) { return false }
             update.remove(0)
             update.place(1, record)
             return true
@@ -58,7 +58,7 @@ enum MovingCommands {
         if target === call.database {
             if source == destination { throw sameObject }
             isCopied = try call.update([source, destination], loading: true) { [replaces] update in
-                guard let record = update.current(0), replaces || update.current(1) == nil else { return false }
+                guard let record = update.current(0), replaces || !update.isFresh(1) else { return false }
                 update.place(1, record)
                 return true
             }
@@ -78,7 +78,7 @@ enum MovingCommands {
         // before it reads the entry.
         if call.isInTransaction, try call.facts(1) == nil { return false }
         return try call.update([key], and: target, [targetKey]) { update, other in
-            guard let record = update.current(0), replaces || other.current(0) == nil else { return false }
+            guard let record = update.current(0), replaces || !other.isFresh(0) else { return false }
             if removes { update.remove(0) }
             other.place(0, record)
             return true

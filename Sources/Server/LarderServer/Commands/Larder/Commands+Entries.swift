@@ -175,7 +175,7 @@ enum EntryCommands {
         }
         let answer = try call.update([key], loading: true, headersOnly: true) { update -> String in
             let isNewer = update.storedAt(0).map { $0 > header.storedAt } ?? false
-            if isNewer || options.isForAbsent && update.current(0) != nil { return "kept" }
+            if isNewer || options.isForAbsent && update.isFresh(0) { return "kept" }
             return update.place(0, header, payload: value, long: long, tags: options.tags) ? "stored" : "expired"
         }
         call.session.replies.simple(answer)

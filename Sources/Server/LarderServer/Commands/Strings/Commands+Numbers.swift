@@ -20,14 +20,8 @@ extension CommandTable {
 
 enum NumberCommands {
     static func add(_ amount: Int64, _ call: inout Call) throws(CommandError) -> Outcome {
-        let result = try call.update([try call.key(1)], loading: true) { update -> Result<Int64, CommandError> in
-            var value: Int64? = 0
-            if let record = update.current(0) { value = record.withPayload { parseInteger($0) } }
-            guard let value else { return .failure(.notAnInteger) }
-            let (sum, overflows) = value.addingReportingOverflow(amount)
-            guard !overflows else { return .failure(CommandError("ERR increment or decrement would overflow")) }
-            replace(&update, with: String(sum))
-            return .success(sum)
+        let result = try call.update([try call.key(1)], loading: true) { update in
+            Result { () throws(CommandError) in try EntryChanges.add(amount, update, 0) }
         }
         call.session.replies.integer(try result.get())
         return .done
@@ -37,26 +31,18 @@ enum NumberCommands {
         let amount = LongDouble(call.bytes(2))
         let result = try call.update([try call.key(1)], loading: true) { update -> Result<String, CommandError> in
             var value: LongDouble? = LongDouble.zero
-            if let record = update.current(0) { value = record.withPayload { LongDouble($0) } }
+            if let payload = update.payload(0) { value = LongDouble(payload) }
             guard let value, let amount else { return .failure(CommandError("ERR value is not a valid float")) }
             let sum = value + amount
             guard sum.isDouble, let text = sum.text else {
                 return .failure(CommandError("ERR increment would produce NaN or Infinity"))
             }
-            replace(&update, with: text)
+            var bytes = text
+            bytes.withUTF8 { update.replace(0, payload: UnsafeRawBufferPointer($0)) }
             return .success(text)
         }
         call.session.replies.bulk(try result.get())
         return .done
-    }
-
-    /// Replaces the value with the text of a number; the deadline rule and the codec are kept.
-    private static func replace(_ update: inout Update, with text: String) {
-        var text = text
-        text.withUTF8 { bytes in
-            let bytes = UnsafeRawBufferPointer(bytes)
-            update.change(0, count: bytes.count) { bytes.copy(into: $0, at: 0) }
-        }
     }
 }
 

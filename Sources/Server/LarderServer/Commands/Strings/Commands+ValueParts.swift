@@ -19,7 +19,7 @@ enum ValuePartCommands {
         let value = call.bytes(2)
         let most = call.server.limits.valueBytesMax
         let length = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Int> in
-            let start = update.current(0)?.payloadCount ?? 0
+            let start = update.payload(0)?.count ?? 0
             // The sum of the lengths of two values in memory cannot overflow.
             guard start + value.count <= most else { return .failure(tooLong) }
             let admission = call.admits(start + value.count, update)
@@ -39,7 +39,7 @@ enum ValuePartCommands {
         let fits = offset <= Int64(most) && Int(offset) + value.count <= most
         if fits, !value.isEmpty { try call.mayBuild(bytes: Int(offset) + value.count) }
         let length = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Int> in
-            let previous = update.current(0)?.payloadCount ?? 0
+            let previous = update.payload(0)?.count ?? 0
             guard !value.isEmpty else { return .value(previous) }
             guard fits else { return .failure(tooLong) }
             let count = max(previous, Int(offset) + value.count)

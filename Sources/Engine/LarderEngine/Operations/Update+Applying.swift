@@ -1,0 +1,103 @@
+/// Applying the changes of an update: to the journal, to listeners, and to the entries in memory.
+extension Update {
+    /// Queues the changes of an update and applies them. Called with its shard locks held.
+    func apply(
+        in database: Database, _ state: DatabaseState, _ durability: Durability?
+    ) throws(LarderError) -> UInt64 {
+        let store = try database.writableStore(state, "update")
+        try database.checkFits(storedByteCount, limit: state.diskLimit)
+        return apply(in: database, to: store, durability ?? database.context.options.durability)
+    }
+
+    /// Like ``apply(in:_:_:)``, without the checks.
+    func apply(in database: Database, to store: EpochStore, _ durability: Durability) -> UInt64 {
+        let sequence = database.pipeline.enqueue(durability, alone: large != nil) { batch, sequence in
+            write(database, into: batch, store, sequence)
+        }
+        note(sequence)
+        return sequence
+    }
+
+    /// Adds the changes of an update to the batch of their commit unit.
+    func write(_ database: Database, into batch: JournalBatch, _ store: EpochStore, _ sequence: UInt64) {
+        batch.select(database: database.name, number: database.number, epoch: store.epoch)
+        if database.context.changes.isOn, !database.isLedger { noteChanges(database, in: batch, sequence) }
+        for index in operations.indices {
+            let operation = operations[index]
+            let key = slots[operation.pointee.slot].pointee.key
+            if operation.pointee.isRemoval {
+                batch.remove(key: key, sequence: sequence)
+            } else if let large {
+                batch.put(key: key, header: operation.pointee.stored.header, staged: large.staged, sequence: sequence)
+            } else {
+                batch.put(key: key, record: operation.pointee.stored.bytes, sequence: sequence)
+            }
+        }
+    }
+
+    /// Adds the changes of an update to the batch that commits it, for ``ChangeFeed``.
+    private func noteChanges(_ database: Database, in batch: JournalBatch, _ sequence: UInt64) {
+        var storedKeys: Set<Key>?
+        for index in operations.indices {
+            let operation = operations[index].pointee
+            let (slot, note) = (slots[operation.slot].pointee, operation.note)
+            let key = Array(slot.key)
+            if !operation.isRemoval {
+                batch.changes.add(database.stored(key, operation.stored.header, note), sequence)
+                continue
+            }
+            if note.previous == .unknown, storedKeys == nil {
+                // An update without loading does not know which keys are repeated.
+                let puts = operations.indices.map { operations[$0].pointee }.filter { !$0.isRemoval }
+                storedKeys = Set(puts.map { Key(slots[$0.slot].pointee.key) })
+            }
+            let isKnown = note.previous != .unknown || storedKeys?.contains(Key(slot.key)) ?? false
+            let (previous, hasExpired) =
+                isKnown ? (note.previous, note.previousHasExpired) : lookedUp(slot)
+            batch.changes.add(
+                EntryChange(
+                    database: database, key: key, kind: .removed, previous: previous, origin: note.origin,
+                    isUnseen: note.isUnseen, removesExpired: hasExpired), sequence)
+        }
+    }
+
+    /// Looks up, in memory only, the entry of a key that is about to be removed. Called with the shard's lock held.
+    /// - Returns: the previous state of the key, and whether its entry has expired.
+    private func lookedUp(_ slot: Slot) -> (EntryChange.Previous, hasExpired: Bool) {
+        guard let entry = slot.withShard({ $0.table.find(slot.key, hash: slot.hash) }) else { return (.unknown, false) }
+        if entry.record == nil { return (.absent, false) }
+        return entry.head.pointee.isFoundExpired ? (.absent, true) : (.unknown, false)
+    }
+
+    /// Applies the changes of an update to the entries in memory. Called with its shard locks held.
+    func note(_ sequence: UInt64) {
+        for index in operations.indices {
+            let operation = operations[index]
+            let slot = slots[operation.pointee.slot]
+            let (key, hash, lease) = (slot.pointee.key, slot.pointee.hash, operation.pointee.note.lease)
+            slot.pointee.withShard { shard in
+                if operation.pointee.isRemoval {
+                    if !wasThere(operation.pointee.note, shard, key, hash) { shard.counters.vainRemovals += 1 }
+                    shard.remove(key, hash, sequence: sequence, lease: lease)
+                } else if let large {
+                    shard.put(large.take(operation.pointee.stored.header), sequence: sequence, lease: lease)
+                } else {
+                    shard.put(key, hash, stored: operation.pointee.stored.bytes, sequence: sequence, lease: lease)
+                }
+                if operation.pointee.note.isUnseen { shard.reads.noteUnseen(Key(key)) }
+                if operation.pointee.note.isRenewal { shard.counters.renewals += 1 }
+            }
+        }
+    }
+
+    /// Whether a key to be removed has a fresh entry; true if the key was not looked up and memory cannot tell.
+    private func wasThere(_ note: ChangeNote, _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
+        switch note.previous {
+        case .fresh: return true
+        case .absent: return false
+        case .unknown:
+            guard let entry = shard.table.find(key, hash: hash) else { return true }
+            return entry.record != nil && !entry.head.pointee.isFoundExpired
+        }
+    }
+}

@@ -1,0 +1,309 @@
+import LarderPlatform
+
+/// The changes of an update.
+extension Update {
+    var hasChanges: Bool { !operations.isEmpty }
+
+    /// The length of the records that it stores, in bytes.
+    var storedByteCount: Int {
+        operations.indices.reduce(large?.staged.byteCount ?? 0) { $0 + operations[$1].pointee.stored.byteCount }
+    }
+
+    /// The places of the operations in a transaction.
+    var steps: [Int] { operations.indices.map { operations[$0].pointee.note.step } }
+
+    /// Records an operation.
+    private func append(_ index: Int, _ stored: Stored, _ note: ChangeNote) {
+        let slot = slot(index)
+        if undo != nil { undo?.append((slot, slots[slot].pointee)) }
+        slots[slot].pointee.lease = .outdated
+        slots[slot].pointee.changedBy = commands
+        if loads { take(stored, slots[slot].pointee.entry, at: slot) }
+        let place = slots[slot].pointee.operation
+        if merges, place >= 0 {
+            var note = note
+            note.previous = operations[place].pointee.note.previous
+            note.previousHasExpired = operations[place].pointee.note.previousHasExpired
+            operations[place].pointee = Operation(slot: slot, stored: stored, note: note)
+        } else {
+            slots[slot].pointee.operation = operations.count
+            operations.append(Operation(slot: slot, stored: stored, note: note))
+        }
+    }
+
+    private func changeNote(_ index: Int) -> ChangeNote {
+        var note = ChangeNote(origin: origin, step: step)
+        if note.origin.version.time == 0 { note.origin.version.time = now }
+        note.lease = slots[slot(index)].pointee.lease
+        guard loads else { return note }
+        if let header = header(index) {
+            note.previous = .fresh(header.rule)
+        } else {
+            note.previous = .absent
+            note.previousHasExpired = isStored(index)
+        }
+        return note
+    }
+
+    /// Copies a record into the update's memory.
+    /// - Parameter tail: what follows the header's fixed part: the tags and the payload.
+    /// - Returns: nil if there is no space.
+    private func copy(_ header: RecordHeader, _ tail: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        let headerCount = header.fixedCount
+        guard tail.count <= Self.arenaBytes - arenaCount - headerCount else { return nil }
+        if arena == nil { arena = malloc(Self.arenaBytes) }
+        guard let place = arena.map({ $0 + arenaCount }) else { return nil }
+        header.write(to: place)
+        if let start = tail.baseAddress { (place + headerCount).copyMemory(from: start, byteCount: tail.count) }
+        arenaCount += headerCount + tail.count
+        return UnsafeRawBufferPointer(start: place, count: headerCount + tail.count)
+    }
+
+    /// Stores a record without tags.
+    private func put(_ index: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer) {
+        let header = header.tagged(0)
+        let note = changeNote(index)
+        if let record = copy(header, payload) {
+            append(index, .view(header, record), note)
+        } else {
+            append(index, own(Record(header, payload: payload)), note)
+        }
+    }
+
+    /// Stores a record under the key at `index`.
+    package func put(_ index: Int, _ record: Record) { append(index, own(record), changeNote(index)) }
+
+    /// The stamp of tagged entries that this update stores: see ``Tags/section(stamp:)``.
+    private var stamp: UInt64 { database.pipeline.everythingApplied.sequence }
+
+    /// The tags section of a new record that keeps the tags of a previous one.
+    private func tags(of previous: Record?) -> [UInt8] { previous?.tags?.section(stamp: stamp) ?? [] }
+
+    private func header(_ rule: DeadlineRule, _ grace: Int64?, _ codec: Codec) -> RecordHeader {
+        RecordHeader(
+            storedAt: now, rule: rules.stored(rule, now: now), codec: codec, generation: generation, grace: grace)
+    }
+
+    /// Stores a payload under the key at `index`, stamped with this update's time.
+    /// - Parameter long: the staged payload, if it is long. It must be the update's only operation, and the entry must
+    ///   not be read afterwards.
+    package func put(
+        _ index: Int, payload: UnsafeRawBufferPointer, long: LargeValue? = nil, rule: DeadlineRule = .governed,
+        grace: Int64? = nil, codec: Codec = .raw, tags: Tags? = nil
+    ) {
+        put(index, header(rule, grace, codec), payload, long, tags)
+    }
+
+    private func put(
+        _ index: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer, _ long: LargeValue?, _ tags: Tags?
+    ) {
+        if let long, long.headerCount == header.byteCount, keys == [long.key], operations.isEmpty, tags == nil {
+            // The entry is not read afterwards.
+            append(index, .header(header, byteCount: 0), changeNote(index))
+            large = long
+        } else if let tags, !tags.isEmpty {
+            put(index, Record(header, tags: tags.section(stamp: stamp), payload: payload))
+        } else {
+            put(index, header, payload)
+        }
+    }
+
+    /// Replaces the value at `index`. A fresh entry keeps its deadline rule, its grace, its codec and its tags; a new
+    /// entry is governed by the policy. Both get this update's time.
+    package func replace(_ index: Int, payload: UnsafeRawBufferPointer) {
+        let previous = header(index)
+        let header = header(previous?.rule ?? .governed, previous?.grace, previous?.codec ?? .raw)
+        builtBytes += payload.count
+        guard previous?.hasTags ?? false else { return put(index, header, payload) }
+        put(index, Record(header, tags: tags(of: current(index)), payload: payload))
+    }
+
+    /// Changes the value at `index` in place: resizes it to `count` bytes, padded with zeros, and lets `edit` write
+    /// into it. The rest is as for ``replace(_:payload:)``.
+    package func change(_ index: Int, count: Int, _ edit: (UnsafeMutableRawBufferPointer) -> Void) {
+        let previous = header(index)
+        let header = header(previous?.rule ?? .governed, previous?.grace, previous?.codec ?? .raw)
+        builtBytes += count
+        let tags = previous?.hasTags ?? false ? tags(of: current(index)) : []
+        put(index, Record(header, tags: tags, count: count, previous: payload(index), edit))
+    }
+
+    /// Adds the length of a value that was built for ``put(_:payload:long:rule:grace:codec:tags:)`` to ``builtBytes``.
+    package func noteBuilt(_ count: Int) { builtBytes += count }
+
+    /// Stores an entry of another larder. Keeps its storage time and its rule if the rules of this database allow
+    /// (``FreshnessRules/taking(_:)``).
+    /// - Parameter long: as for ``put(_:payload:long:rule:grace:codec:tags:)``.
+    /// - Returns: false if the entry has expired and was therefore not stored.
+    package func place(
+        _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?
+    ) -> Bool {
+        var header = rules.taking(header)
+        header.generation = generation
+        guard rules.freshness(header, now: now) != .gone else { return false }
+        put(index, header, payload, long, tags)
+        return true
+    }
+
+    /// Stores the record of another key or database. Keeps its codec, and also its storage time and its rule if the
+    /// rules of this database allow (``FreshnessRules/taking(_:)``).
+    package func place(_ index: Int, _ record: Record) {
+        var header = rules.taking(record.header)
+        header.generation = generation
+        if header == record.header, !header.hasTags { return put(index, record) }
+        put(index, Record(header, tags: tags(of: record), payload: record.payload))
+    }
+
+    /// Sets another rule for the fresh entry at `index`, if there is one. Its value and its storage time do not change.
+    package func set(_ index: Int, _ rule: DeadlineRule) { set(index, rule, changeNote(index)) }
+
+    /// Like ``set(_:_:)``, but not counted as a write in Larder's own statistics.
+    package func renew(_ index: Int, _ rule: DeadlineRule) {
+        var note = changeNote(index)
+        note.isRenewal = true
+        set(index, rule, note)
+    }
+
+    private func set(_ index: Int, _ rule: DeadlineRule, _ note: ChangeNote) {
+        guard var header = header(index), slots[slot(index)].pointee.stored.kind == .record else { return }
+        let record = slots[slot(index)].pointee.stored
+        let tail = UnsafeRawBufferPointer(rebasing: record.bytes[header.fixedCount...])
+        header.rule = rule
+        if let copy = copy(header, tail) {
+            append(index, .view(header, copy), note)
+        } else if let record = stored(index) {
+            append(index, own(record.with(rule: rule)), note)
+        }
+    }
+
+    /// Makes the fresh entry at `index` permanent, regardless of the database's policy.
+    /// - Returns: whether the entry had a deadline. If not, listeners are not notified.
+    package func persist(_ index: Int) -> Bool {
+        guard let header = header(index) else { return false }
+        let hadDeadline = rules.deadline(header) != nil
+        guard header.rule != .ownNever else { return false }
+        var note = changeNote(index)
+        note.isUnseen = !hadDeadline
+        set(index, .ownNever, note)
+        return hadDeadline
+    }
+
+    /// Restarts the lifetime of the fresh or stale entry at `index`, as if its value had been stored now.
+    /// - Returns: false if there is no such entry.
+    func renew(_ index: Int) -> Bool {
+        guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return false }
+        var header = record.header
+        header.rule = renewed(header)
+        header.storedAt = now
+        put(index, Record(header, tags: tags(of: record), payload: record.payload))
+        return true
+    }
+
+    /// Removes the key at `index`, even if its entry has expired or there is none.
+    package func remove(_ index: Int) { append(index, .absent, changeNote(index)) }
+
+    /// Removes the key at `index` without ending its lease. For an entry that was not visible, or a lease that is newer
+    /// than the call that removes the entry.
+    func removeKeepingLease(_ index: Int) {
+        slots[slot(index)].pointee.lease = .none
+        remove(index)
+    }
+
+    /// Removes the key at `index` if it is stored. Always outdates a running fetch of the key.
+    package func removeStored(_ index: Int) {
+        guard !isStored(index) else { return remove(index) }
+        if isSpeculative { return }
+        if isFollowed { return removeAbsent(index) }
+        endLease(index)
+    }
+
+    /// Whether other larders follow this database. They may still have entries that were evicted here.
+    var isFollowed: Bool {
+        guard database.context.changes.isOn, case .open = database.applied.presence else { return false }
+        return database.context.changeLog.isFollowed(database)
+    }
+
+    /// Reports a removal of the key at `index`, which has no entry, to followers. Nothing else happens.
+    func removeAbsent(_ index: Int) {
+        var note = changeNote(index)
+        note.isUnseen = true
+        append(index, .absent, note)
+    }
+
+    // MARK: Leases
+
+    /// Whether a lease of the key at `index` is valid. If so, the next change of the key by this update completes the
+    /// lease.
+    /// - Parameter tags: the tags of the value. If one was purged since the lease was granted, the value may be
+    ///   outdated.
+    package func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
+        let purged = tags.flatMap { rules.purges?.last(of: $0) } ?? 0
+        guard !isChanged(index), isValid(key(index), token, purgedAt: purged) else { return false }
+        slots[slot(index)].pointee.lease = .refreshed
+        return true
+    }
+
+    private func isValid(_ key: Key, _ token: UInt64, purgedAt purged: UInt64) -> Bool {
+        let shard = database.shards[key]
+        if isSpeculative { shard.lock.lock() }
+        defer { if isSpeculative { shard.lock.unlock() } }
+        return shard.leases?.isValid(key, token, purgedAt: purged) ?? false
+    }
+
+    /// Whether an earlier command of the transaction has changed a key, and thereby ended its lease.
+    private func isChanged(_ index: Int) -> Bool {
+        let changedBy = slots[slot(index)].pointee.changedBy
+        return changedBy > 0 && changedBy < commands
+    }
+
+    /// If a lease of the key at `index` is valid, makes the removal that follows record that the origin has no value.
+    func restsWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
+        let key = key(index)
+        let until = database.context.time.monotonic() + milliseconds
+        guard !isChanged(index), database.shards[key].leases?.isValidForAbsence(key, token) ?? false else {
+            return false
+        }
+        slots[slot(index)].pointee.lease = .absent(until: until)
+        return true
+    }
+
+    /// Ends a lease of the key at `index` without a change.
+    /// - Returns: whether the lease was valid.
+    package func release(_ index: Int, _ token: UInt64, _ release: LeaseRelease) -> Bool {
+        let key = key(index)
+        return database.shards[key].leases?.release(key, token, release) ?? false
+    }
+
+    /// Outdates a running fetch of the key at `index`.
+    func endLease(_ index: Int) {
+        let slot = slots[slot(index)].pointee
+        slot.withShard { $0.leases?.changed(slot.key, .outdated, isRemoval: true) }
+    }
+
+    // MARK: Commands of a transaction
+
+    /// Runs one command of a transaction on the keys at `positions` among this update's keys, all distinct. If `body`
+    /// throws, only that command's changes are undone.
+    func narrowed(
+        to positions: [Int], _ body: (inout Update) throws(LarderError) -> Void
+    ) throws(LarderError) {
+        let (allPositions, count) = (self.positions, operations.count)
+        self.positions = positions
+        commands += 1
+        undo = []
+        defer {
+            self.positions = allPositions
+            undo = nil
+            // A lease completed by no change stays valid.
+            for position in positions { slots[position].pointee.lease = .outdated }
+        }
+        var update = self
+        do throws(LarderError) {
+            try body(&update)
+        } catch {
+            operations.removeLast(operations.count - count)
+            for change in (undo ?? []).reversed() { slots[change.index].pointee = change.slot }
+            throw error
+        }
+    }
+}
