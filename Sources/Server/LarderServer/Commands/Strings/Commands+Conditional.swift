@@ -51,29 +51,7 @@ enum ConditionalCommands {
             keys.append(try call.key(index))
             values.append(call.bytes(index + 1))
         }
-        let isLoading = options.needsCurrent
-        // Read whole records if tags are kept, because the tags are stored there.
-        let headersOnly = !options.keepsAny
-        let isStored = try call.update(keys, loading: isLoading, headersOnly: headersOnly) {
-            [keys, values] update -> Bool in
-            // Check all conditions before anything is stored, because a key may be given twice.
-            let previous = keys.indices.map { isLoading ? update.current($0) : nil }
-            for record in previous where !options.condition.allows(record) { return false }
-            guard options.holdsLeases(&update) else { return false }
-            if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
-            let kept = keys.indices.map { options.kept(update, $0) }
-            for (index, value) in values.enumerated() {
-                if let rule = options.rule(kept[index], update.rules, now: update.now) {
-                    let grace = options.grace(kept[index])
-                    update.put(
-                        index, payload: value, rule: rule, grace: grace, codec: options.codec,
-                        tags: options.tags(kept[index]))
-                } else {
-                    update.remove(index)
-                }
-            }
-            return true
-        }
+        let isStored = try StringCommands.store(&call, keys, values, options).isStored
         call.session.replies.integer(isStored ? 1 : 0)
         return .done
     }

@@ -18,13 +18,7 @@ extension CommandTable {
 enum StoringCommands {
     @Sendable static func setnx(_ call: inout Call) throws(CommandError) -> Outcome {
         let key = try call.key(1)
-        let value = call.bytes(2)
-        let long = try call.stage(value, key)
-        let isStored = try call.update([key], loading: true, headersOnly: true) { update -> Bool in
-            guard update.current(0) == nil else { return false }
-            update.put(0, payload: value, long: long)
-            return true
-        }
+        let isStored = try StringCommands.store(&call, [key], [call.bytes(2)], SetOptions(if: .absent)).isStored
         call.session.replies.integer(isStored ? 1 : 0)
         return .done
     }
@@ -32,25 +26,15 @@ enum StoringCommands {
     static func set(_ call: inout Call, _ form: ExpiryForm) throws(CommandError) -> Outcome {
         let deadline = try form.deadline(try call.integer(2), call, positive: true)
         let key = try call.key(1)
-        let value = call.bytes(3)
-        let long = try call.stage(value, key, rule: .own(deadline))
-        try call.update([key], loading: false) { update in
-            update.put(0, payload: value, long: long, rule: .own(deadline))
-        }
+        _ = try StringCommands.store(&call, [key], [call.bytes(3)], SetOptions(lifetime: .until(deadline)))
         call.session.replies.simple("OK")
         return .done
     }
 
     @Sendable static func getset(_ call: inout Call) throws(CommandError) -> Outcome {
         let key = try call.key(1)
-        let value = call.bytes(2)
-        let long = try call.stage(value, key)
-        let previous = try call.update([key], loading: true) { update -> Record? in
-            let previous = update.current(0)
-            update.put(0, payload: value, long: long)
-            return previous
-        }
-        call.session.reply(previous)
+        call.session.reply(
+            try StringCommands.store(&call, [key], [call.bytes(2)], SetOptions(returnsPrevious: true)).previous)
         return .done
     }
 
@@ -58,11 +42,7 @@ enum StoringCommands {
         guard call.count % 2 == 1 else { throw .arity("msetnx") }
         let keys = try call.keys(from: 1, step: 2)
         let values = (0..<keys.count).map { call.bytes(2 * $0 + 2) }
-        let isStored = try call.update(keys, loading: true, headersOnly: true) { update -> Bool in
-            for index in keys.indices where update.current(index) != nil { return false }
-            for (index, value) in values.enumerated() { update.put(index, payload: value) }
-            return true
-        }
+        let isStored = try StringCommands.store(&call, keys, values, SetOptions(if: .absent)).isStored
         call.session.replies.integer(isStored ? 1 : 0)
         return .done
     }
@@ -95,7 +75,7 @@ enum StoringCommands {
                 } else if rule == .ownNever {
                     _ = update.persist(0)
                 } else {
-                    update.put(0, record.with(rule: rule))
+                    update.set(0, rule)
                 }
                 return record
             }

@@ -49,40 +49,7 @@ enum StringCommands {
 
     @Sendable static func set(_ call: inout Call) throws(CommandError) -> Outcome {
         let options = try SetOptions(call)
-        let key = try call.key(1)
-        let value = call.bytes(2)
-        let long = try options.rule(nil, call.rules, now: call.now).flatMap { rule throws(CommandError) in
-            options.hasTags ? nil : try call.stage(value, key, rule: rule, grace: options.grace)
-        }
-        guard options.needsCurrent else {
-            let isStored = try call.update([key], loading: false) { update -> Bool in
-                guard options.holdsLeases(&update) else { return false }
-                if let rule = options.rule(nil, update.rules, now: update.now) {
-                    update.put(
-                        0, payload: value, long: long, rule: rule, grace: options.grace(nil), codec: options.codec,
-                        tags: options.tags(nil))
-                } else {
-                    update.remove(0)
-                }
-                return true
-            }
-            if isStored { call.session.replies.simple("OK") } else { call.session.replies.null() }
-            return .done
-        }
-        let (previous, isStored) = try call.update([key], loading: true) { update -> (Record?, Bool) in
-            let previous = update.current(0)
-            guard options.condition.allows(previous), options.holdsLeases(&update) else { return (previous, false) }
-            if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
-            let kept = options.kept(update, 0)
-            if let rule = options.rule(kept, update.rules, now: update.now) {
-                update.put(
-                    0, payload: value, long: long, rule: rule, grace: options.grace(kept), codec: options.codec,
-                    tags: options.tags(kept))
-            } else {
-                update.remove(0)
-            }
-            return (previous, true)
-        }
+        let (previous, isStored) = try store(&call, [try call.key(1)], [call.bytes(2)], options)
         if options.returnsPrevious {
             call.session.reply(previous)
         } else if isStored {
@@ -91,5 +58,22 @@ enum StringCommands {
             call.session.replies.null()
         }
         return .done
+    }
+
+    /// Stores values under keys, for SET and its variants.
+    /// - Returns: the previous entry of the first key, if the options ask for it, and whether the values are stored.
+    static func store(
+        _ call: inout Call, _ keys: [Key], _ values: [UnsafeRawBufferPointer], _ options: SetOptions
+    ) throws(CommandError) -> (previous: Record?, isStored: Bool) {
+        var long: LargeValue?
+        if keys.count == 1, !options.hasTags, let rule = options.rule(nil, call.rules, now: call.now) {
+            long = try call.stage(values[0], keys[0], rule: rule, grace: options.grace)
+        }
+        let loading = options.loading
+        return try call.update(keys, loading: loading != .none, headersOnly: loading == .headers) {
+            [long] update -> (Record?, Bool) in
+            let previous = options.returnsPrevious ? update.current(0) : nil
+            return (previous, options.store(values, long: long, in: update))
+        }
     }
 }

@@ -1,3 +1,4 @@
+import LarderCommandCatalog
 import LarderEngine
 
 /// The options of `SET key value`, and of MSETEX.
@@ -7,12 +8,12 @@ struct SetOptions {
         case none, absent, present
         case value(ValueCondition)
 
-        func allows(_ previous: Record?) -> Bool {
+        func allows(_ update: Update, _ index: Int) -> Bool {
             switch self {
             case .none: true
-            case .absent: previous == nil
-            case .present: previous != nil
-            case .value(let condition): condition.holds(previous)
+            case .absent: !update.isFresh(index)
+            case .present: update.isFresh(index)
+            case .value(let condition): condition.holds(update.current(index))
             }
         }
     }
@@ -48,10 +49,13 @@ struct SetOptions {
         if case .keep = lifetime { true } else { false }
     }
 
-    var needsCurrent: Bool {
-        if keepsAny { return true }
-        if case .none = condition { return returnsPrevious }
-        return true
+    var loading: Loading {
+        switch condition {
+        case _ where keepsAny || returnsPrevious: .records
+        case .none: .none
+        case .absent, .present: .headers
+        case .value: .records
+        }
     }
 
     /// Returns the deadline rule of the new entry; nil if its deadline has passed, so that nothing is stored.
@@ -74,7 +78,7 @@ struct SetOptions {
 
     /// Whether the given leases are valid, if any were given. If they are valid, the next changes of the keys complete
     /// the leases.
-    func holdsLeases(_ update: inout Update) -> Bool {
+    private func holdsLeases(_ update: Update) -> Bool {
         for (index, token) in tokens.enumerated() {
             guard update.holdsLease(index, token, tags: tags(kept(update, index))) else { return false }
         }
@@ -82,8 +86,33 @@ struct SetOptions {
     }
 
     /// The previous entry whose lifetime, grace and tags the value at `index` keeps, if it keeps any.
-    func kept(_ update: Update, _ index: Int) -> Record? {
+    private func kept(_ update: Update, _ index: Int) -> Record? {
         keepsAny ? update.kept(index, isRefresh: !tokens.isEmpty) : nil
+    }
+
+    /// Stores one value under each key of an update, if the condition holds for all of them.
+    /// - Returns: whether it did.
+    func store(_ values: [UnsafeRawBufferPointer], long: LargeValue?, in update: Update) -> Bool {
+        // Check everything before anything is stored, because a key may be given twice.
+        for index in values.indices where !condition.allows(update, index) { return false }
+        guard holdsLeases(update) else { return false }
+        if keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
+        let allKept = keepsAny ? values.indices.map { kept(update, $0) } : []
+        for (index, value) in values.enumerated() {
+            let previous = keepsAny ? allKept[index] : nil
+            guard let rule = rule(previous, update.rules, now: update.now) else {
+                update.remove(index)
+                continue
+            }
+            update.put(
+                index, payload: value, long: long, rule: rule, grace: grace(previous), codec: codec,
+                tags: tags(previous))
+        }
+        return true
+    }
+
+    init(if condition: Condition = .none, lifetime: Lifetime = .governed, returnsPrevious: Bool = false) {
+        (self.condition, self.lifetime, self.returnsPrevious) = (condition, lifetime, returnsPrevious)
     }
 
     /// Parses the options. As in Redis, their combination is checked before their values are parsed.
