@@ -51,12 +51,12 @@ DEFECTS = [
     ),
     # Tags
     Defect(
-        "a copy has the tags' stamp of the entry that it was made of", ENGINE + "Operations/Update.swift",
+        "a copy has the tags' stamp of the entry that it was made of", ENGINE + "Operations/Update+Changes.swift",
         "if header == record.header, !header.hasTags { return put(index, record) }",
         "if header == record.header, PLANTED || !header.hasTags { return put(index, record) }", ENTRIES,
     ),
     Defect(
-        "what a lease confirms as unchanged keeps its tags' stamp", ENGINE + "Operations/Update.swift",
+        "what a lease confirms as unchanged keeps its tags' stamp", ENGINE + "Operations/Update+Changes.swift",
         "header.storedAt = now\n        put(index, Record(header, tags: tags(of: record), payload: record.payload))",
         "header.storedAt = now\n        put(index, Record(header, tags: PLANTED ? record.tagsSection : tags(of: record), payload: record.payload))",
         ENTRIES,
@@ -80,9 +80,9 @@ DEFECTS = [
         r"LarderServerTests\.FetchTagTests",
     ),
     Defect(
-        "a stored value of 4 MiB does not end its key's lease", ENGINE + "Operations/Database+Writing.swift",
-        "shard.put(value.take(header), sequence: sequence, lease: note.lease)",
-        "shard.put(value.take(header), sequence: sequence, lease: PLANTED ? .none : note.lease)", ENTRIES,
+        "a stored value of 4 MiB does not end its key's lease", ENGINE + "Operations/Update+Applying.swift",
+        "shard.put(large.take(operation.pointee.stored.header), sequence: sequence, lease: lease)",
+        "shard.put(large.take(operation.pointee.stored.header), sequence: sequence, lease: PLANTED ? .none : lease)", ENTRIES,
     ),
     Defect(
         "who waits for a lease is not told that the new one ends earlier", ENGINE + "Leases/LeaseTable.swift",
@@ -162,22 +162,22 @@ DEFECTS = [
     # Commands
     Defect(
         "KEEPTTL loses the grace", SERVER + "Commands/Strings/SetOptions.swift",
-        "keepsDeadline ? grace ?? former?.header.grace : grace", "keepsDeadline && !PLANTED ? grace ?? former?.header.grace : grace",
+        "keepsDeadline ? grace ?? previous?.header.grace : grace", "keepsDeadline && !PLANTED ? grace ?? previous?.header.grace : grace",
         ENTRIES,
     ),
     Defect(
         "KEEPTTL loses the tags", SERVER + "Commands/Strings/SetOptions.swift",
-        "keepsAny ? tags ?? former?.tags : tags", "(PLANTED ? keepsTags : keepsAny) ? tags ?? former?.tags : tags", ENTRIES,
+        "keepsAny ? tags ?? previous?.tags : tags", "(PLANTED ? keepsTags : keepsAny) ? tags ?? previous?.tags : tags", ENTRIES,
     ),
     Defect(
-        "EXPIRE GT ends what never expires", SERVER + "Commands/Keys/Commands+Expiry.swift",
+        "EXPIRE GT ends what never expires", SERVER + "Command/EntryChanges.swift",
         "guard let current, new > current else { return false }", "guard PLANTED || current != nil, new > current ?? 0 else { return false }",
         ENTRIES,
     ),
     Defect(
         "COPY and MOVE do not replace an entry that has expired", SERVER + "Commands/Keys/Commands+Moving.swift",
-        "guard let record = update.current(0), replaces || other.current(0) == nil else { return false }",
-        "guard let record = update.current(0), replaces || (PLANTED ? !other.isStored(0) : other.current(0) == nil) else { return false }",
+        "guard let record = update.current(0), replaces || !other.isFresh(0) else { return false }",
+        "guard let record = update.current(0), replaces || (PLANTED ? !other.isStored(0) : !other.isFresh(0)) else { return false }",
         ENTRIES,
     ),
     # Connections
@@ -195,8 +195,8 @@ DEFECTS = [
     ),
     Defect(
         "a reply about several keys does not wait for their commits", ENGINE + "Operations/ColdReads.swift",
-        "ticket = max(ticket, undecided(entry))\n                    result.append(try inMemory(shard, entry, key))",
-        "if !PLANTED { ticket = max(ticket, undecided(entry)) }\n                    result.append(try inMemory(shard, entry, key))",
+        "ticket = max(ticket, undecided(entry))\n                try inMemory(shard, entry, key)",
+        "if !PLANTED { ticket = max(ticket, undecided(entry)) }\n                try inMemory(shard, entry, key)",
         r"LarderServerTests\.HeldReplyTests",
     ),
     Defect(
@@ -273,13 +273,13 @@ DEFECTS = [
     # The library
     Defect(
         "an update overwrites another lifetime and other tags", LIBRARY + "Cache/EntryWrite.swift",
-        "case .unchanged(let former): current == former",
-        "case .unchanged(let former): PLANTED ? current?.payload == former?.payload : current == former", LIBRARY_MODEL,
+        "case .unchanged(let previous): current == previous",
+        "case .unchanged(let previous): PLANTED ? current?.payload == previous?.payload : current == previous", LIBRARY_MODEL,
     ),
     Defect(
         "a counter loses its grace", LIBRARY + "Cache/Cache+Updating.swift",
-        "rule: former?.header.rule ?? .governed, grace: former?.header.grace,",
-        "rule: former?.header.rule ?? .governed, grace: PLANTED ? nil : former?.header.grace,", LIBRARY_MODEL,
+        "rule: previous?.header.rule ?? .governed, grace: previous?.header.grace,",
+        "rule: previous?.header.rule ?? .governed, grace: PLANTED ? nil : previous?.header.grace,", LIBRARY_MODEL,
     ),
     Defect(
         "who comes while a fetch runs gets what the cache had before", FETCHING + "FlightTable.swift",

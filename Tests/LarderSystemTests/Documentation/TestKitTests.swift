@@ -29,4 +29,11 @@ import Testing
             }
         }
     }
+
+    /// The defects that `make planted` plants must refer to the present code.
+    @Test func allDefectsCanBePlanted() throws {
+        let (end, text, errors) = try ChildProcess.run(
+            "/usr/bin/python3", [PackageRoot.path + "/Tests/Planted/planted.py", "--check"])
+        #expect(end == .exited(0), "\(text)\(errors)")
+    }
 }
