@@ -34,7 +34,7 @@ enum ClientProgram {
         try #require(end == .exited(0), "\(program) is missing: `make test` installs Debian's package \(package)")
     }
 
-    /// The Python interpreter with the clients' packages: `LARDER_PYTHON`, or the environment that `make test` creates.
+    /// The Python interpreter with the clients' packages: `LARDER_PYTHON`, or the environment that `make proofs` creates.
     static func python() throws -> String {
         if let path = TestSetting.python.text { return path }
         var place = try DaemonProcess.program()
@@ -44,7 +44,7 @@ enum ClientProgram {
             if access(candidate, X_OK) == 0 { return candidate }
         }
         throw ChildProcess.Failure(
-            description: "no Python with redis-py: `make test` makes .build/venv; or set LARDER_PYTHON")
+            description: "no Python with redis-py: `make proofs` makes .build/venv; or set LARDER_PYTHON")
     }
 
     /// Runs a script in Python.

@@ -24,7 +24,8 @@ package struct PointerFile: Hashable, Sendable {
     package var epoch: UInt64
     package var rules: FreshnessRules
     package var generation: UInt32
-    /// Whether governed entries may lack their key in the expiry index, because the policy was "never" for a time.
+    /// Whether governed entries may lack their key in the expiry index, because the policy was "never", or a day or
+    /// longer, for a time.
     package var isUnindexed: Bool
     /// The first epoch whose operations in the journal are valid; the last one is ``epoch``. Less than ``epoch`` if the
     /// epoch has taken over an earlier one's operations.
