@@ -30,12 +30,10 @@ final class EngineStore: EmbeddedStore {
     func putGroup(_ indices: ArraySlice<Int>) throws {
         var last = CommitTicket.none
         for index in indices {
-            let (_, ticket) = try database.update(
-                [Key(entries.keys[index])], loading: false, now: database.now()
-            ) { update in
-                entries.values[index].withUnsafeBytes { update.put(0, payload: $0) }
+            let ticket = try database.perform([Key(entries.keys[index])], .none, .mayBlock, now: database.now()) {
+                update in entries.values[index].withUnsafeBytes { update.put(0, payload: $0) }
             }
-            last = max(last, ticket)
+            last = max(last, ticket ?? .none)
         }
         try engine.pipeline.wait(for: last)
     }
