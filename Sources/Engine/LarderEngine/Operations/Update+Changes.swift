@@ -171,8 +171,9 @@ extension Update {
         header.rule = rule
         if let copy = copy(header, tail) {
             append(index, .view(header, copy), note)
-        } else if let record = stored(index) {
-            append(index, own(record.with(rule: rule)), note)
+        } else {
+            let tags = tail.prefix(record.header.byteCount - record.header.fixedCount)
+            append(index, own(Record(header, tags: Array(tags), payload: record.payload)), note)
         }
     }
 

@@ -403,6 +403,11 @@ struct Call {
             for key in keys where try read(key, open) != nil { count += 1 }
             return count
         }
+        if mayUseMemoryOnly {
+            var count = 0
+            let found = try? database.readManyInMemory(keys, now: now, ticket: &ticket) { if $1 != nil { count += 1 } }
+            if found == .hit { return count }
+        }
         return try update(keys, loading: true, headersOnly: true) { update in
             keys.indices.count { update.has($0) }
         }

@@ -27,7 +27,7 @@ enum ConditionalCommands {
             condition = try ValueCondition(call, 2)
         }
         let isRemoved = try call.update([try call.key(1)], loading: true) { [condition] update -> Bool in
-            guard let record = update.current(0), condition?.holds(record) ?? true else {
+            guard update.isFresh(0), condition?.holds(update.payload(0)) ?? true else {
                 if condition == nil { update.removeStored(0) }
                 return false
             }

@@ -13,7 +13,7 @@ struct SetOptions {
             case .none: true
             case .absent: !update.isFresh(index)
             case .present: update.isFresh(index)
-            case .value(let condition): condition.holds(update.current(index))
+            case .value(let condition): condition.holds(update.payload(index))
             }
         }
     }

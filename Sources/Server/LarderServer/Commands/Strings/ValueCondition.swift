@@ -32,12 +32,12 @@ struct ValueCondition {
     }
 
     /// Whether the fresh entry meets the condition. A missing entry differs from every value.
-    func holds(_ record: Record?) -> Bool {
-        guard let record else { return isNegated }
+    func holds(_ payload: UnsafeRawBufferPointer?) -> Bool {
+        guard let payload else { return isNegated }
         let isEqual =
             switch subject {
-            case .value(let value): record.payload.elementsEqual(value)
-            case .digest(let digest): record.withPayload { Digest.of($0) } == digest
+            case .value(let value): payload.elementsEqual(value)
+            case .digest(let digest): Digest.of(payload) == digest
             }
         return isEqual != isNegated
     }
