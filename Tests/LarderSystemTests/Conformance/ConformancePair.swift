@@ -41,17 +41,18 @@ struct ConformancePair {
         return [Array(reply[...end])] + elements.sorted { $0.lexicographicallyPrecedes($1) }
     }
 
-    /// Whether two positive integers differ by at most five seconds, in the unit of the command. Other replies must be
+    /// Whether two integers that are not negative differ by at most five seconds, in the unit of the command. Other replies must be
     /// equal.
     private func isNear(_ redis: [UInt8], _ larder: [UInt8], _ step: ConformanceStep) -> Bool {
-        guard let first = Self.positive(redis), let second = Self.positive(larder) else { return redis == larder }
+        guard let first = Self.magnitude(redis), let second = Self.magnitude(larder) else { return redis == larder }
         let isMilliseconds = step.words.first?.first.map { $0 | 0x20 } == UInt8(ascii: "p")
-        // Both are positive: their difference cannot overflow.
+        // Neither is negative: their difference cannot overflow.
         return abs(first - second) <= (isMilliseconds ? 5000 : 5)
     }
 
-    private static func positive(_ reply: [UInt8]) -> Int? {
+    /// An integer that is not negative, because negative ones have meanings of their own.
+    private static func magnitude(_ reply: [UInt8]) -> Int? {
         guard reply.first == UInt8(ascii: ":") else { return nil }
-        return Int(String(decoding: reply.dropFirst().dropLast(2), as: UTF8.self)).flatMap { $0 > 0 ? $0 : nil }
+        return Int(String(decoding: reply.dropFirst().dropLast(2), as: UTF8.self)).flatMap { $0 >= 0 ? $0 : nil }
     }
 }

@@ -190,7 +190,7 @@ extension ConformanceScript {
         OBJECT ENCODING k
         object encoding k
         OBJECT FREQ k
-        OBJECT IDLETIME k
+        @OBJECT IDLETIME k
         OBJECT REFCOUNT k
         OBJECT ENCODING nothing
         OBJECT FREQ nothing

@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// The changes of an update.
 extension Update {
-    var hasChanges: Bool { !operations.isEmpty }
+    var hasChanges: Bool { operations.count > 0 }
 
     /// The length of the records that it stores, in bytes.
     var storedByteCount: Int {
@@ -97,7 +97,7 @@ extension Update {
     private func put(
         _ index: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer, _ long: LargeValue?, _ tags: Tags?
     ) {
-        if let long, long.headerCount == header.byteCount, keys == [long.key], operations.isEmpty, tags == nil {
+        if let long, long.headerCount == header.byteCount, keys == [long.key], operations.count == 0, tags == nil {
             // The entry is not read afterwards.
             append(index, .header(header, byteCount: 0), changeNote(index))
             large = long

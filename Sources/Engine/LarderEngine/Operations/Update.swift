@@ -180,8 +180,7 @@ package final class Update: @unchecked Sendable {
         if !keys.isEmpty { keys = [] }
         if positions != nil { positions = nil }
         if !owners.isEmpty { owners = [] }
-        if large != nil { large = nil }
-        if undo != nil { undo = nil }
+        (large, undo) = (nil, nil)
         origin = WriteOrigin()
         step = 0
         (observes, isSpeculative, commands, builtBytes, arenaCount) = (false, false, 0, 0, 0)
@@ -415,7 +414,6 @@ struct TrivialList<Element> {
 
     func free() { start.deallocate() }
 
-    var isEmpty: Bool { count == 0 }
     var indices: Range<Int> { 0..<count }
 
     /// The memory of an element, valid until the list grows.
