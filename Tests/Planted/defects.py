@@ -194,9 +194,9 @@ DEFECTS = [
         r"LarderServerTests\.TrackingModelTests",
     ),
     Defect(
-        "a reply about several keys does not wait for their commits", ENGINE + "Operations/ColdReads.swift",
-        "ticket = max(ticket, undecided(entry))\n                try inMemory(shard, entry, key)",
-        "if !PLANTED { ticket = max(ticket, undecided(entry)) }\n                try inMemory(shard, entry, key)",
+        "a reply about several keys does not wait for their commits", ENGINE + "Operations/Update+Loading.swift",
+        "sequence = max(sequence, database.undecided(entry))",
+        "if !PLANTED { sequence = max(sequence, database.undecided(entry)) }",
         r"LarderServerTests\.HeldReplyTests",
     ),
     Defect(

@@ -123,14 +123,21 @@ extension CacheSource {
             var found: [Found] = []
             var hits = 0
             var ticket = CommitTicket.none
-            let read = try database.readManyInMemory(keys, now: database.now(), ticket: &ticket) { index, entry in
-                guard let entry else { return }
-                hits += 1
-                if let attachment = entry.attachment, use(index, attachment) { return attachment.touch() }
-                let record = Record(entry.header, payload: entry.payload)
-                found.append(Found(index: index, record: record, version: entry.version))
+            let entries = Update.take()
+            defer { entries.giveBack() }
+            entries.add(keys, areDistinct: true)
+            let isDone = database.withBatch(entries, now: database.now(), writes: false, ticket: &ticket) { entries in
+                for index in keys.indices where entries.has(index) {
+                    hits += 1
+                    if let attachment = entries.attachment(index), use(index, attachment) {
+                        attachment.touch()
+                    } else if let record = entries.current(index) {
+                        found.append(Found(index: index, record: record, version: entries.version(index)))
+                    }
+                }
+                return true
             }
-            guard case .hit = read else { return nil }
+            guard isDone else { return nil }
             guard waits || engine.pipeline.isDecided(ticket) else {
                 // Undo the counts: the thread that waits for the commit reads and counts again.
                 database.noteReads(hits: -hits, misses: hits - keys.count)

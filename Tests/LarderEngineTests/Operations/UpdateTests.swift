@@ -20,8 +20,16 @@ import Testing
             }
             if random.oneIn(3) { try database.flush() }
             let names = (0..<20).map { _ in "k\(Int.random(in: 0..<150, using: &random))" }
-            var ticket = CommitTicket.none
-            if let removed = try database.removeInMemory(names.map { Key($0) }, now: database.now(), ticket: &ticket) {
+            var removed = 0
+            let ticket = try database.perform(
+                names.map { Key($0) }, .headers, .memoryOnly, now: database.now()
+            ) { update in
+                for index in names.indices where update.isFresh(index) {
+                    removed += 1
+                    update.remove(index)
+                }
+            }
+            if ticket != nil {
                 quick += 1
                 #expect(removed == Set(names).count { expected[$0] != nil })
                 for name in names { expected[name] = nil }

@@ -47,6 +47,9 @@ struct DatabaseShards: ~Copyable {
         return keys.reduce(0) { $0 | bit($1.hash) }
     }
 
+    /// All shards.
+    static var everything: UInt32 { UInt32.max >> UInt32(UInt32.bitWidth - Shard.count) }
+
     static func bit(_ hash: Int) -> UInt32 { 1 << UInt32(Shard.index(hash)) }
 
     func lock(_ set: UInt32) { forEach(in: set) { $0.lock.lock() } }

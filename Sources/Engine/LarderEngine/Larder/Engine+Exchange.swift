@@ -53,21 +53,19 @@ private final class Exchange {
         var found = try collect(first)
         found.formUnion(try collect(second))
         let keys = Array(found)
-        var cold = [first, second].map { _ in ColdReads(count: keys.count, fillCache: false) }
-        defer {
-            first.forget(keys, &cold[0])
-            second.forget(keys, &cold[1])
+        let updates = [first, second].map { database in
+            let update = Update()
+            update.add(keys, areDistinct: true)
+            update.prepare(database, now: now, .records, fillCache: false)
+            update.locksAll = true
+            return update
         }
-        var attempt = 0
-        while true {
-            attempt += 1
-            try first.readCold(keys, .records, &cold[0], attempt: attempt)
-            try second.readCold(keys, .records, &cold[1], attempt: attempt)
-            let inOrder = first.number < second.number ? [first, second] : [second, first]
-            for database in inOrder { database.shards.lockAll() }
-            defer { for database in inOrder.reversed() { database.shards.unlockAll() } }
-            if let ticket = try exchange(keys, found, &cold, attempt, now) { return ticket }
+        let inOrder = first.number < second.number ? updates : updates.reversed()
+        let ticket = try Executor.run(inOrder, .mayBlock) { (sequence, _) throws(LarderError) -> CommitTicket? in
+            try exchange(updates[0], updates[1], found, sequence)
         }
+        guard let ticket else { preconditionFailure("a blocking exchange did not finish") }
+        return ticket
     }
 
     private func collect(_ database: Database) throws(LarderError) -> Set<Key> {
@@ -105,19 +103,22 @@ private final class Exchange {
     /// Called with all shards of both databases locked.
     /// - Returns: nil if too many of the entries that were read without the locks are outdated.
     private func exchange(
-        _ keys: [Key], _ known: Set<Key>, _ cold: inout [ColdReads], _ attempt: Int, _ now: Int64
+        _ update: Update, _ other: Update, _ known: Set<Key>, _ loaded: UInt64
     ) throws(LarderError) -> CommitTicket? {
-        var ticket = max(first.applied.sequence, second.applied.sequence)
+        var ticket = loaded
         let late = Array(first.notedKeys.union(second.notedKeys).subtracting(known))
-        guard let update = try loaded(first, keys, late, &cold[0], attempt, now, &ticket),
-            let other = try loaded(second, keys, late, &cold[1], attempt, now, &ticket)
-        else { return nil }
-        for position in keys.count..<(keys.count + late.count) {
+        for update in [update, other] {
+            update.addLate(late)
+            // Recently written entries are in memory. The other database's entry may be read from the disk, with the
+            // locks held.
+            guard try update.lookLate(from: known.count, &ticket) else { return nil }
+        }
+        for position in known.count..<(known.count + late.count) {
             for record in [update.current(position), other.current(position)].compactMap(\.self) {
                 try take(1, record.payload.count)
             }
         }
-        for position in 0..<(keys.count + late.count) {
+        for position in 0..<(known.count + late.count) {
             let (mine, theirs) = (update.current(position), other.current(position))
             // A stale entry that is not replaced is removed.
             if let theirs {
@@ -132,23 +133,6 @@ private final class Exchange {
         // Also ends the leases of keys that neither database has.
         for database in [first, second] { for shard in database.shards.all { shard.leases?.changedAll() } }
         return CommitTicket(sequence: max(ticket, sequence ?? 0))
-    }
-
-    private func loaded(
-        _ database: Database, _ keys: [Key], _ late: [Key], _ cold: inout ColdReads, _ attempt: Int, _ now: Int64,
-        _ ticket: inout UInt64
-    ) throws(LarderError) -> Update? {
-        let update = Update()
-        update.begin(database, keys + late, now: now, loads: true)
-        guard try database.gather(keys, .records, &cold, attempt: attempt, ticket: &ticket, into: update) else {
-            return nil
-        }
-        // Recently written entries are in memory. The other database's entry may be read from the disk, with the locks
-        // held.
-        var none = ColdReads(count: late.count, fillCache: false)
-        let isComplete = try database.gather(
-            late, .records, &none, attempt: Database.coldAttempts, ticket: &ticket, into: update, from: keys.count)
-        return isComplete ? update : nil
     }
 }
 

@@ -44,38 +44,17 @@ extension Engine {
         try ForkGuard.check("update")
         // In the order of locks.
         let parts = parts.sorted { $0.database.number < $1.database.number }
-        let locked = parts.map { DatabaseShards.set(of: $0.keys) }
-        let read = parts.map { Array($0.keys[..<$0.loadedCount]) }
-        var cold = parts.map { ColdReads(count: $0.loadedCount, fillCache: true, bytesMax: bytesMax) }
-        defer { for index in parts.indices { parts[index].database.forget(read[index], &cold[index]) } }
-        var attempt = 0
-        while true {
-            attempt += 1
-            if access == .mayBlock {
-                for (index, part) in parts.enumerated() {
-                    try part.database.readCold(read[index], .records, &cold[index], attempt: attempt)
-                }
-            }
-            for (index, part) in parts.enumerated() { part.database.shards.lock(locked[index]) }
-            defer { for (index, part) in parts.enumerated() { part.database.shards.unlock(locked[index]) } }
-
-            var ticket: UInt64 = 0
-            var updates: [Update] = []
-            for (index, part) in parts.enumerated() {
-                ticket = max(ticket, part.database.applied.sequence)
-                let update = Update()
-                update.begin(part.database, part.keys, now: now, loads: true, isSpeculative: isSpeculative)
-                let isComplete = try part.database.gather(
-                    read[index], .records, &cold[index], attempt: attempt, ticket: &ticket, into: update)
-                guard isComplete else { break }
-                updates.append(update)
-            }
-            guard updates.count == parts.count else {
-                if access == .mayBlock { continue }
-                return nil
-            }
+        let updates = parts.map { part in
+            let update = Update()
+            update.add(part.keys, areDistinct: true)
+            update.prepare(
+                part.database, now: now, .records, loadedCount: part.loadedCount, bytesMax: bytesMax,
+                isSpeculative: isSpeculative)
+            return update
+        }
+        return try Executor.run(updates, access) { (sequence, _) throws(LarderError) in
             var update = TransactionUpdate(parts, updates)
-            return try body(&update, ticket)
+            return try body(&update, sequence)
         }
     }
 

@@ -95,25 +95,18 @@ extension Database {
         ticket: inout CommitTicket, _ body: (FetchAnswer, UnsafeRawBufferPointer?) -> Void
     ) throws(LarderError) -> Bool {
         try ForkGuard.check("fetch")
-        let key = request.key
-        let isAnswered = try key.withBytes { bytes in
-            Result { () throws(LarderError) in
-                try fetchInMemory(request, bytes, now, below: access == .memoryOnly ? bytesMax : .max, &ticket, body)
-            }
-        }.get()
-        if isAnswered { return true }
-        if access == .memoryOnly { return false }
-        let done: Bool? = try withLoaded([key], .records, access, fillCache: true) {
-            (cold, attempt) throws(LarderError) -> Bool? in
-            var sequence = applied.sequence
-            guard let record = try find(key, &cold, attempt: attempt, now: now, ticket: &sequence) else { return nil }
+        let update = Update.take()
+        defer { update.giveBack() }
+        update.add([request.key], areDistinct: true)
+        update.prepare(self, now: now, .records)
+        let done = try Executor.run(CollectionOfOne(update), access) {
+            (sequence, _) throws(LarderError) -> Bool? in
+            let payload = update.storedPayload(0)
+            if access == .memoryOnly, let payload, payload.count >= bytesMax { return nil }
             ticket = max(ticket, CommitTicket(sequence: sequence))
-            let answer = try answer(request, record?.header, now) { record?.tags?.hashes ?? [] }
-            guard let record, answer.header != nil else {
-                body(answer, nil)
-                return true
-            }
-            record.withPayload { body(answer, $0) }
+            let answer = try answer(request, update.storedHeader(0), now) { update.tagHashes(0) }
+            if answer.header != nil { update.touch(0) }
+            body(answer, answer.header == nil ? nil : payload)
             return true
         }
         return done ?? false
@@ -153,54 +146,6 @@ extension Database {
                 return true
             }
         }
-    }
-
-    private func fetchInMemory(
-        _ request: FetchRequest, _ key: UnsafeRawBufferPointer, _ now: Int64, below bytesMax: Int,
-        _ ticket: inout CommitTicket, _ body: (FetchAnswer, UnsafeRawBufferPointer?) -> Void
-    ) throws(LarderError) -> Bool {
-        let hash = request.key.hash
-        let shard = shards[Shard.index(hash)]
-        shard.lock.lock()
-        defer { shard.lock.unlock() }
-        switch applied.presence {
-        case .open: break
-        case .absent:
-            ticket = max(ticket, CommitTicket(sequence: applied.sequence))
-            body(try answer(request, nil, now) { [] }, nil)
-            return true
-        case .closed, .failed, .deleted, .shut: return false
-        }
-        let entry = shard.table.find(key, hash: hash)
-        guard entry != nil || isAbsentBelow(shard, key, hash) else { return false }
-        let record = entry?.record
-        if let record, record.count >= bytesMax { return false }
-        let header: RecordHeader?
-        do throws(RecordHeader.Defect) {
-            header = try record.map { (bytes) throws(RecordHeader.Defect) in
-                try RecordHeader(parsing: bytes, applied.rules.purges)
-            }
-        } catch {
-            // The slow path reports it.
-            return false
-        }
-        ticket = max(ticket, CommitTicket(sequence: max(entry.map(undecided) ?? 0, applied.sequence)))
-        let answer = try answer(request, header, now) {
-            guard let record, let header else { return [] }
-            return Self.tagHashes(header, record)
-        }
-        guard let entry, let record, let header = answer.header else {
-            body(answer, nil)
-            return true
-        }
-        shard.table.touch(entry)
-        body(answer, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
-        return true
-    }
-
-    /// The hashes of the tags in a record, of which nothing else is copied.
-    private static func tagHashes(_ header: RecordHeader, _ record: UnsafeRawBufferPointer) -> [UInt64] {
-        header.hasTags ? Tags(section: record[header.fixedCount..<header.byteCount])?.hashes ?? [] : []
     }
 
     // MARK: The decision

@@ -1,8 +1,8 @@
 extension Database {
     /// Runs one command on `keys`: all its reads and writes happen at one instant, and its writes are one commit unit.
     ///
-    /// Reads cold keys before it takes the locks. With the shard locks held (in index order), it checks that these keys
-    /// have not changed, and otherwise reads them again.
+    /// Looks in memory first. Keys that are not in memory are read without the locks. With the shard locks held again, it
+    /// checks that these keys have not changed, and otherwise reads them again.
     ///
     /// - Parameters:
     ///   - keys: every key that the command reads or writes.
@@ -59,39 +59,30 @@ extension Database {
         _ request: Request, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
         try ForkGuard.check("update")
-        let (keys, loading) = (request.keys, request.loading)
-        let positions = loading == .none ? nil : Update.positionsOfRepeatedKeys(keys)
         let settles = request.observed != nil && context.changes.isOn
         if settles, let version = request.observed { context.changeLog.observe(version, in: self) }
         var update = Update.take()
         defer { update.giveBack() }
-        let ticket = try withLoaded(
-            keys, loading, request.access, fillCache: request.fillCache, drains: settles
-        ) {
-            (cold, attempt) throws(LarderError) -> CommitTicket?? in
-            let state = applied
-            if request.needsFiles, isWithoutFiles(state) { return .some(nil) }
-            if settles, attempt <= Self.settlingAttempts, keys.contains(where: isUndecided) { return nil }
-            var ticket = state.sequence
-            update.end()
-            update.begin(self, keys, positions: positions, now: request.now, loads: loading != .none)
+        update.add(request.keys, areDistinct: request.loading == .none)
+        update.prepare(self, now: request.now, request.loading, fillCache: request.fillCache)
+        let end = try Executor.run(CollectionOfOne(update), request.access, drains: settles) {
+            (sequence, attempt) throws(LarderError) -> CommitTicket?? in
+            if request.needsFiles, isWithoutFiles { return .some(nil) }
+            if settles, attempt < Self.settlingAttempts, request.keys.contains(where: isUndecided) { return nil }
             update.observes = settles
-            if loading != .none {
-                let isComplete = try gather(keys, loading, &cold, attempt: attempt, ticket: &ticket, into: update)
-                guard isComplete else { return nil }
-            }
             try body(&update)
-            if update.hasChanges { ticket = max(ticket, try update.apply(in: self, state, request.durability)) }
-            return CommitTicket(sequence: ticket)
+            guard update.hasChanges else { return CommitTicket(sequence: sequence) }
+            return CommitTicket(sequence: max(sequence, try update.apply(in: self, applied, request.durability)))
         }
-        return ticket ?? nil
+        return end ?? nil
     }
 
     /// Whether a change of a key waits for its commit. Called with the lock of its shard held.
     func isUndecided(_ key: Key) -> Bool { shards[key].find(key).map { undecided($0) > 0 } ?? false }
 
-    private func isWithoutFiles(_ state: DatabaseState) -> Bool {
-        switch state.presence {
+    /// Called with the lock of a shard held.
+    private var isWithoutFiles: Bool {
+        switch applied.presence {
         case .absent, .closed, .failed: true
         case .open, .deleted, .shut: false
         }
@@ -104,7 +95,9 @@ extension Database {
         enqueue: ((JournalBatch, UInt64) -> Void) -> UInt64
     ) -> UInt64 {
         let update = Update()
-        update.begin(self, records.map(\.key), now: unnoticedNow(), loads: false)
+        update.add(records.map(\.key), areDistinct: true)
+        update.prepare(self, now: unnoticedNow(), .none)
+        update.begin()
         for (index, (_, record)) in records.enumerated() {
             if let record { update.put(index, record) } else { update.remove(index) }
         }

@@ -50,13 +50,14 @@ package struct TransactionUpdate {
     /// - Parameter bytesMax: the maximum length of the record.
     /// - Returns: the key's position in its part.
     package mutating func load(part: Int, _ key: Key, bytesMax: Int) throws(LarderError) -> Int {
-        let (database, now) = (parts[part].database, updates[part].now)
-        var ticket: UInt64 = 0
-        let found = try database.withLoaded([key], .records, .mayBlock, fillCache: true, bytesMax: bytesMax) {
-            (cold, attempt) throws(LarderError) in
-            try database.find(key, &cold, attempt: attempt, now: now, ticket: &ticket)
+        let update = Update.take()
+        defer { update.giveBack() }
+        update.add([key], areDistinct: true)
+        update.prepare(parts[part].database, now: updates[part].now, .records, bytesMax: bytesMax)
+        let found = try Executor.run(CollectionOfOne(update), .mayBlock) { (_, _) throws(LarderError) -> Record?? in
+            .some(update.stored(0))
         }
-        return updates[part].add(key, found.flatMap(\.self))
+        return updates[part].add(key, found ?? nil)
     }
 
     /// The rules for the entries of a part.

@@ -72,6 +72,7 @@ extension Update {
     /// Applies the changes of an update to the entries in memory. Called with its shard locks held.
     func note(_ sequence: UInt64) {
         for index in operations.indices {
+            prefetchOperation(index)
             let operation = operations[index]
             let slot = slots[operation.pointee.slot]
             let (key, hash, lease) = (slot.pointee.key, slot.pointee.hash, operation.pointee.note.lease)
@@ -87,6 +88,19 @@ extension Update {
                 if operation.pointee.note.isUnseen { shard.reads.noteUnseen(Key(key)) }
                 if operation.pointee.note.isRenewal { shard.counters.renewals += 1 }
             }
+        }
+    }
+
+    /// Prefetches the memory of the entries of the following operations.
+    @inline(__always)
+    private func prefetchOperation(_ index: Int) {
+        if index + 16 < operations.count {
+            let slot = slots[operations[index + 16].pointee.slot]
+            slot.pointee.withShard { $0.table.prefetchSlot(slot.pointee.hash) }
+        }
+        if index + 8 < operations.count {
+            let slot = slots[operations[index + 8].pointee.slot]
+            slot.pointee.withShard { $0.table.prefetchEntry(slot.pointee.hash) }
         }
     }
 

@@ -18,7 +18,7 @@ extension Update {
         if undo != nil { undo?.append((slot, slots[slot].pointee)) }
         slots[slot].pointee.lease = .outdated
         slots[slot].pointee.changedBy = commands
-        if loads { take(stored, slots[slot].pointee.entry, at: slot) }
+        if loading != .none { take(stored, at: slot) }
         let place = slots[slot].pointee.operation
         if merges, place >= 0 {
             var note = note
@@ -35,7 +35,7 @@ extension Update {
         var note = ChangeNote(origin: origin, step: step)
         if note.origin.version.time == 0 { note.origin.version.time = now }
         note.lease = slots[slot(index)].pointee.lease
-        guard loads else { return note }
+        guard loading != .none else { return note }
         if let header = header(index) {
             note.previous = .fresh(header.rule)
         } else {

@@ -98,8 +98,23 @@ package final class Update: @unchecked Sendable {
     @exclusivity(unchecked) private(set) var keys: [Key] = []
     /// The slot of each key of the running command; nil if they are the same.
     @exclusivity(unchecked) var positions: [Int]?
-    /// Whether the present entries are known.
-    @exclusivity(unchecked) private(set) var loads = false
+    /// The parts of the present entries that are known.
+    @exclusivity(unchecked) private(set) var loading = Loading.none
+    /// The number of slots whose entries are loaded; the others are written without being read.
+    @exclusivity(unchecked) private(set) var loadedCount = 0
+    /// Whether the blocks that are read stay in the block cache.
+    @exclusivity(unchecked) private(set) var fillCache = true
+    /// Whether all shards of the database are locked, not only those of the keys.
+    @exclusivity(unchecked) var locksAll = false
+    /// The shards whose locks are held.
+    @exclusivity(unchecked) var locked: UInt32 = 0
+    /// Whether the absence of a key was recorded in memory, which must be freed before the locks are.
+    @exclusivity(unchecked) var hasLearned = false
+    /// The entries that were read from LevelDB, one for each slot; empty if nothing was read.
+    @exclusivity(unchecked) var cold: [ColdRead] = []
+    @exclusivity(unchecked) var coldStore: EpochStore?
+    /// The number of record bytes that may still be read from LevelDB.
+    @exclusivity(unchecked) var coldRoom = Int.max
     @exclusivity(unchecked) var operations = TrivialList<Operation>(capacity: keptMax)
     /// The records that are not in the memory of a shard or in ``arena``.
     @exclusivity(unchecked) private var owners: [[UInt8]] = []
@@ -141,40 +156,43 @@ package final class Update: @unchecked Sendable {
 
     // MARK: Life
 
-    /// Begins with keys whose entries are not known. Called with the shard locks of the keys held.
-    /// - Parameter positions: from ``positionsOfRepeatedKeys(_:)``.
-    func begin(
-        _ database: Database, _ keys: [Key], positions: [Int]? = nil, now: Int64, loads: Bool,
-        isSpeculative: Bool = false
+    /// Prepares the update for ``Executor``, after its keys were added. Needs no lock.
+    /// - Parameters:
+    ///   - loadedCount: the number of keys whose entries are loaded; nil for all.
+    ///   - bytesMax: the most bytes of records that may be read from LevelDB.
+    func prepare(
+        _ database: Database, now: Int64, _ loading: Loading, loadedCount: Int? = nil, fillCache: Bool = true,
+        bytesMax: Int = .max, merges: Bool = false, isSpeculative: Bool = false
     ) {
-        begin(database, now: now)
-        self.keys = keys
-        self.positions = positions
-        self.loads = loads
-        self.isSpeculative = isSpeculative
-        slots.reserve(keys.count)
-        for key in keys { append(key) }
-    }
-
-    private func append(_ key: Key) {
-        slots.append(Slot(key: key.unsafeBytes, hash: key.hash, shard: database.shards.unmanaged(key.hash)))
-    }
-
-    /// Begins with the keys added by ``add(_:)``, whose entries follow with ``take(_:_:at:)``.
-    func begin(_ database: Database, now: Int64, merges: Bool = false) {
         target = database
+        self.now = now
+        self.loading = loading
+        self.loadedCount = loadedCount ?? slots.count
+        self.fillCache = fillCache
+        coldRoom = bytesMax
+        self.merges = merges
+        self.isSpeculative = isSpeculative
+        for index in slots.indices { slots[index].pointee.shard = database.shards.unmanaged(slots[index].pointee.hash) }
+    }
+
+    /// Begins with keys whose entries are not known. Called with the shard locks of the keys held.
+    /// - Parameter isFirst: false if an earlier attempt has found entries.
+    func begin(isFirst: Bool = true) {
         rules = database.applied.rules
         generation = database.applied.generation
-        self.now = now
-        self.merges = merges
-        loads = true
-        for index in slots.indices { slots[index].pointee.shard = database.shards.unmanaged(slots[index].pointee.hash) }
+        guard !isFirst else { return }
+        owners = []
+        for index in slots.indices {
+            slots[index].pointee = Slot(
+                key: slots[index].pointee.key, hash: slots[index].pointee.hash, shard: slots[index].pointee.shard)
+        }
     }
 
     /// Forgets everything but the memory.
     package func end() {
         target = nil
         rules.purges = nil
+        locksAll = false
         slots.removeAll(keeping: Self.keptMax)
         operations.removeAll(keeping: Self.keptMax)
         if !keys.isEmpty { keys = [] }
@@ -198,8 +216,33 @@ package final class Update: @unchecked Sendable {
     /// - Returns: false if the key is too long, or was already added.
     package func add(_ key: UnsafeRawBufferPointer) -> Bool {
         guard key.count <= Key.bytesMax, index(of: key) == nil else { return false }
-        slots.append(Slot(key: key, hash: Key.hash(key)))
+        addUnchecked(key)
         return true
+    }
+
+    /// Like ``add(_:)``, for a key of at most ``Key/bytesMax`` bytes, which may be repeated if the update only reads.
+    package func addUnchecked(_ key: UnsafeRawBufferPointer) { slots.append(Slot(key: key, hash: Key.hash(key))) }
+
+    /// Adds keys before the update begins.
+    /// - Parameter areDistinct: whether no key is repeated, or the update reads nothing.
+    package func add(_ keys: [Key], areDistinct: Bool = false) {
+        self.keys = keys
+        positions = areDistinct ? nil : Self.positionsOfRepeatedKeys(keys)
+        slots.reserve(keys.count)
+        for key in keys { slots.append(Slot(key: key.unsafeBytes, hash: key.hash)) }
+    }
+
+    /// Adds keys with the shard locks held, for ``lookLate(from:_:)``.
+    func addLate(_ late: [Key]) {
+        // Those of an earlier attempt.
+        slots.removeLast(slots.count - loadedCount)
+        keys.removeLast(keys.count - loadedCount)
+        keys += late
+        for key in late { append(key) }
+    }
+
+    private func append(_ key: Key) {
+        slots.append(Slot(key: key.unsafeBytes, hash: key.hash, shard: database.shards.unmanaged(key.hash)))
     }
 
     /// The index of a key. Compares one key after the other: for few keys.
@@ -252,10 +295,9 @@ package final class Update: @unchecked Sendable {
     func slot(_ index: Int) -> Int { positions?[index] ?? index }
 
     /// The key at `index`.
-    package func key(_ index: Int) -> Key {
-        let slot = slot(index)
-        return keys.isEmpty ? Key(slots[slot].pointee.key) : keys[slot]
-    }
+    package func key(_ index: Int) -> Key { slotKey(slot(index)) }
+
+    func slotKey(_ slot: Int) -> Key { keys.isEmpty ? Key(slots[slot].pointee.key) : keys[slot] }
 
     // MARK: Entries
 
@@ -269,11 +311,34 @@ package final class Update: @unchecked Sendable {
     }
 
     /// Sets the stored entry of a slot.
-    func take(_ stored: Stored, _ entry: EntryPointer? = nil, at slot: Int) {
+    func take(_ stored: Stored, at slot: Int) {
         slots[slot].pointee.stored = stored
         slots[slot].pointee.isFresh = stored.hasHeader && rules.freshness(stored.header, now: now) == .fresh
-        slots[slot].pointee.entry = entry
     }
+
+    /// The payload of the entry stored under the key at `index`, expired or not.
+    func storedPayload(_ index: Int) -> UnsafeRawBufferPointer? {
+        let stored = slots[slot(index)].pointee.stored
+        return stored.kind == .record ? stored.payload : nil
+    }
+
+    /// The hashes of the tags of the entry stored under the key at `index`.
+    func tagHashes(_ index: Int) -> [UInt64] {
+        let stored = slots[slot(index)].pointee.stored
+        guard stored.kind == .record, stored.header.hasTags else { return [] }
+        return Tags(section: stored.bytes[stored.header.fixedCount..<stored.header.byteCount])?.hashes ?? []
+    }
+
+    /// The total length of the fresh entries' payloads.
+    package var payloadBytes: Int { (0..<count).reduce(0) { $0 + (payload($1)?.count ?? 0) } }
+
+    /// The object attached to the entry of the key at `index`. Call ``Attachment/touch()`` when you use it.
+    package func attachment(_ index: Int) -> Attachment? {
+        slots[slot(index)].pointee.entry?.head.pointee.attachment?.takeUnretainedValue()
+    }
+
+    /// The version of the entry of the key at `index`, for attaching an object; 0 if it is not in memory.
+    package func version(_ index: Int) -> UInt64 { slots[slot(index)].pointee.entry?.head.pointee.version ?? 0 }
 
     /// Whether there is a fresh entry under the key at `index`, after the update's changes so far.
     package func isFresh(_ index: Int) -> Bool { slots[slot(index)].pointee.isFresh }
@@ -379,6 +444,12 @@ package final class Update: @unchecked Sendable {
             if let entry = slots[slot].pointee.entry { shard.table.touch(entry) }
         }
         return isFresh
+    }
+
+    /// Notes that the entry of the key at `index` was used.
+    func touch(_ index: Int) {
+        let slot = slots[slot(index)].pointee
+        if let entry = slot.entry { slot.withShard { $0.table.touch(entry) } }
     }
 
     /// The payload of the fresh entry of the key at `index`. Counts a hit or a miss.

@@ -119,13 +119,13 @@ extension Session {
         for index in 1...count where arguments[index].count > Key.bytesMax { return false }
         let start = replyQueue.position
         var ticket = CommitTicket.none
-        let found = fastDatabase._withUnsafeGuaranteedRef { database in
-            try? replyWithValuesInMemory(database, count, now, &ticket) {
+        let isDone = fastDatabase._withUnsafeGuaranteedRef { database in
+            replyWithValuesInMemory(database, count, now, &ticket) {
                 arguments[$0 + 1]
             } seen: { _, _ in
             }
         }
-        guard found == .hit else { return false }
+        guard isDone else { return false }
         hold(from: start, ticket)
         return true
     }

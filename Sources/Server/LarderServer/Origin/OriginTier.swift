@@ -296,12 +296,10 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// Removes the cached entry of a key that the origin does not have.
     private func forget(_ key: [UInt8]) {
         let key = Key(key)
-        var ticket = CommitTicket.none
-        let now = surroundings.engine.now()
-        guard (try? database.removeInMemory([key], now: now, ticket: &ticket)) == nil else { return }
-        surroundings.background { [database, surroundings] in
-            _ = try? database.perform([key], .headers, .mayBlock, now: surroundings.engine.now()) { $0.removeStored(0) }
+        @Sendable func remove(_ access: Access) -> CommitTicket? {
+            try? database.perform([key], .headers, access, now: surroundings.engine.now()) { $0.removeStored(0) }
         }
+        if remove(.memoryOnly) == nil { surroundings.background { _ = remove(.mayBlock) } }
     }
 
     // MARK: Writing

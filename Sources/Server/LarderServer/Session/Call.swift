@@ -315,17 +315,12 @@ struct Call {
         let call = self
         var headers: [(Int, RecordHeader)] = []
         let tracksReads = session.tracksReads
-        var found = MemoryRead.cold
-        do throws(LarderError) {
-            found = try session.replyWithValuesInMemory(database, keys.count, now, &ticket) {
-                call.bytes($0 + 1)
-            } seen: {
-                if tracksReads { headers.append(($0, $1)) }
-            }
-        } catch {
-            throw CommandError(error)
+        let isDone = session.replyWithValuesInMemory(database, keys.count, now, &ticket) {
+            call.bytes($0 + 1)
+        } seen: {
+            if tracksReads { headers.append(($0, $1)) }
         }
-        if found == .cold { throw cold() }
+        if !isDone { throw cold() }
         for (index, header) in headers { note(keys[index], header, rules) }
     }
 
@@ -403,11 +398,6 @@ struct Call {
             for key in keys where try read(key, open) != nil { count += 1 }
             return count
         }
-        if mayUseMemoryOnly {
-            var count = 0
-            let found = try? database.readManyInMemory(keys, now: now, ticket: &ticket) { if $1 != nil { count += 1 } }
-            if found == .hit { return count }
-        }
         return try update(keys, loading: true, headersOnly: true) { update in
             keys.indices.count { update.has($0) }
         }
@@ -416,25 +406,10 @@ struct Call {
     /// Removes the entries of keys.
     /// - Returns: the number of fresh entries removed.
     mutating func remove(_ keys: [Key]) throws(CommandError) -> Int {
-        do throws(LarderError) {
-            if mayUseMemoryOnly, let removed = try database.removeInMemory(keys, now: now, ticket: &ticket) {
-                return removed
-            }
-        } catch {
-            throw CommandError(error)
-        }
-        return try update(keys, loading: true, headersOnly: true) { update -> Int in
-            var removed = 0
-            for index in keys.indices {
-                if EntryChanges.remove(update, index) { removed += 1 }
-            }
-            return removed
+        try update(keys, loading: true, headersOnly: true) { update in
+            keys.indices.count { EntryChanges.remove(update, $0) }
         }
     }
-
-    /// Whether a command may read memory only: its client does not track reads, no locks are held, and no events need
-    /// the old entry.
-    private var mayUseMemoryOnly: Bool { !isInTransaction && !session.tracksReads && !server.notifier.needsPrevious }
 
     /// Runs one change of entries. The reply waits for its commit.
     /// - Parameters:

@@ -5,23 +5,31 @@ extension Session {
     /// Replies from memory with the payloads of the fresh entries of several keys at one instant, or null for a key
     /// without an entry. Leaves long values to another thread. For MGET, on the fast path and elsewhere.
     /// - Parameters:
-    ///   - key: the bytes of each of `count` keys, valid during the call.
+    ///   - key: the bytes of each of `count` keys, valid during the call, and not longer than a key may be.
     ///   - seen: called with each entry that exists.
-    /// - Returns: `.hit`, or `.cold` if the disk is needed, and nothing was replied.
+    /// - Returns: false if the disk is needed, and nothing was replied.
     @inline(__always)
     func replyWithValuesInMemory(
         _ database: Database, _ count: Int, _ now: Int64, _ ticket: inout CommitTicket,
         key: (Int) -> UnsafeRawBufferPointer, seen: (Int, RecordHeader) -> Void
-    ) throws(LarderError) -> MemoryRead {
+    ) -> Bool {
         let replies = replyMemory
-        return try database.readManyInMemory(
-            count: count, key: key, now: now, below: min(Limits.loopBytesMax, server.limits.replyBytesMax),
-            ticket: &ticket
-        ) { index, entry in
-            if index == 0 { replies.pointee.array(count: count) }
-            guard let entry else { return replies.pointee.null() }
-            replies.pointee.bulk(entry.payload)
-            seen(index, entry.header)
+        let bytesMax = min(Limits.loopBytesMax, server.limits.replyBytesMax)
+        let entries = Update.take()
+        defer { entries.giveBack() }
+        for index in 0..<count { entries.addUnchecked(key(index)) }
+        return database.withBatch(entries, now: now, writes: false, ticket: &ticket) { entries in
+            guard entries.payloadBytes <= bytesMax else { return false }
+            replies.pointee.array(count: count)
+            for index in 0..<count {
+                guard let payload = entries.read(index), let header = entries.header(index) else {
+                    replies.pointee.null()
+                    continue
+                }
+                replies.pointee.bulk(payload)
+                seen(index, header)
+            }
+            return true
         }
     }
 }

@@ -1,0 +1,84 @@
+/// Where an operation may read entries.
+package enum Access: Sendable {
+    /// Read only memory, as event loops must. If the disk is needed, the operation does nothing.
+    case memoryOnly
+    /// Read memory and the disk. May open files.
+    case mayBlock
+}
+
+/// The parts of entries that a command needs.
+package enum Loading: Sendable {
+    /// Nothing: it writes without reading.
+    case none
+    /// Only the headers. Payloads, which may be large, are not kept in memory.
+    case headers
+    case records
+}
+
+/// Runs all operations that need several entries at one instant, or that change entries: the only loop that locks
+/// shards, looks up entries, loads those that are not in memory, and looks again.
+enum Executor {
+    /// Passes the entries of updates at one instant to `body`.
+    /// - Parameters:
+    ///   - updates: with their keys, prepared, and in the order of their databases' numbers. All their locks are held
+    ///     together.
+    ///   - drains: whether each further attempt first waits until all earlier changes are committed.
+    ///   - body: receives the sequence of the last commit that the reply has to wait for, and the number of the attempt,
+    ///     from 0. Called with the locks held. Returns nil for another attempt.
+    /// - Returns: nil if the disk is needed, or another attempt, and `access` forbids it.
+    @inline(__always)
+    static func run<Result>(
+        _ updates: some Collection<Update>, _ access: Access, drains: Bool = false,
+        _ body: (UInt64, Int) throws(LarderError) -> Result?
+    ) throws(LarderError) -> Result? {
+        defer { for update in updates { update.forgetReads() } }
+        var attempt = 0
+        while true {
+            if attempt > 0 {
+                if drains { updates.first?.database.pipeline.drain() }
+                for update in updates { try update.load(attempt: attempt) }
+            }
+            for update in updates { update.lock() }
+            defer { for update in updates { update.unlock() } }
+            var sequence: UInt64 = 0
+            var isComplete = true
+            for update in updates where isComplete {
+                isComplete = try update.look(attempt: attempt, &sequence)
+            }
+            if isComplete, let result = try body(sequence, attempt) { return result }
+            if access == .memoryOnly { return nil }
+            attempt += 1
+        }
+    }
+}
+
+extension Database {
+    /// Lets `body` read entries at one instant, and change them, if they are in memory. Allocates nothing for a few
+    /// keys.
+    /// - Parameters:
+    ///   - update: with the keys, added by ``Update/add(_:)`` or ``Update/addUnchecked(_:)``.
+    ///   - writes: whether `body` may change entries.
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
+    ///   - body: called at most once, with the locks of the keys held. Must not block, and must not call the engine.
+    ///     Returns whether to apply its changes.
+    /// - Returns: false if nothing was done: memory cannot tell whether a key has an entry, an entry cannot be read,
+    ///   `body` returned false, or entries may be changed and changes have listeners or the files accept no writes.
+    package func withBatch(
+        _ update: Update, now: Int64, writes: Bool = true, ticket: inout CommitTicket, _ body: (Update) -> Bool
+    ) -> Bool {
+        guard !ForkGuard.isForked else { return false }
+        update.prepare(self, now: now, .records, merges: true)
+        let needed = try? Executor.run(CollectionOfOne(update), .memoryOnly) {
+            (sequence, _) throws(LarderError) -> UInt64? in
+            guard writes else { return body(update) ? sequence : nil }
+            guard !context.changes.isOn, let store = try? writableStore(applied, "update"), body(update) else {
+                return nil
+            }
+            guard update.hasChanges else { return sequence }
+            return max(sequence, update.apply(in: self, to: store, context.options.durability))
+        }
+        guard let needed else { return false }
+        ticket = max(ticket, CommitTicket(sequence: needed))
+        return true
+    }
+}

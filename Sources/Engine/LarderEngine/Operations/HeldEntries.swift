@@ -1,0 +1,97 @@
+/// The fresh entries of several keys at one instant. Long entries are pinned in memory while this object exists, and
+/// are read without a lock. For one thread at a time.
+package final class HeldEntries {
+    fileprivate enum Item {
+        case none
+        case record(Record)
+        case pinned(Shard, EntryPointer, RecordHeader, UnsafeRawBufferPointer)
+
+        var header: RecordHeader? {
+            switch self {
+            case .none: nil
+            case .record(let record): record.header
+            case .pinned(_, _, let header, _): header
+            }
+        }
+
+        var payloadCount: Int {
+            switch self {
+            case .none: 0
+            case .record(let record): record.payloadCount
+            case .pinned(_, _, let header, let record): record.count - header.byteCount
+            }
+        }
+
+        /// Called with the shard's lock held.
+        func unpin() { if case .pinned(_, let entry, _, _) = self { entry.unpin() } }
+    }
+
+    private let items: [Item]
+    /// The rules that were used to find the entries fresh.
+    package let rules: FreshnessRules
+
+    fileprivate init(_ items: [Item], _ rules: FreshnessRules) {
+        self.items = items
+        self.rules = rules
+    }
+
+    deinit {
+        for item in items {
+            if case .pinned(let shard, _, _, _) = item { shard.lock.withLock { item.unpin() } }
+        }
+    }
+
+    package var count: Int { items.count }
+
+    /// The length of all payloads in bytes.
+    package var payloadBytes: Int { items.reduce(0) { $0 + $1.payloadCount } }
+
+    /// nil if there is no fresh entry.
+    package func header(_ index: Int) -> RecordHeader? { items[index].header }
+
+    /// - Parameter body: receives the payload, valid during the call; nil if there is no fresh entry.
+    package func withPayload(_ index: Int, _ body: (UnsafeRawBufferPointer?) -> Void) {
+        switch items[index] {
+        case .none: body(nil)
+        case .record(let record): record.withPayload { body($0) }
+        case .pinned(_, _, let header, let record):
+            body(UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
+        }
+    }
+}
+
+extension Database {
+    /// Reads several keys at one instant. Their locks are held only for the lookup: long entries are not copied.
+    /// Entries read from the disk are not kept in memory. Hits and misses are not counted here, because
+    /// ``read(_:now:fillCache:ticket:holding:_:)``, called before, counts them. May block.
+    /// - Parameters:
+    ///   - bytesMax: the maximum number of bytes to read from the disk.
+    ///   - ticket: raised to cover the commits that the reply has to wait for.
+    /// - Throws: `invalidArgument` if the entries on the disk are longer than `bytesMax`.
+    package func readMany(
+        _ keys: [Key], now: Int64, bytesMax: Int, ticket: inout CommitTicket
+    ) throws(LarderError) -> HeldEntries {
+        try ForkGuard.check("get")
+        let update = Update.take()
+        defer { update.giveBack() }
+        update.add(keys)
+        update.prepare(self, now: now, .records, bytesMax: bytesMax)
+        let held = try Executor.run(CollectionOfOne(update), .mayBlock) {
+            (sequence, _) throws(LarderError) -> HeldEntries? in
+            ticket = max(ticket, CommitTicket(sequence: sequence))
+            return HeldEntries(keys.indices.map { hold(update, $0) }, update.rules)
+        }
+        guard let held else { preconditionFailure("a blocking read did not finish") }
+        return held
+    }
+
+    /// Pins a long entry in memory, or copies a short one. Called with the lock of its shard held.
+    private func hold(_ update: Update, _ index: Int) -> HeldEntries.Item {
+        let slot = update.slots[update.slot(index)].pointee
+        guard slot.isFresh else { return .none }
+        if let entry = slot.entry, slot.stored.byteCount >= context.options.pinnedBytesMin, entry.pin() {
+            return .pinned(shards[Shard.index(slot.hash)], entry, slot.stored.header, slot.stored.bytes)
+        }
+        return update.current(index).map { .record($0) } ?? .none
+    }
+}

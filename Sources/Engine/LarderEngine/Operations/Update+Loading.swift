@@ -1,0 +1,242 @@
+/// Finding the entries of an update: in memory with the shard locks held, and in LevelDB without them.
+extension Update {
+    /// The entry of a slot as it was read from LevelDB.
+    struct ColdRead {
+        /// Not nil while the shard records that the key is being read.
+        var mark: InFlightReads.Mark?
+        var value: Value?
+
+        enum Value {
+            case absent
+            case record(Record)
+            /// The header, and the record's length.
+            case header(RecordHeader, byteCount: Int)
+            /// A record whose header this version cannot read.
+            case unreadable
+        }
+    }
+
+    /// The number of times that a command reads its keys without the locks. Keys that still change in the meantime are
+    /// then read under the locks.
+    private static let coldAttempts = 2
+
+    /// The most keys whose absence is recorded. Memory for that is freed only at the end.
+    private static let absencesMax = 64
+
+    // MARK: Locks
+
+    func lock() {
+        locked = locksAll ? DatabaseShards.everything : shardSet
+        database.shards.lock(locked)
+    }
+
+    func unlock() {
+        if hasLearned {
+            hasLearned = false
+            // After the last use of an entry.
+            database.shards.forEach(in: locked) { $0.makeRoom() }
+        }
+        database.shards.unlock(locked)
+    }
+
+    // MARK: In memory
+
+    private enum Looked {
+        case known
+        case unknown
+        case defective(RecordHeader.Defect)
+    }
+
+    /// Begins the update, and finds the entries of its keys. Called with its shard locks held.
+    /// - Parameters:
+    ///   - attempt: 0 to look in memory only.
+    ///   - sequence: raised to the last commit that the reply has to wait for.
+    /// - Returns: false if entries must be read from LevelDB, or have changed since they were read.
+    @inline(__always)
+    func look(attempt: Int, _ sequence: inout UInt64) throws(LarderError) -> Bool {
+        begin(isFirst: attempt == 0)
+        sequence = max(sequence, database.applied.sequence)
+        if loading == .none { return true }
+        return try look(attempt: attempt, from: 0, to: loadedCount, &sequence)
+    }
+
+    /// Finds the entries of more keys, which were added with the shard locks held.
+    /// - Returns: false if the files are not open.
+    func lookLate(from first: Int, _ sequence: inout UInt64) throws(LarderError) -> Bool {
+        try look(attempt: Self.coldAttempts, from: first, to: slots.count, &sequence)
+    }
+
+    private func look(
+        attempt: Int, from first: Int, to end: Int, _ sequence: inout UInt64
+    ) throws(LarderError) -> Bool {
+        switch database.applied.presence {
+        case .open: break
+        case .absent: return true
+        case .closed, .failed: return false
+        case .deleted: throw database.deletedError("update")
+        case .shut(let error): throw error
+        }
+        var isComplete = true
+        for slot in first..<end {
+            if end - first > 1 { prefetch(slot, end) }
+            switch slots[slot].pointee.withShard({ look(slot, $0, &sequence) }) {
+            case .known: continue
+            case .defective(let defect):
+                guard loading == .headers else {
+                    throw Database.defect(defect, database: database.name, key: slotKey(slot))
+                }
+                take(.unreadable, at: slot)
+            case .unknown:
+                if try lookBelow(slot, attempt) { continue }
+                if attempt == 0 { return false }
+                isComplete = false
+            }
+        }
+        return isComplete
+    }
+
+    @inline(__always)
+    private func look(_ slot: Int, _ shard: Shard, _ sequence: inout UInt64) -> Looked {
+        let hash = slots[slot].pointee.hash
+        guard let entry = shard.table.find(slots[slot].pointee.key, hash: hash) else { return .unknown }
+        sequence = max(sequence, database.undecided(entry))
+        guard let record = entry.record else { return .known }
+        let header: RecordHeader
+        do throws(RecordHeader.Defect) {
+            header = try RecordHeader(parsing: record, rules.purges)
+        } catch {
+            return .defective(error)
+        }
+        let freshness = rules.freshness(header, now: now)
+        if freshness == .gone { shard.foundExpired(entry) }
+        let stored: Stored =
+            if loading == .headers {
+                .header(header, byteCount: record.count)
+            } else if isSpeculative {
+                own(Record(header, stored: record))
+            } else {
+                .view(header, record)
+            }
+        slots[slot].pointee.stored = stored
+        slots[slot].pointee.isFresh = freshness == .fresh
+        slots[slot].pointee.entry = entry
+        return .known
+    }
+
+    /// Finds an entry that is not in memory.
+    /// - Returns: false if LevelDB must be read without the locks.
+    @inline(never)
+    private func lookBelow(_ slot: Int, _ attempt: Int) throws(LarderError) -> Bool {
+        guard case .open(let store) = database.applied.presence else { return false }
+        let (key, hash) = (slots[slot].pointee.key, slots[slot].pointee.hash)
+        let shard = database.shards[Shard.index(hash)]
+        if coldStore === store, slot < cold.count, let value = cold[slot].value,
+            cold[slot].mark == shard.reads.mark(slotKey(slot))
+        {
+            take(value, slot)
+            return true
+        }
+        if database.isAbsentBelow(shard, key, hash) {
+            if loadedCount <= Self.absencesMax {
+                shard.keepAbsence(key, hash)
+                hasLearned = true
+            }
+            return true
+        }
+        if attempt >= Self.coldAttempts {
+            take(try value(slotKey(slot), in: store, rules.purges), slot)
+            return true
+        }
+        if slot < cold.count { cold[slot].value = nil }
+        return false
+    }
+
+    private func take(_ value: ColdRead.Value, _ slot: Int) {
+        let stored: Stored =
+            switch value {
+            case .absent: .absent
+            case .record(let record): own(record)
+            case .header(let header, let byteCount): .header(header, byteCount: byteCount)
+            case .unreadable: .unreadable
+            }
+        take(stored, at: slot)
+    }
+
+    /// Prefetches the memory of the entries of the following slots.
+    @inline(__always)
+    private func prefetch(_ slot: Int, _ end: Int) {
+        if slot + 16 < end {
+            let hash = slots[slot + 16].pointee.hash
+            slots[slot + 16].pointee.withShard { $0.table.prefetchSlot(hash) }
+        }
+        if slot + 8 < end {
+            let hash = slots[slot + 8].pointee.hash
+            slots[slot + 8].pointee.withShard { $0.table.prefetchEntry(hash) }
+        }
+    }
+
+    // MARK: In LevelDB
+
+    /// Reads the entries that are neither in memory nor read yet. May open files. Called without any lock.
+    func load(attempt: Int) throws(LarderError) {
+        if loading == .none { return }
+        let store = try database.readableStore(database.appliedState, "update")
+        let purges = database.appliedState.rules.purges
+        if coldStore !== store {
+            forgetReads()
+            coldStore = store
+        }
+        guard let store, attempt <= Self.coldAttempts else { return }
+        if cold.isEmpty { cold = Array(repeating: ColdRead(), count: loadedCount) }
+        for slot in 0..<loadedCount where cold[slot].value == nil {
+            let key = slotKey(slot)
+            let shard = database.shards[key]
+            let isKnown = shard.lock.withLock {
+                if shard.find(key) != nil { return true }
+                let isBegun = cold[slot].mark != nil
+                cold[slot].mark = isBegun ? shard.reads.mark(key) : shard.reads.begin(key)
+                if !isBegun, fillCache { shard.noteDiskRead(key.hash) }
+                return false
+            }
+            if isKnown { continue }
+            do throws(LarderError) {
+                let value = try value(key, in: store, purges)
+                cold[slot].value = value
+                if case .record(let record) = value { coldRoom = max(-1, coldRoom - record.stored.count) }
+            } catch {
+                // The store was replaced in the meantime: the next attempt reads the new one.
+                guard store.ending != .none, database.appliedState.store !== store else { throw error }
+            }
+            if coldRoom < 0 {
+                throw LarderError(
+                    .invalidArgument, "the entries are too long to be read together", operation: "update",
+                    database: database.name)
+            }
+        }
+    }
+
+    private func value(
+        _ key: Key, in store: EpochStore, _ purges: TagPurges?
+    ) throws(LarderError) -> ColdRead.Value {
+        guard loading == .headers else {
+            return try database.load(key, from: store, purges, fillCache: fillCache).map { .record($0) } ?? .absent
+        }
+        guard let (parsed, byteCount) = try store.header(of: key, purges) else { return .absent }
+        switch parsed {
+        case .success(let header): return .header(header, byteCount: byteCount)
+        case .failure: return .unreadable
+        }
+    }
+
+    /// Forgets the entries that were read, and that the keys are being read. Called without any lock.
+    func forgetReads() {
+        if coldStore != nil { coldStore = nil }
+        if cold.isEmpty { return }
+        for slot in cold.indices where cold[slot].mark != nil {
+            let key = slotKey(slot)
+            let shard = database.shards[key]
+            shard.lock.withLock { shard.reads.end(key) }
+        }
+        cold = []
+    }
+}
