@@ -25,7 +25,7 @@ PROOF_histories = ConcurrentFollowerTests ModelTests SalvageDamageTests ChangeRa
 PROOF_large = ModelMemoryTests HostileRequestTests/hugeValuesFromTinyRequests HostileRequestTests/aMillionArguments HostileRequestTests/aPipelineOfAMillion
 PROOF_clients = FrameworkTests OtherClientTests RedisPyTests RedisCLITests FetchStormTests LockContentionTests
 PROOF_browsers = WebBrowserTests
-PROOF_prometheus = WebMetricsTests/promtoolFindsNoErrors WebMetricsTests/prometheusScrapesIt
+PROOF_prometheus = WebMetricsTests/promtoolFindsNoErrors WebMetricsTests/prometheusScrapesTheMetrics
 PROOF_examples = ExampleTests DocsArticleTests/theCatalogueIsComplete
 
 # Joins the tests of groups to a regular expression.

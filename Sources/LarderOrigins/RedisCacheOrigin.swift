@@ -18,11 +18,12 @@ import class LarderOriginClients.RedisOrigin
 /// let prices = OriginCache(try Cache(named: "prices", policy: .middle, grace: .seconds(3_600)), origin: origin)
 /// ```
 /// The server reports changes. When ``OriginLimits/staleness`` (750 ms) has passed since the server acknowledged a
-/// write by any client, no read returns an older value, except as a stale value within a grace. If one server of a
-/// cluster can no longer report changes, all entries are verified again, including those of the other servers.
+/// write by any client, no read returns an older value as fresh; within a grace it may be returned as stale. If one
+/// server of a cluster can no longer report changes, all entries must be read again, including those of the other
+/// servers.
 ///
 /// Values are strings at the server: models as encoded by the cache's codec, by default JSON. Values of a custom codec
-/// cannot be read back.
+/// cannot be read back, because the server does not store their codec.
 ///
 /// Errors contain the server's reply, or the reason why there is none. Thread-safe.
 public final class RedisCacheOrigin: CacheOrigin {
@@ -54,10 +55,10 @@ public final class RedisCacheOrigin: CacheOrigin {
     /// True: ``OriginLimits`` apply to each server.
     public var keepsLimits: Bool { true }
 
-    /// The state of its servers and their counters, for all caches in front of it. Sends no request.
+    /// Returns the state of the servers and their counters, for all caches that use this origin. Sends no request.
     public func status() -> OriginStatus { redis.status() }
 
-    /// The maximum number of keys that are read at a time. The time limit of a call applies to each of these reads.
+    /// The maximum number of keys that are read with one call. The time limit of a call applies to each of these reads.
     private static let keysPerCall = 4_096
 
     public func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer] {
@@ -92,13 +93,13 @@ public final class RedisCacheOrigin: CacheOrigin {
         var lifetime = OriginWrite.Lifetime.unlimited
         if let duration = value.lifetime {
             let (seconds, attoseconds) = duration.components
-            // A server supports no shorter lifetime, and none above about 285 years.
+            // Clamp the lifetime: a server supports none below a millisecond, and none above about 285 years.
             lifetime = .milliseconds(
                 max(1, min(seconds, 9_000_000_000) * 1000 + attoseconds / 1_000_000_000_000_000))
         }
         let write = OriginWrite(key: key, value: value.bytes, lifetime: lifetime)
         let (result, moment) = await withUnsafeContinuation { continuation in
-            // Called on the thread that delivers notifications, after the notification of this write.
+            // The closure is called on the thread that delivers notifications, after the notification of this write.
             redis.write(write) { continuation.resume(returning: ($0, OriginMoment.now())) }
         }
         let acknowledged = try result.get()
@@ -134,20 +135,21 @@ public final class RedisCacheOrigin: CacheOrigin {
 
     public var epoch: UInt64? {
         let now = MonotonicClock.nanoseconds()
-        return word.epoch(isCurrent: { redis.isCurrent($0, now: now) }, isAnyBelieved: redis.isAnyBelieved(now: now))
+        return word.epoch(isCurrent: { redis.isCurrent($0, now: now) }, isAnyTrusted: redis.isAnyTrusted(now: now))
     }
 
-    /// Notifications of the server for all caches in front of it.
+    /// Passes the servers' notifications on to all caches that use this origin.
     ///
     /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
     private final class Word: OriginListener, @unchecked Sendable {
         private let lock = Lock()
         private var listeners: [ObjectIdentifier: OriginChanges] = [:]
-        /// For each server that has answered in this epoch, a stamp of one of its slots. When one of these stamps is no
-        /// longer current, the epoch is over. The loss of a single slot is reported by ``originLost(_:)``.
+        /// For each server that has answered in this epoch, the stamp of one of its replies. A stamp is current while
+        /// the server can report changes. When a stamp is no longer current, the epoch is over. Stamps do not show
+        /// every loss of a single hash slot, but ``originLost(_:)`` is called for it.
         private var stamps: [UInt32: OriginStamp] = [:]
         private var number: UInt64 = 0
-        /// Whether a server was trusted or has failed.
+        /// Whether a server has already been connected or has failed.
         private var isTried = false
 
         func add(_ changes: OriginChanges) { lock.withLock { listeners[ObjectIdentifier(changes)] = changes } }
@@ -160,12 +162,12 @@ public final class RedisCacheOrigin: CacheOrigin {
             }
         }
 
-        /// - Returns: nil if no server reports changes, and none is about to.
-        func epoch(isCurrent: (OriginStamp) -> Bool, isAnyBelieved: @autoclosure () -> Bool) -> UInt64? {
+        /// Returns the number of the current epoch; nil if no server reports changes, and none is about to.
+        func epoch(isCurrent: (OriginStamp) -> Bool, isAnyTrusted: @autoclosure () -> Bool) -> UInt64? {
             lock.withLock {
                 if !stamps.values.allSatisfy(isCurrent) { endEpoch() }
                 if !stamps.isEmpty { return number }
-                if isAnyBelieved() {
+                if isAnyTrusted() {
                     isTried = true
                     return number
                 }

@@ -2,7 +2,7 @@
     import CLarderAllocator
 #endif
 
-/// The allocator of this process.
+/// The memory allocator of this process: jemalloc, or the system's.
 enum Allocator {
     /// Starts the thread that returns free memory to the system.
     /// - Returns: false if that failed.

@@ -80,7 +80,7 @@ enum Check {
     }
 }
 
-/// The progress of work, shown on standard error if that is a terminal.
+/// Shows the progress of a check in percent on standard error, if that is a terminal.
 final class PercentLine {
     private let isShown = isatty(STDERR_FILENO) == 1
     private var last = -1

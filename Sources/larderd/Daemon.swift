@@ -2,12 +2,12 @@ import LarderEngine
 import LarderPlatform
 import LarderServer
 
-/// larderd's command line: parses it, then serves, purges or checks.
+/// The program larderd: parses its command line, then serves, purges or checks.
 enum Daemon {
     /// - Returns: the exit code.
     static func main(_ arguments: [String]) -> Int32 {
         guard StandardDescriptors.fill() else { return ExitCode.failed }
-        // Before any file is opened.
+        // Take the socket passed by the service manager before any file is opened.
         let socket = Result { () throws(PassedSocket.Failure) in try PassedSocket.take() }
         let service = ServiceManager.take()
         ProcessSettings.ignoreWriteSignals()
@@ -86,9 +86,11 @@ enum ExitCode {
     static let held: Int32 = 3
     /// The database to purge does not exist.
     static let noDatabase: Int32 = 4
-    /// A check has found problems. The numbers are those of larderctl.
+    /// A check has found problems. This code and the next two are the same in larderctl.
     static let wrong: Int32 = 8
+    /// All problems that a check has found were repaired.
     static let repaired: Int32 = 9
+    /// A check could not examine the larder or a part of it.
     static let blind: Int32 = 10
 
     static func of(_ failure: Server.Failure) -> Int32 {

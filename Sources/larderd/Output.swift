@@ -2,7 +2,7 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// Standard output, for requested text. Thread-safe.
+/// Writes requested text, such as the help, to standard output. Thread-safe.
 enum Output {
     private static let failure = Atomic<Int32>(0)
 

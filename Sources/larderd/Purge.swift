@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderRESP
 import LarderServer
 
-/// `larderd --purge`: works on the files, or through the daemon that has the larder open.
+/// `larderd --purge`: removes entries. Works on the files itself, or through the daemon that has the larder open.
 enum Purge {
     static func run(_ target: DaemonCommandLine.PurgeTarget, _ options: DaemonCommandLine) -> Int32 {
         guard FileSystem.isDirectory(options.configuration.directory) else {
@@ -94,7 +94,8 @@ enum Purge {
         }
     }
 
-    /// Whether the daemon has this larder open: purging another one could not be undone.
+    /// Whether the daemon has this larder open. Check this first, because the purge of another larder could not be
+    /// undone.
     private static func serves(_ directory: String, _ client: AdminClient) throws(AdminClient.Failure) -> Bool {
         let reply = try client.request([["INFO", "larder"]]).first
         let path = FileSystem.canonical(directory) ?? directory
@@ -114,7 +115,8 @@ enum Purge {
         map.pairs?.first { $0.key.string == name }?.value
     }
 
-    /// - Returns: an exit code if something failed.
+    /// Prints the result of a purge.
+    /// - Returns: an exit code if the purge failed; nil otherwise.
     private static func show(_ name: String, _ replies: [RESPValue]) -> Int32? {
         for reply in replies {
             if let error = reply.errorMessage {

@@ -63,7 +63,7 @@ import Testing
     }
 
     /// A table with the name of one in the previous backup, but another length, is copied.
-    @Test func aTableOfAnotherLengthIsNew() throws {
+    @Test func aTableWhoseLengthChangedIsCopied() throws {
         _ = try BackupWriter.write(image: image, to: backups, time: 1)
         try Files.remove(image + "/books/17/000005.ldb")
         try Files.write(image + "/books/17/000005.ldb", [1])
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(arguments: ["SEQUENCES", "books/17/000005.ldb", "books/17/000006.log", BackupList.fileName])
-    func everyChangedByteIsNoticed(name: String) throws {
+    func aChangedOrMissingFileOfABackupIsReported(name: String) throws {
         let backup = try BackupWriter.write(image: image, to: backups, time: 1).path
         let path = backup + "/" + name
         // The file is removed and written again: a change in place would also change the larder's table, which is a
@@ -116,7 +116,7 @@ import Testing
 
     /// A backup list that names a file outside the backup is refused.
     @Test(arguments: ["../secret", "/etc/passwd", "books/../../x", "", "books//x", "."])
-    func namesThatLeadOutsideAreRefused(name: String) throws {
+    func fileNamesOutsideTheBackupAreRefused(name: String) throws {
         let backup = try BackupWriter.write(image: image, to: backups, time: 1).path
         let body = "larder-backup 1\nfile 00000000 0 \(name)\n"
         try Files.write(
@@ -124,7 +124,7 @@ import Testing
         #expect(throws: BackupError.self) { try BackupReader(backup) }
     }
 
-    @Test func aLaterVersionIsRefused() throws {
+    @Test func aBackupInANewerFormatIsRefused() throws {
         let backup = try BackupWriter.write(image: image, to: backups, time: 1).path
         let body = "larder-backup 2\n"
         try Files.write(
@@ -134,7 +134,7 @@ import Testing
     }
 
     /// An incomplete backup is not used for a restore, and the next backup removes it.
-    @Test func anUnfinishedBackupDoesNotCount() throws {
+    @Test func anUnfinishedBackupIsNotRestoredAndIsRemoved() throws {
         try FileSystem.makeDirectories(backups + "/.unfinished-20231114T221320Z/books")
         try FileSystem.makeDirectories(backups + "/20231114T221320Z")
         #expect(throws: BackupError.self) { try BackupReader(backups) }
@@ -142,7 +142,7 @@ import Testing
         #expect(try FileSystem.list(backups) == ["20231114T221320Z", "20270115T080000Z"])
     }
 
-    @Test func aBackupThatFailsLeavesNothing() throws {
+    @Test func aFailedBackupLeavesNoFiles() throws {
         // Replaces a file by a dangling symbolic link, which cannot be read.
         try Files.remove(image + "/books/17/000006.log")
         guard symlink("nowhere", image + "/books/17/000006.log") == 0 else { return }
@@ -170,7 +170,7 @@ import Testing
 
     /// Another larder that was restored from the same backup may have tables with the same names and lengths, but other
     /// contents.
-    @Test func tablesOfAnotherLarderAreNotTaken() throws {
+    @Test func tablesOfAnotherLarderAreNotReused() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let bytes = [UInt8](repeating: 8, count: 3_000_000)
         try replace(image + "/books/17/000005.ldb", bytes)
@@ -178,7 +178,7 @@ import Testing
         #expect(try Files.read(second.path + "/books/17/000005.ldb") == bytes)
         #expect(try Files.read(first.path + "/books/17/000005.ldb") != bytes)
         #expect(second.newBytes == second.bytes && second.warnings.count == 1)
-        #expect(second.warnings.first?.contains("has different tables with the same names (1)") == true)
+        #expect(second.warnings.first?.contains("and the larder have different tables with the same names (1)") == true)
         #expect(try BackupReader(first.path).verify() == [] && BackupReader(second.path).verify() == [])
         #expect(try BackupWriter.write(image: image, to: backups, time: 3).warnings == [])
     }
@@ -221,7 +221,7 @@ import Testing
 
     /// A hard-linked table that changed in the larder and in the previous backup is damage of the larder, not a table
     /// of another larder.
-    @Test(arguments: [Harm.changed, .shorter]) func damageOfTheLarderIsAnError(harm: Harm) throws {
+    @Test(arguments: [Harm.changed, .shorter]) func aBackupOfADamagedTableFails(harm: Harm) throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let table = "/books/17/000005.ldb"
         try #require(inode(first.path + table) == inode(image + table))
@@ -248,7 +248,7 @@ import Testing
     }
 
     /// A concurrent second backup into the same directory fails and does not affect the first.
-    @Test func thereIsOneBackupAtATimeInADirectory() throws {
+    @Test func aConcurrentBackupIntoTheSameDirectoryFails() throws {
         let errors = Recorder<String>()
         let result = try BackupWriter.write(image: image, to: backups, time: 1) { [image, backups] _ in
             do {
@@ -267,7 +267,7 @@ import Testing
 
     /// A lock file left by a killed daemon does not prevent a backup. If a directory with the backup's name exists, the
     /// backup gets another name.
-    @Test func leftoversDoNotPreventABackup() throws {
+    @Test func leftoverFilesDoNotPreventABackup() throws {
         try FileSystem.makeDirectories(backups + "/19700101T000001Z")
         try Files.write(backups + "/19700101T000001Z/mine", [])
         try Files.write(backups + "/.lock", Array("process 1".utf8))
@@ -278,7 +278,7 @@ import Testing
     }
 
     /// If the list of the newest backup is missing, a restore reports that instead of silently using an older backup.
-    @Test func aDamagedNewestBackupIsNotSkipped() throws {
+    @Test func aRestoreDoesNotSkipADamagedNewestBackup() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let second = try BackupWriter.write(image: image, to: backups, time: 2)
         try Files.remove(second.path + "/" + BackupList.fileName)
@@ -294,7 +294,7 @@ import Testing
         #expect(third.warnings == ["\(problem); nothing was linked from \(second.path)"])
     }
 
-    @Test(arguments: [Harm.link, .directory, .pipe]) func aListThatIsNotAFileIsDamage(harm: Harm) throws {
+    @Test(arguments: [Harm.link, .directory, .pipe]) func aBackupListThatIsNotAFileIsDamage(harm: Harm) throws {
         let backup = try BackupWriter.write(image: image, to: backups, time: 1).path
         try self.harm(backup + "/" + BackupList.fileName, harm)
         let error = #expect(throws: BackupError.self) { try BackupReader(backups) }
@@ -314,7 +314,7 @@ import Testing
     }
 
     /// A restore checks its destination before it copies anything.
-    @Test func anUnusableDestinationIsRefusedAtOnce() throws {
+    @Test func aRestoreRefusesAnUnusableDestinationBeforeCopying() throws {
         _ = try BackupWriter.write(image: image, to: backups, time: 1)
         let path = parent.path
         try FileSystem.makeDirectory(path + "/empty")
@@ -338,7 +338,7 @@ import Testing
     }
 
     /// Two concurrent restores to one destination do not mix. Leftovers of an interrupted restore are removed.
-    @Test func thereIsOneRestorationAtATime() throws {
+    @Test func aConcurrentRestoreToTheSameDestinationFails() throws {
         _ = try BackupWriter.write(image: image, to: backups, time: 1)
         let place = parent.path + "/restored"
         try FileSystem.makeDirectories(parent.path + "/.restoring-restored/old/more")
@@ -353,7 +353,7 @@ import Testing
     }
 
     /// Between two file systems all files are copied, because hard links are not possible.
-    @Test func anotherFileSystemIsCopiedTo() throws {
+    @Test func aBackupToAnotherFileSystemCopiesAllFiles() throws {
         let memory = try TemporaryDirectory(inMemory: true)
         let first = try BackupWriter.write(image: image, to: memory.path + "/backups", time: 1)
         #expect(first.newBytes == first.bytes)

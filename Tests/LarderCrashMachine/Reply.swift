@@ -13,7 +13,7 @@ enum Reply {
     static func saysThatItMayCount(_ reply: [UInt8]) -> Bool {
         let text = String(decoding: reply, as: UTF8.self)
         return hasError(reply)
-            && (text.contains("whether it survives is unknown") || text.contains("it may count for a later process"))
+            && (text.contains("this write may or may not survive") || text.contains("it may count for a later process"))
     }
 
     /// The raw replies in an array.

@@ -39,7 +39,7 @@ import Testing
         expectSameWriting(Around(inner: encoding), sourceLocation: sourceLocation)
     }
 
-    @Test func nestedContainersOneAfterAnother() {
+    @Test func nestedContainersAreEncodedLikeFoundation() {
         expectSame { encoder in
             var fields = encoder.container(keyedBy: Name.self)
             var list = fields.nestedUnkeyedContainer(forKey: "list")
@@ -58,7 +58,7 @@ import Testing
     }
 
     /// The text cannot be written in order, so Foundation encodes it.
-    @Test func nestedContainersInterleaved() {
+    @Test func interleavedNestedContainersAreEncodedLikeFoundation() {
         expectSame { encoder in
             var fields = encoder.container(keyedBy: Name.self)
             var a = fields.nestedContainer(keyedBy: Name.self, forKey: "a")
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func superEncoders() {
+    @Test func superEncodersWriteLikeFoundation() {
         expectSame { encoder in
             var fields = encoder.container(keyedBy: Name.self)
             try fields.encode(1, forKey: "own")
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func subclasses() throws {
+    @Test func subclassesAreEncodedAndDecodedLikeFoundation() throws {
         expectSameWriting(SharedContainer())
         expectSameWriting(NestedSuper())
         expectSameWriting([SharedContainer() as Base, NestedSuper()])
@@ -144,7 +144,7 @@ import Testing
         expectSameReading(NestedSuper.self, #"{"more":7,"super":{"id":"x"}}"#)
     }
 
-    @Test func aKeyWrittenTwice() {
+    @Test func keysEncodedTwiceAreWrittenLikeFoundation() {
         expectSame { encoder in
             var fields = encoder.container(keyedBy: Name.self)
             try fields.encode(1, forKey: "a")
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test func modelsThatWriteNothing() {
+    @Test func modelsThatEncodeNothingAreWrittenLikeFoundation() {
         expectSame { _ in }
         expectSame { _ = $0.container(keyedBy: Name.self) }
         expectSame { _ = $0.unkeyedContainer() }
@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    @Test func singleValuesOfAllTypes() {
+    @Test func singleValuesOfAllTypesAreEncodedLikeFoundation() {
         func one<Value: Encodable>(_ value: Value) {
             expectSame { encoder in
                 var container = encoder.singleValueContainer()
@@ -230,7 +230,7 @@ import Testing
     struct Refusal: Error {}
 
     /// A failure has no effect if the model continues. Foundation's encoder traps in some of these cases.
-    @Test func failuresThatAModelSurvives() throws {
+    @Test func valuesWhoseEncodingErrorsAreCaughtAreOmitted() throws {
         let failing = Encoding { encoder in
             var fields = encoder.container(keyedBy: Name.self)
             try fields.encode(["x": 1], forKey: "begun")
@@ -264,7 +264,7 @@ import Testing
         #expect(throws: Refusal.self) { try text { try failing.encode(to: $0) } }
     }
 
-    @Test func pathsAndUserInfoWhileEncoding() throws {
+    @Test func encodersHaveTheCodingPathsAndUserInfoOfFoundation() throws {
         let key = CodingUserInfoKey(rawValue: "greeting")!
         var paths: [String] = []
         let probe = Encoding { encoder in
@@ -288,7 +288,7 @@ import Testing
     }
 
     /// A container that outlives its model has no effect, and the coder continues.
-    @Test func containersThatAreKept() throws {
+    @Test func containersUsedAfterTheirModelHaveNoEffect() throws {
         var kept: (any UnkeyedEncodingContainer)?
         var keptReader: KeyedDecodingContainer<Name>?
         struct Reading: Decodable {
@@ -309,7 +309,7 @@ import Testing
         }
     }
 
-    @Test func deepModels() throws {
+    @Test func modelsNestedDeeperThan511LevelsThrow() throws {
         final class Chain: Codable {
             var next: Chain?
             init(_ count: Int) { next = count > 1 ? Chain(count - 1) : nil }

@@ -42,7 +42,7 @@ private struct Asking: Decodable {
         }
     }
 
-    @Test func inTheOrderOfTheTextNothingIsSearchedFor() throws {
+    @Test func decodingFieldsInTheOrderOfTheTextNeedsNoSearch() throws {
         let names = (0..<Self.count).map { "field\($0)" }
         let (values, comparisons) = try Self.search(names, names)
         #expect(values == Array(0..<Self.count) && comparisons == 0)
@@ -50,7 +50,7 @@ private struct Asking: Decodable {
 
     /// Each of these orders used to take 800 million comparisons.
     @Test(arguments: ["backward", "shuffled", "twice", "absent", "every other"])
-    func inAnyOtherOrderAFewPassesAreEnough(_ order: String) throws {
+    func decodingFieldsInAnyOrderTakesLinearTime(_ order: String) throws {
         let names = (0..<Self.count).map { "field\($0)" }
         let indices: [Int] =
             switch order {
@@ -66,7 +66,7 @@ private struct Asking: Decodable {
     }
 
     /// If several fields have one name, the first one is used, however it is found.
-    @Test func repeatedNames() throws {
+    @Test func theFirstOfSeveralFieldsWithTheSameNameIsDecoded() throws {
         let names = (0..<Self.count).map { "field\($0 % 100)" }
         let asked = (0..<Self.count).map { "field\(99 - $0 % 100)" }
         let (values, comparisons) = try Self.search(names, asked)
@@ -76,7 +76,7 @@ private struct Asking: Decodable {
 
     /// Small objects are searched, but never from end to end more than a few times for each field.
     @Test(arguments: [1, 2, 31, 32, 33, 34, 64, 65, 100])
-    func everySizeIsFoundInEveryOrder(_ count: Int) throws {
+    func fieldsOfObjectsOfAnySizeAreFoundInAnyOrder(_ count: Int) throws {
         let names = (0..<count).map { "n\($0)" }
         for step in [1, 7, 11, 13] {
             let order = (0..<count).map { $0 * step % count }.reversed() + [count, 0, count - 1]
@@ -87,7 +87,7 @@ private struct Asking: Decodable {
     }
 
     /// The searches in each of many objects in one document are counted separately.
-    @Test func manyObjects() throws {
+    @Test func decodingManyObjectsInOneTextTakesFewComparisons() throws {
         let names = (0..<50).map { "f\($0)" }
         let object = String(decoding: Self.text(names), as: UTF8.self)
         let text = Array(("[" + Array(repeating: object, count: 200).joined(separator: ",") + "]").utf8)

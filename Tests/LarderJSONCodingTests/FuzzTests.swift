@@ -30,7 +30,7 @@ import Testing
         return text
     }
 
-    @Test func damagedModels() throws {
+    @Test func damagedModelsAreDecodedLikeFoundation() throws {
         struct Small: Codable {
             var a: Int
             var b: [String?]
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func damagedEverything() throws {
+    @Test func damagedModelsOfAllTypesAreDecodedLikeFoundation() throws {
         let first = testSeed()
         for round in 0..<150 {
             let seed = first &+ UInt64(round)
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func anyBytes() {
+    @Test func randomBytesAreDecodedLikeFoundation() {
         var random = SeededGenerator(seed: 3)
         for _ in 0..<3000 {
             let text = (0..<random.next() % 12).map { _ in UInt8(truncatingIfNeeded: random.next()) }

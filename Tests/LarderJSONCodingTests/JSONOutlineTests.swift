@@ -13,7 +13,7 @@ import Testing
         "[1,[2,{\"a\":[]}],3]",
         "{\"a\":1,\"b\":{\"c\":null}}", "[ 1 , 2 ]", "\"\\ud83d\\ude00\"", "{\"a\" : [ ] }",
     ])
-    func values(text: String) {
+    func validTextsAreValuesAndTheirPrefixesAreNot(text: String) {
         #expect(Self.isValue(text), "\(text)")
         // No prefix of a text is a JSON value, except for numbers.
         for count in 0..<text.utf8.count where !"0123456789".contains(text.last ?? " ") {
@@ -35,7 +35,7 @@ import Testing
         #expect(!Self.isValue([0]))
     }
 
-    @Test func depthIsLimited() {
+    @Test func textsNestedDeeperThan512LevelsAreNotValues() {
         func nested(_ depth: Int) -> String {
             String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
         }
@@ -44,7 +44,7 @@ import Testing
         #expect(Self.isValue("[" + nested(511) + "," + nested(511) + "]"))
     }
 
-    @Test func membersAreFound() throws {
+    @Test func membersOfObjectsAndElementsOfArraysAreFound() throws {
         let text = Array(#" {"a" : [1, "x\n"] ,"b\u0041":"two\t\"","c":{"d":0}} "#.utf8)
         try text.withUnsafeBytes { bytes in
             let members = try JSONOutline.members(bytes)
@@ -78,7 +78,7 @@ import Testing
     }
 
     /// Foundation accepts and rejects the same randomly damaged texts.
-    @Test func randomTexts() throws {
+    @Test func randomTextsAreAcceptedOrRejectedLikeFoundation() throws {
         var random = SeededGenerator(seed: testSeed())
         let letters = Array("{}[],:\"\\ 01-.eE+ntrufalsx\u{e9}\u{0}".utf8)
         var found = 0

@@ -43,7 +43,7 @@ import Testing
         "[1.2.3]", "[1e2e3]", "[1e2.3]", "[0]", "[-0]", "[00]", "[0.0]", "[0e1]", "[true,null]", "[\"a\",null]",
         "[1,\"a\"]",
     ])
-    func texts(_ text: String) { compare(Array(text.utf8)) }
+    func malformedTextsAreDecodedLikeFoundation(_ text: String) { compare(Array(text.utf8)) }
 
     @Test(arguments: [
         "1e400", "-1e400", "1e-400", "-1e-400", "4.9e-324", "2e-324", "2.5e-324", "1.7976931348623157e308",
@@ -60,7 +60,7 @@ import Testing
         "0e99999999999999999999", "00000000000000000000000000000001", "1.0000000000000000000000000000000000000001",
         "10000000000000000000000000000000000000000e-40", "100000000000000000000000000000000000000000000000000000000000",
     ])
-    func numbers(_ text: String) {
+    func numbersAtTheirLimitsAreDecodedLikeFoundation(_ text: String) {
         let text = Array("[\(text)]".utf8)
         expectSameReading([Double].self, text)
         expectSameReading([Float].self, text)
@@ -80,7 +80,7 @@ import Testing
         expectSameReading([Date].self, text)
     }
 
-    @Test func stringsOfAllSorts() {
+    @Test func validAndInvalidStringsAreDecodedLikeFoundation() {
         let contents: [[UInt8]] =
             [
                 "\\ud83d\\ude00", "\\ud83d", "\\ude00", "\\ud83dx", "\\ud83d\\u0041", "\\ud83d\\ud83d", "\\u0000",
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func otherTextEncodings() {
+    @Test func otherTextEncodingsAreDecodedLikeFoundation() {
         let text = "{\"a\":1,\"é\":\"一\"}"
         let little = text.utf16.flatMap { [UInt8($0 & 255), UInt8($0 >> 8)] }
         let big = text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] }
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func depth() {
+    @Test func deeplyNestedTextsAreDecodedLikeFoundation() {
         struct Unread: Codable {
             init(from decoder: any Decoder) throws { _ = try decoder.singleValueContainer() }
             func encode(to encoder: any Encoder) throws {}
@@ -178,7 +178,7 @@ import Testing
         "{\"relative\":\"x\"}", "1.10", "123456789.123456789123456789", "\"E621E1F8-C36C-495A-93FC_0C247A3E6E5F\"",
         "\"E621E1F8-C36C-495A-93FC-0C247A3E6E5F \"", "\"+621E1F8-C36C-495A-93FC-0C247A3E6E5F\"",
     ])
-    func foundationsTypes(_ text: String) {
+    func typesOfFoundationAreDecodedLikeFoundation(_ text: String) {
         for text in [text, "[\(text)]", "{\"a\":\(text)}"] {
             expectSameReading(Data.self, text)
             expectSameReading(URL.self, text)
@@ -199,7 +199,7 @@ import Testing
         "{\"neither\":1}", "{\"a\":null}", "null", "{\"K\":1,\"\u{212A}\":2}", "{\"\u{212A}\":2,\"K\":1}",
         "{\"é\":1,\"e\u{301}\":2}", "{\"e\u{301}\":2,\"é\":1}", "{\"\":1}", "{\"a\":1,\"a\":\"x\"}",
     ])
-    func dictionariesOfAllSorts(_ text: String) {
+    func dictionariesOfAllKeyTypesAreDecodedLikeFoundation(_ text: String) {
         func sorted<Key: Hashable & Codable, Value: Codable>(_ type: [Key: Value].Type) {
             let ours = outcome { try JSONCoder().decode(type, from: Array(text.utf8)).map { "\($0)" }.sorted() }
             let theirs = outcome { try Reference.decode(type, Array(text.utf8)).map { "\($0)" }.sorted() }
@@ -212,7 +212,7 @@ import Testing
         sorted([String: Int?].self)
     }
 
-    @Test func keysThatAreEqualToSwift() {
+    @Test func keysThatSwiftConsidersEqualAreDecodedLikeFoundation() {
         struct Accents: Codable {
             var first: Int
             var kelvin: Int?

@@ -31,7 +31,7 @@ import Testing
         path.map { "\($0.stringValue)/\($0.intValue.map(String.init) ?? "-")" }.joined(separator: ".")
     }
 
-    @Test func keyedContainers() {
+    @Test func keyedContainersAreDecodedLikeFoundation() {
         expectSame(
             #"{"a":1,"b":null,"c":[1,2],"d":{"e":"f"}}"#, #"{"d":{"e":"f"},"c":[1,2],"b":null,"a":1}"#, "{}", "[]",
             "null", "1",
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func unkeyedContainers() {
+    @Test func unkeyedContainersAreDecodedLikeFoundation() {
         expectSame("[1,null,\"x\",[2,[3]],{\"a\":4},true,1.5]", "[]", "{}", "null", "[300]", "[null]") { decoder in
             var list = try decoder.unkeyedContainer()
             var said = [Self.path(list.codingPath), "\(list.count ?? -1)"]
@@ -100,7 +100,7 @@ import Testing
     }
 
     /// Two nested containers are read in turns, and models are read from them: each has its own coding path.
-    @Test func nestedContainersInTurns() {
+    @Test func nestedContainersReadInTurnsAreDecodedLikeFoundation() {
         expectSame(#"{"a":{"x":[1],"y":2},"b":{"x":["q"],"y":{"z":[true]}}}"#) { decoder in
             let fields = try decoder.container(keyedBy: Name.self)
             let a = try fields.nestedContainer(keyedBy: Name.self, forKey: "a")
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func singleValues() {
+    @Test func singleValuesAreDecodedLikeFoundation() {
         expectSame("1", "1.5", "300", "-1", "\"x\"", "true", "null", "[1]", "{\"a\":1}") { decoder in
             let one = try decoder.singleValueContainer()
             return [
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func theKeysOfPathsAreTheModels() throws {
+    @Test func codingPathsOfErrorsHaveTheKeysOfTheModel() throws {
         struct Model: Decodable {
             enum Keys: Int, CodingKey { case seven = 7 }
             init(from decoder: any Decoder) throws {
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func userInfoWhileDecoding() throws {
+    @Test func decodersHaveTheUserInfoOfTheirCoder() throws {
         struct Model: Decodable {
             static let key = CodingUserInfoKey(rawValue: "greeting")!
             var said: String?
@@ -166,7 +166,7 @@ import Testing
         #expect(try coder.decode([Model].self, from: Array("[{},]".utf8))[0].said == "hello")
     }
 
-    @Test func objectsWithManyFields() throws {
+    @Test func fieldsOfLargeObjectsAreDecodedLikeFoundation() throws {
         let pairs = (0..<2000).map { "\"key\($0)\":\($0)" }
         struct Few: Decodable { var key1999: Int, key0: Int, key1000: Int, key1: Int?, missing: Int? }
         let forward = "{" + pairs.joined(separator: ",") + "}"
@@ -175,7 +175,7 @@ import Testing
         expectSameReading([String: Int].self, "{\"a\":1}")
     }
 
-    @Test func fromManyThreads() async {
+    @Test func modelsCodedOnManyThreadsRoundTrip() async {
         await withTaskGroup(of: Void.self) { group in
             for task in 0..<8 {
                 group.addTask {
@@ -193,7 +193,7 @@ import Testing
     }
 
     /// A model that encodes and decodes others while it is encoded and decoded.
-    @Test func codersWithinCoders() {
+    @Test func modelsThatUseACoderWhileBeingCodedRoundTrip() {
         struct Wrapped: Codable, Equatable {
             var form: Everything.Form
             init(_ form: Everything.Form) { self.form = form }

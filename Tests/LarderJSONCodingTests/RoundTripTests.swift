@@ -10,13 +10,13 @@ import Testing
         return (0..<UInt64(count)).map { SeededGenerator(seed: seed &+ $0) }
     }
 
-    @Test func randomModels() {
+    @Test func randomModelsRoundTripLikeFoundation() {
         for var random in generators(150) {
             expectSameRoundTrip(Everything.random(&random))
         }
     }
 
-    @Test func randomValuesAtTheTop() {
+    @Test func randomTopLevelValuesRoundTripLikeFoundation() {
         for var random in generators(200) {
             expectSameRoundTrip(random.double())
             expectSameRoundTrip(random.float())
@@ -32,7 +32,7 @@ import Testing
     }
 
     /// Doubles of all classes of bit patterns: the shortest text is written, and all texts are read exactly.
-    @Test func doublesOfAllSizes() throws {
+    @Test func doublesOfAllMagnitudesRoundTripExactly() throws {
         var random = SeededGenerator(seed: 7)
         for _ in 0..<4000 {
             let value = Double(bitPattern: random.next())
@@ -50,7 +50,7 @@ import Testing
     }
 
     /// Decimal numbers around the limits up to which one operation rounds correctly.
-    @Test func shortDecimals() {
+    @Test func shortDecimalNumbersAreRoundedCorrectly() {
         var random = SeededGenerator(seed: 8)
         for _ in 0..<3000 {
             let digits = random.next() >> (random.next() % 64)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func numbersThatCannotBeWritten() {
+    @Test func numbersThatAreNotFiniteAreRefusedLikeFoundation() {
         struct Ratios: Codable { var values: [Double] }
         expectSameWriting(Double.nan)
         expectSameWriting(["a": Double.infinity])
@@ -96,12 +96,12 @@ import Testing
         #expect(try JSONCoder().decode([Decimal].self, from: JSONCoder().encode([Decimal(5)])) == [5])
     }
 
-    @Test func theOrderOfFieldsIsTheModels() throws {
+    @Test func fieldsAreWrittenInTheOrderOfTheModel() throws {
         struct Ordered: Codable { var z = 1, a = 2, m = 3 }
         #expect(String(decoding: try JSONCoder().encode(Ordered()), as: UTF8.self) == #"{"z":1,"a":2,"m":3}"#)
     }
 
-    @Test func longTextsAndManyElements() {
+    @Test func longTextsAndManyElementsRoundTripLikeFoundation() {
         expectSameRoundTrip(String(repeating: "long “text” \n with \\ and \u{1}", count: 10_000))
         expectSameRoundTrip(Array(0..<20_000))
         expectSameRoundTrip(Dictionary(uniqueKeysWithValues: (0..<5000).map { ("key é \($0)", [$0]) }))

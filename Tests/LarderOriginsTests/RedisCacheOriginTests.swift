@@ -10,14 +10,14 @@ import Testing
         let cache = try await Cache.inMemory(policy: .high)
         try await cache.setPolicy(.high, grace: grace)
         let front = OriginCache(cache, origin: origin, options: .patient)
-        await eventually { front.isBelieved }
+        await eventually { front.receivesChanges }
         return front
     }
 
     /// Something else changes what the server has.
     private func change(_ redis: RedisProcess, _ line: String) throws { _ = try redis.connect().call(line) }
 
-    @Test func readsFollowReportedChanges() async throws {
+    @Test func readsReturnChangesReportedByTheServer() async throws {
         let redis = try RedisProcess()
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
         #expect(try await cache.value(String.self, forKey: "a") == nil)
@@ -34,7 +34,7 @@ import Testing
     }
 
     /// Reading entries that did not change causes no requests to the server.
-    @Test func knownEntriesAreNotRequestedAgain() async throws {
+    @Test func cachedEntriesAreNotRequestedAgain() async throws {
         let redis = try RedisProcess()
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
         try change(redis, "SET a 1")
@@ -47,7 +47,7 @@ import Testing
     }
 
     /// Keys of all slots, of servers that know nothing of each other.
-    @Test(.enabled(if: RedisCluster.isAvailable)) func knownEntriesAreNotRequestedAgainInACluster() async throws {
+    @Test(.enabled(if: RedisCluster.isAvailable)) func cachedEntriesAreNotRequestedAgainInACluster() async throws {
         let cluster = try RedisCluster(primaries: 3)
         let cache = try await front(RedisCacheOrigin(try OriginAddress(cluster.url)))
         let keys = (0..<30).map { "key:\($0)" }
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func writing() async throws {
+    @Test func writesReachTheServerAndAreReadBack() async throws {
         let redis = try RedisProcess()
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
         try await cache.set(["x": 1], forKey: "model", lifetime: .seconds(20))
@@ -78,13 +78,13 @@ import Testing
         #expect(try await cache.value([String: Int].self, forKey: "model") == nil)
     }
 
-    @Test("values that overwrite others are kept") func overwritesAreKept() async throws {
+    @Test("a value that overwrites another stays cached") func overwritesAreKept() async throws {
         let redis = try RedisProcess()
         let origin = RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath))
         try await overwritesAreKept(before: origin) { try change(redis, $0) }
     }
 
-    @Test("values that overwrite others in a larder are kept") func overwritesInALarderAreKept() async throws {
+    @Test("a value that overwrites another in a larder stays cached") func overwritesInALarderAreKept() async throws {
         let daemon = try DaemonProcess(["--policy", "never"])
         try await overwritesAreKept(before: try RedisCacheOrigin(larderAt: daemon.socketPath)) {
             _ = try daemon.connect().call($0)
@@ -109,33 +109,33 @@ import Testing
         await eventually { (try? await cache.value(String.self, forKey: "a")) == "theirs" }
     }
 
-    @Test("an origin that is dead or hangs is not trusted", arguments: [true, false])
+    @Test("a server that is dead or hangs is not trusted until it answers again", arguments: [true, false])
     func aDeadServerIsNotTrusted(isKilled: Bool) async throws {
         let redis = try RedisProcess()
         let origin = RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath))
         let cache = try await front(origin)
         await eventually { origin.status().servers.allSatisfy(\.isUp) && !origin.status().servers.isEmpty }
-        #expect(cache.isBelieved)
+        #expect(cache.receivesChanges)
         if isKilled { redis.kill() } else { redis.freeze() }
-        await eventually { !cache.isBelieved }
+        await eventually { !cache.receivesChanges }
         if isKilled { try redis.restart() } else { redis.thaw() }
-        await eventually { cache.isBelieved }
+        await eventually { cache.receivesChanges }
     }
 
-    @Test("a write that does not reach the server leaves the entry") func unreachableWritesLeaveTheEntry() async throws
-    {
+    @Test("a write that does not reach the server leaves the cached entry unchanged")
+    func unreachableWritesLeaveTheEntry() async throws {
         let redis = try RedisProcess()
         let cache = try await front(
             RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)), grace: .seconds(60))
         try await cache.set("1", forKey: "a")
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         redis.kill()
-        await eventually { !cache.isBelieved }
+        await eventually { !cache.receivesChanges }
         await #expect(throws: (any Error).self) { try await cache.set("2", forKey: "a") }
         #expect(try await cache.value(String.self, forKey: "a") == "1")
     }
 
-    @Test func aServerThatGoesAway() async throws {
+    @Test func staleValuesAreServedWhileTheServerIsDown() async throws {
         let redis = try RedisProcess()
         let origin = RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath))
         let cache = try await front(origin, grace: .seconds(60))
@@ -156,7 +156,7 @@ import Testing
     }
 
     /// The server accepts connections and never answers: only the heartbeat notices it.
-    @Test func aServerThatHangs() async throws {
+    @Test func staleValuesAreServedWhileTheServerHangs() async throws {
         let redis = try RedisProcess()
         let cache = try await front(
             RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)), grace: .seconds(60))
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: RedisCluster.isAvailable)) func aCluster() async throws {
+    @Test(.enabled(if: RedisCluster.isAvailable)) func changesInAClusterAreReadBack() async throws {
         let cluster = try RedisCluster(primaries: 3)
         let origin = RedisCacheOrigin(try OriginAddress("redis+cluster://127.0.0.1:\(cluster.servers[0].port)"))
         let cache = try await front(origin)
@@ -189,7 +189,7 @@ import Testing
         #expect(try await cache.values(String.self, forKeys: keys).count == 30)
     }
 
-    @Test func aLarderInFrontOfALarder() async throws {
+    @Test func aLarderCanBeTheOriginOfAnotherLarder() async throws {
         let daemon = try DaemonProcess()
         let cache = try await front(try RedisCacheOrigin(larderAt: daemon.socketPath, database: 3))
         let other = try daemon.connect()
@@ -202,7 +202,7 @@ import Testing
         #expect(try other.call("GET a") == "$1\r\n3\r\n")
     }
 
-    @Test func aLarderWithANamedDatabase() async throws {
+    @Test func aNamedDatabaseOfALarderCanBeTheOrigin() async throws {
         let daemon = try DaemonProcess()
         let other = try daemon.connect()
         _ = try other.call("SELECT shop")
@@ -215,7 +215,7 @@ import Testing
     }
 
     /// In several questions, each within its limit.
-    @Test func moreKeysThanOneRequestHolds() async throws {
+    @Test func moreKeysThanFitIntoOneRequestCanBeRead() async throws {
         let redis = try RedisProcess()
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
         let keys = (0..<9_000).map { "key:\($0)" }
@@ -230,7 +230,7 @@ import Testing
     }
 
     /// The example of docs/Origins.md.
-    @Test func thePageOfOrigins() throws {
+    @Test func theExamplesOfTheOriginsPageCompile() throws {
         func ask() async throws -> Price? {
             let origin = RedisCacheOrigin(try OriginAddress("redis+cluster://10.0.0.5:6379,10.0.0.6:6379"))
             let database = try await Cache(named: "prices", policy: .middle, grace: .seconds(3_600))

@@ -22,13 +22,13 @@ import Testing
         return replies
     }
 
-    @Test(arguments: [1, 2, 3, 7, 1000]) func longStringsAreReportedAsNull(_ count: Int) throws {
+    @Test(arguments: [1, 2, 3, 7, 1000]) func stringsLongerThanTheLimitAreReturnedAsNull(_ count: Int) throws {
         let replies = try Self.replies(Self.stream, inPiecesOf: count)
         #expect(replies.map(\.0) == [.null, .array([.null, .bulk([97, 98])]), .bulk(Array("fits".utf8))])
         #expect(replies.map(\.1) == [5, 9, 0])
     }
 
-    @Test func longStringsUseNoMemory() throws {
+    @Test func stringsLongerThanTheLimitUseNoMemory() throws {
         var parser = Self.parser()
         parser.append(Array("$100000000\r\n".utf8))
         let none = try parser.next()

@@ -20,11 +20,11 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         #expect(written(.three, body) == three, sourceLocation: location)
     }
 
-    @Test func theDefaultVersionIsTwo() {
+    @Test func theDefaultProtocolVersionIsRESP2() {
         #expect(ReplyBuffer().version == .two)
     }
 
-    @Test func simpleTypes() {
+    @Test func simpleStringsAndErrorsAreWrittenInOneLine() {
         expect(two: "+OK\r\n", three: "+OK\r\n") { $0.simple("OK") }
         expect(two: "+\r\n", three: "+\r\n") { $0.simple("") }
         expect(two: "-ERR no\r\n", three: "-ERR no\r\n") { $0.error("ERR no") }
@@ -39,7 +39,7 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         #expect(buffer.take() == Array("-ERR '".utf8) + [0xFF, 0x20, 0x00] + Array("'\r\n".utf8))
     }
 
-    @Test func integers() {
+    @Test func integersAreWrittenInDecimal() {
         var values: [Int64] = [.min, .min + 1, .max, .max - 1, 0, -1]
         var power: Int64 = 1
         while power < .max / 10 {
@@ -53,7 +53,7 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         expect(two: ":7\r\n", three: ":7\r\n") { $0.integer(Int(7)) }
     }
 
-    @Test func strings() {
+    @Test func bulkAndVerbatimStringsAreWrittenWithTheirLength() {
         expect(two: "$0\r\n\r\n", three: "$0\r\n\r\n") { $0.bulk("") }
         expect(two: "$3\r\na\r\n\r\n", three: "$3\r\na\r\n\r\n") { $0.bulk("a\r\n") }
         expect(two: "$6\r\n王五\r\n", three: "$6\r\n王五\r\n") { $0.bulk("王五") }
@@ -65,12 +65,12 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         expect(two: "$0\r\n\r\n", three: "=4\r\nmkd:\r\n") { $0.verbatim("", format: "mkd") }
     }
 
-    @Test func nothing() {
+    @Test func nullsAreWrittenAsInTheProtocolVersion() {
         expect(two: "$-1\r\n", three: "_\r\n") { $0.null() }
         expect(two: "*-1\r\n", three: "_\r\n") { $0.nullArray() }
     }
 
-    @Test func aggregates() {
+    @Test func collectionsAreWrittenAsInTheProtocolVersion() {
         expect(two: "*0\r\n", three: "*0\r\n") { $0.array(count: 0) }
         expect(two: "*12\r\n", three: "*12\r\n") { $0.array(count: 12) }
         expect(two: "*4\r\n", three: "%2\r\n") { $0.map(count: 2) }
@@ -78,7 +78,7 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         expect(two: "*3\r\n", three: ">3\r\n") { $0.push(count: 3) }
     }
 
-    @Test func numbersAndTruth() {
+    @Test func booleansAndNumbersAreWrittenAsInTheProtocolVersion() {
         expect(two: ":1\r\n", three: "#t\r\n") { $0.boolean(true) }
         expect(two: ":0\r\n", three: "#f\r\n") { $0.boolean(false) }
         expect(two: "$2\r\n42\r\n", three: "(42\r\n") { $0.bigNumber("42") }
@@ -90,7 +90,7 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         (.leastNonzeroMagnitude, "5e-324"), (.infinity, "inf"), (-.infinity, "-inf"), (.nan, "nan"), (-.nan, "nan"),
         (.signalingNaN, "nan"), (.pi, "3.141592653589793"),
     ])
-    func doubles(_ value: Double, _ text: String) {
+    func doublesAreWrittenWithTheFewestDigits(_ value: Double, _ text: String) {
         #expect(written(.three) { $0.double(value) } == ",\(text)\r\n")
     }
 
@@ -137,7 +137,7 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
     }
 
     /// A slow client reads a little at a time while more replies come.
-    @Test func aSlowReaderCostsLittle() {
+    @Test func repliesReadInSmallPiecesAreComplete() {
         var buffer = ReplyBuffer()
         var out: [UInt8] = []
         var expected: [UInt8] = []

@@ -160,22 +160,22 @@ private func bulk(_ text: String) -> RESPValue { .bulk(Array(text.utf8)) }
 
     static var all: [ReplyFixture] { scalars + aggregates + malformed + limits }
 
-    @Test(arguments: all) func deliveredAsAWhole(_ fixture: ReplyFixture) {
+    @Test(arguments: all) func repliesReceivedAsAWholeAreParsed(_ fixture: ReplyFixture) {
         #expect(parseReplies([fixture.bytes], limits: fixture.limits) == fixture.expected)
     }
 
-    @Test(arguments: all) func deliveredByteByByte(_ fixture: ReplyFixture) {
+    @Test(arguments: all) func repliesReceivedByteByByteAreParsed(_ fixture: ReplyFixture) {
         #expect(parseReplies(fixture.bytes.drops, limits: fixture.limits) == fixture.expected)
     }
 
-    @Test(arguments: all) func deliveredInTwoParts(_ fixture: ReplyFixture) {
+    @Test(arguments: all) func repliesReceivedInTwoPartsAreParsed(_ fixture: ReplyFixture) {
         for index in fixture.bytes.indices {
             let outcome = parseReplies(fixture.bytes.split(at: index), limits: fixture.limits)
             #expect(outcome == fixture.expected, "split at \(index)")
         }
     }
 
-    @Test func nanIsRead() {
+    @Test func nanIsParsedFromAReply() {
         for text in [",nan\r\n", ",-nan\r\n"] {
             guard case .double(let value)? = parseReplies([Array(text.utf8)]).replies.first else {
                 Issue.record("\(text) is no double")

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderRESP
 
 @Suite struct ReplyParserTests {
-    @Test func anErrorIsPermanent() throws {
+    @Test func aProtocolErrorIsPermanent() throws {
         var parser = ReplyParser()
         parser.append(Array("*2\r\n:1\r\n?\r\n+OK\r\n".utf8))
         for _ in 0..<3 {
@@ -26,7 +26,7 @@ import Testing
         #expect(parser.bufferedBytes == 1)
     }
 
-    @Test func workIsLinearWhenDripped() throws {
+    @Test func parsingRepliesFromSmallPiecesTakesLinearWork() throws {
         let elements = 3_000
         var buffer = ReplyBuffer(version: .three)
         buffer.array(count: elements)
@@ -78,7 +78,7 @@ import Testing
         #expect(replies == [.array([.bulk(Array("abc".utf8)), .integer(12)])])
     }
 
-    @Test func deepReplies() {
+    @Test func repliesNestedDeeperThanTheLimitAreErrors() {
         let opened = String(repeating: "*1\r\n", count: 256)
         let limits = RESPLimits(depthMax: 256)
         let outcome = parseReplies([Array((opened + ":1\r\n").utf8)], limits: limits)
@@ -93,7 +93,7 @@ import Testing
         #expect(parseReplies([Array(opened.utf8)]).error == .tooDeepReply)
     }
 
-    @Test func damagedStreamsMeanTheSameInEveryDelivery() {
+    @Test func damagedRepliesAreParsedAlikeHoweverTheyAreSplit() {
         var random = SeededGenerator(seed: testSeed())
         let limits = RESPLimits(
             bulkBytesMax: 60, headerBytesMax: 30, requestBytesMax: 200, elementsMax: 20, depthMax: 4)
@@ -209,7 +209,7 @@ import Testing
 }
 
 @Suite struct RESPValueTests {
-    @Test func strings() {
+    @Test func stringIsNilForOtherTypesAndInvalidUTF8() {
         #expect(RESPValue.bulk(Array("abc".utf8)).string == "abc")
         #expect(RESPValue.bulk([0xFF]).string == nil)
         #expect(RESPValue.bulk([0xFF]).bytes == [0xFF])
@@ -220,7 +220,7 @@ import Testing
         #expect(RESPValue.integer(1).string == nil)
     }
 
-    @Test func numbers() {
+    @Test func numbersAreReadFromTextAndNilForOtherTypes() {
         #expect(RESPValue.integer(-5).int == -5)
         #expect(RESPValue.bulk(Array("-5".utf8)).int == -5)
         #expect(RESPValue.bulk([]).int == nil)
@@ -235,7 +235,7 @@ import Testing
         #expect(RESPValue.integer(2).bool == nil)
     }
 
-    @Test func collections() {
+    @Test func pairsAndElementsAreNilForOtherTypes() {
         let pair = RESPValue.Pair(key: .integer(1), value: .null)
         #expect(RESPValue.map([pair]).pairs == [pair])
         #expect(RESPValue.array([.integer(1), .null]).pairs == [pair])

@@ -14,7 +14,7 @@ import Testing
         #expect(bytes == expected)
     }
 
-    @Test func aPipelineGrowsByDoubling() {
+    @Test func theBufferOfAPipelineGrowsByDoubling() {
         var bytes: [UInt8] = []
         var allocations = 0
         var capacity = bytes.capacity

@@ -141,15 +141,15 @@ private func times(_ count: Int, _ text: String) -> String { String(repeating: t
 
     static let all = inline + quotes + arrays + badCounts + badLengths + otherErrors + limits
 
-    @Test(arguments: all) func deliveredAsAWhole(_ fixture: RequestFixture) {
+    @Test(arguments: all) func requestsReceivedAsAWholeAreParsed(_ fixture: RequestFixture) {
         #expect(parse([fixture.bytes], limits: fixture.limits) == fixture.expected)
     }
 
-    @Test(arguments: all) func deliveredByteByByte(_ fixture: RequestFixture) {
+    @Test(arguments: all) func requestsReceivedByteByByteAreParsed(_ fixture: RequestFixture) {
         #expect(parse(fixture.bytes.drops, limits: fixture.limits) == fixture.expected)
     }
 
-    @Test(arguments: all) func deliveredInTwoParts(_ fixture: RequestFixture) {
+    @Test(arguments: all) func requestsReceivedInTwoPartsAreParsed(_ fixture: RequestFixture) {
         for index in fixture.bytes.indices {
             let outcome = parse(fixture.bytes.split(at: index), limits: fixture.limits)
             #expect(outcome == fixture.expected, "split at \(index)")
@@ -158,7 +158,7 @@ private func times(_ count: Int, _ text: String) -> String { String(repeating: t
 
     /// The bytes after an empty line, a skipped array or a command must not be parsed differently because of what came
     /// before.
-    @Test(arguments: all) func deliveredAfterOtherCommands(_ fixture: RequestFixture) {
+    @Test(arguments: all) func requestsReceivedAfterOtherCommandsAreParsed(_ fixture: RequestFixture) {
         let before = Array("\r\n*0\r\nPING\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".utf8)
         let commands = [[Array("PING".utf8)], [Array("GET".utf8), Array("k".utf8)]] + fixture.commands
         let bytes = before + fixture.bytes
@@ -167,7 +167,7 @@ private func times(_ count: Int, _ text: String) -> String { String(repeating: t
         #expect(parse(bytes.drops, limits: fixture.limits) == expected)
     }
 
-    @Test func theDefaultLimitsOfLines() {
+    @Test func linesLongerThanTheDefaultLimitsAreErrors() {
         let longest = [UInt8](repeating: UInt8(ascii: "A"), count: 65_536)
         #expect(parse([longest + [10]]) == RequestOutcome(commands: [[longest]]))
         #expect(parse([longest + [65]]).error == ProtocolError("too big inline request"))

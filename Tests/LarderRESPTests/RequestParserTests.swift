@@ -6,7 +6,7 @@ import Testing
 @testable import LarderRESP
 
 @Suite struct RequestParserTests {
-    @Test func argumentsStayUntilTheNextCommand() throws {
+    @Test func argumentsStayValidUntilTheNextCommand() throws {
         var parser = RequestParser()
         parser.append(Array("*2\r\n$3\r\nGET\r\n$3\r\nkey\r\nPI".utf8))
         #expect(parser.argumentCount == 0)
@@ -35,7 +35,7 @@ import Testing
         #expect(parser.bufferedBytes == 0)
     }
 
-    @Test func anErrorIsPermanent() throws {
+    @Test func aProtocolErrorIsPermanent() throws {
         var parser = RequestParser()
         parser.append(Array("PING\r\n*x\r\nPING\r\n".utf8))
         #expect(try parser.next())
@@ -103,7 +103,7 @@ import Testing
 
     /// Moving the received part repeatedly would delay others; allocating the full length at the first byte would let
     /// any client use all memory.
-    @Test func aVeryLongBulkStringIsMovedLittle() throws {
+    @Test func receivingAVeryLongBulkStringMovesFewBytes() throws {
         let length = 64 << 20
         var parser = RequestParser()
         parser.append(Array("*2\r\n$4\r\nPING\r\n$\(length)\r\n".utf8))
@@ -119,7 +119,7 @@ import Testing
         #expect(parser.work.bytesMoved < length / 4)
     }
 
-    @Test func anIdleConnectionIsSmall() throws {
+    @Test func anIdleParserUsesLittleMemory() throws {
         var parser = RequestParser()
         _ = parser.writableSpace(atLeast: 65_536)
         parser.append(Array("*100\r\n".utf8) + Array(repeatElement(Array("$1\r\na\r\n".utf8), count: 100).joined()))
@@ -137,7 +137,7 @@ import Testing
         #expect(currentCommand(parser) == [Array("PING".utf8), Array("abc".utf8)])
     }
 
-    @Test func theSteadyStateAllocatesNothing() throws {
+    @Test func repeatedPipelinesDoNotGrowTheBuffer() throws {
         var parser = RequestParser()
         var pipeline: [UInt8] = []
         for index in 0..<100 {
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func workIsLinearWhenDripped() throws {
+    @Test func parsingRequestsFromSmallPiecesTakesLinearWork() throws {
         let value = [UInt8](repeating: 0x0D, count: 100_000)
         var bytes: [UInt8] = []
         RequestEncoder.encode([Array("SET".utf8), Array("key".utf8), value], into: &bytes)
@@ -179,7 +179,7 @@ import Testing
     }
 
     /// A server that stops running commands for a while keeps reading, a little at a time.
-    @Test func workIsLinearWithABacklog() throws {
+    @Test func parsingWithABacklogTakesLinearWork() throws {
         var pipeline: [UInt8] = []
         for _ in 0..<20_000 { RequestEncoder.encode(["PING"], into: &pipeline) }
         var parser = RequestParser()
@@ -194,7 +194,7 @@ import Testing
         #expect(parser.capacity < 3 * pipeline.count)
     }
 
-    @Test func manyArgumentsTakeMemoryAsTheyArrive() throws {
+    @Test func memoryForManyArgumentsIsProportionalToTheirNumber() throws {
         var parser = RequestParser()
         let count = 100_000
         parser.append(Array("*\(count)\r\n".utf8))
@@ -207,7 +207,7 @@ import Testing
         #expect(parser.capacity < count * (6 + 8) * 2 + 1_000)
     }
 
-    @Test func limitsAreClamped() {
+    @Test func limitsOutOfRangeAreClamped() {
         let low = RESPLimits(
             inlineBytesMax: .min, argumentsMax: -1, bulkBytesMax: -1, headerBytesMax: 0, requestBytesMax: .min,
             elementsMax: 0, depthMax: -5)

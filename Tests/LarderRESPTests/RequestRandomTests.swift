@@ -61,7 +61,7 @@ import Testing
     }
 
     /// Nearly valid streams are parsed in the same way, however they are split.
-    @Test func damagedStreamsMeanTheSameInEveryDelivery() {
+    @Test func damagedRequestsAreParsedAlikeHoweverTheyAreSplit() {
         var random = SeededGenerator(seed: testSeed())
         let limits = RESPLimits(
             inlineBytesMax: 40, argumentsMax: 9, bulkBytesMax: 50, headerBytesMax: 24, requestBytesMax: 90)

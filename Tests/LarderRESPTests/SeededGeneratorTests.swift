@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct SeededGeneratorTests {
     /// The published values of SplitMix64 for seed 1234567.
-    @Test func itIsSplitMix64() {
+    @Test func theNumbersAreThoseOfSplitMix64() {
         var random = SeededGenerator(seed: 1_234_567)
         let values = (0..<5).map { _ in random.next() }
         #expect(

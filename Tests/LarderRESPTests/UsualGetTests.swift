@@ -28,7 +28,7 @@ import Testing
         return (0..<parser.argumentCount).map { String(decoding: parser.argument($0), as: UTF8.self) }
     }
 
-    @Test func runsOfGetsAreTakenAndTheRestIsLeft() throws {
+    @Test func consecutiveGetsAreTakenAndOtherCommandsAreLeft() throws {
         var parser = RequestParser()
         let long = String(repeating: "k", count: 999)
         parser.append(
@@ -44,7 +44,7 @@ import Testing
         #expect(parser.bufferedBytes == 0)
     }
 
-    @Test func atMostTheWantedNumberIsTaken() throws {
+    @Test func noMoreGetsAreTakenThanRequested() throws {
         var parser = RequestParser()
         parser.append((0..<5).flatMap { Self.request("GET", "\($0)") })
         #expect(Self.take(&parser, most: 2) == ["0", "1"])
@@ -69,7 +69,7 @@ import Testing
     }
 
     /// The commands are the same wherever the bytes are split, and whether they are lent or copied.
-    @Test(arguments: [true, false]) func requestsSplitAnywhereAreTaken(_ lends: Bool) throws {
+    @Test(arguments: [true, false]) func requestsAreParsedWhereverTheyAreSplit(_ lends: Bool) throws {
         var bytes = Self.request("GET", "first") + Self.request("GET", "second") + Self.request("SET", "x", "y")
         bytes += Self.request("GET", "third")
         let expected = [["GET", "first"], ["GET", "second"], ["SET", "x", "y"], ["GET", "third"]]

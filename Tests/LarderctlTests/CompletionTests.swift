@@ -23,7 +23,7 @@ import Testing
         return result.text.split(separator: "\n").map { String($0.prefix { $0 != "\t" }) }
     }
 
-    @Test func verbsOptionsAndCommandsAreOffered() throws {
+    @Test func completionOffersVerbsOptionsAndCommands() throws {
         #expect(try offered("ge") == ["get"])
         #expect(try offered("--json", "--timeout", "9", "ge") == ["get"])
         #expect(try offered("--data") == ["--database"])
@@ -37,7 +37,7 @@ import Testing
         #expect(try Set(offered("")).isSuperset(of: ["get", "set", "backup", "completion", "help"]))
     }
 
-    @Test func databasesAndKeysOfTheDaemonAreOffered() throws {
+    @Test func completionOffersDatabasesAndKeysOfTheDaemon() throws {
         #expect(try Set(offered("get", "page")) == ["page:1", "page:2"])
         #expect(try Set(offered("del", "page:1", "user*")) == ["user*1", "user*2"])
         #expect(try offered("--database", "books", "get", "") == ["isbn"])
@@ -50,7 +50,7 @@ import Testing
         #expect(try offered("lock", "name", "--", "l") == [":files"])
     }
 
-    @Test func settingsOfTheDaemonAreOffered() throws {
+    @Test func completionOffersSettingsOfTheDaemon() throws {
         #expect(try Set(offered("CONFIG", "GET", "max-cl")) == ["max-clients"])
         #expect(try Set(offered("config", "get", "timeout", "slowlog-m")) == ["slowlog-max-len"])
         #expect(try Set(offered("CONFIG", "SET", "timeout", "5", "slowlog-m")) == ["slowlog-max-len"])
@@ -60,13 +60,13 @@ import Testing
         #expect(lines == "timeout\t0\n", "with its value")
     }
 
-    @Test func withoutADaemonNothingIsPrinted() throws {
+    @Test func completionWithoutADaemonPrintsNothing() throws {
         let lonely = Larderctl(socketPath: directory.path + "/nobody")
         let result = try lonely("completion", "--", "get", "p")
         #expect(result.exitCode == 0 && result.text.isEmpty && result.errors.isEmpty)
     }
 
-    @Test func keysWithControlCharactersAreNotOffered() throws {
+    @Test func completionOmitsKeysWithControlCharacters() throws {
         _ = try larderctl.run([Array("SET".utf8), Array("odd\u{1B}[2J".utf8), [0x31]])
         _ = try larderctl.run([Array("SET".utf8), Array("odd".utf8) + [0xFF], [0x31]])
         #expect(try offered("get", "odd").isEmpty)
@@ -86,7 +86,7 @@ import Testing
         return output.split(separator: "\n").map(String.init)
     }
 
-    @Test("bash completes verbs, commands and keys") func bashOffersThem() throws {
+    @Test func bashCompletesVerbsCommandsAndKeys() throws {
         func offered(_ line: String) throws -> [String] {
             try shell(
                 "bash",
@@ -103,7 +103,7 @@ import Testing
         #expect(try Set(offered("larderctl get user")) == ["user\\*1", "user\\*2"])
     }
 
-    @Test("fish completes verbs and keys") func fishOffersThem() throws {
+    @Test func fishCompletesVerbsAndKeys() throws {
         func offered(_ line: String) throws -> [String] {
             try shell("fish", "larderctl completion fish | source; complete -C '\(line)'")
                 .map { String($0.prefix { $0 != "\t" }) }
@@ -112,7 +112,7 @@ import Testing
         #expect(try Set(offered("larderctl get page:")) == ["page:1", "page:2"])
     }
 
-    @Test("zsh completes keys") func zshOffersThem() throws {
+    @Test func zshCompletesKeys() throws {
         let words = try shell(
             "zsh",
             """
@@ -129,7 +129,7 @@ import Testing
         "larderd.bash", "larderctl.bash", "larderweb.bash", "_larderd", "_larderctl", "_larderweb", "larderd.fish",
         "larderctl.fish", "larderweb.fish",
     ])
-    func theFilesAreProgramsOfTheirShells(_ name: String) throws {
+    func completionFilesHaveNoSyntaxErrors(_ name: String) throws {
         let program = name.hasSuffix(".bash") ? "bash" : name.hasSuffix(".fish") ? "fish" : "zsh"
         let path = "\(PackageRoot.path)/Sources/packaging/completions/\(name)"
         let (end, _, errors) = try ChildProcess.run(program, ["-n", path])

@@ -97,7 +97,7 @@ import Testing
             }),
     ]
 
-    @Test(arguments: cases) func aRuleReportsAtItsThreshold(_ example: Case) throws {
+    @Test(arguments: cases) func doctorReportsAFindingFromItsThresholdOn(_ example: Case) throws {
         var facts = DoctorFacts()
         example.speaks(&facts)
         let finding = try #require(DoctorRule.findings(facts).first { $0.rule.name == example.rule })
@@ -110,7 +110,7 @@ import Testing
 
     /// The commands recommended by a finding must work when they are typed.
     @Test(arguments: ["evicting", "no-disk-limit", "memory-too-large", "file-system-full"])
-    func theCommandsOfARemedyWork(_ name: String) throws {
+    func commandsRecommendedByDoctorWork(_ name: String) throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         #expect(try larderctl("--database", "books", "set", "k", "v").exitCode == 0)
@@ -127,7 +127,7 @@ import Testing
     }
 
     /// A database that only lacks disk space is not damaged, and a check would find nothing.
-    @Test func aFullFileSystemIsNotDamage() throws {
+    @Test func doctorDoesNotReportAFullFileSystemAsDamage() throws {
         var facts = DoctorFacts()
         facts.disk = (4, 100)
         facts.databases = [DoctorFacts.Database(name: "books", state: "failed")]
@@ -147,14 +147,14 @@ import Testing
         #expect(DoctorRule.findings(facts).map(\.figures) == ["900 of 1000 commands"])
     }
 
-    @Test("each rule has a test case") func everyRuleHasItsCase() {
+    @Test("each rule of doctor has a test case") func everyDoctorRuleHasATestCase() {
         #expect(Self.cases.map(\.rule) == DoctorRule.all.map(\.name))
         #expect(Set(DoctorRule.all.map(\.name)).count == DoctorRule.all.count)
         #expect(DoctorRule.findings(DoctorFacts()).isEmpty, "of nothing there is nothing to say")
     }
 
     /// The numbers of a daemon may be invalid.
-    @Test func malformedFactsAreIgnored() {
+    @Test func malformedFiguresDoNotCrashDoctor() {
         let names = DoctorRuleTests.fieldNames
         for value in ["9223372036854775807", "-9223372036854775808", "-1", "x", ""] {
             var facts = DoctorFacts()

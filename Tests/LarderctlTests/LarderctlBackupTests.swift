@@ -4,7 +4,8 @@ import Testing
 
 /// Tests of backups of a daemon's larder.
 @Suite struct LarderctlBackupTests {
-    @Test("a backup can be made, verified and restored to a new larder") func aLarderIsCarriedAway() throws {
+    @Test("a backup can be made, verified and restored to a new larder")
+    func aBackupCanBeRestoredToANewLarder() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let directory = try TemporaryDirectory(inMemory: true)
@@ -64,7 +65,7 @@ import Testing
     }
 
     /// Each kind of damage has its own exit code. If the newest backup is damaged, restore does not use an older one.
-    @Test func damageHasItsOwnExitCodes() throws {
+    @Test func eachKindOfBackupDamageHasItsOwnExitCode() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let directory = try TemporaryDirectory(inMemory: true)
@@ -91,7 +92,7 @@ import Testing
     }
 
     /// While another process makes a backup in the same directory, larderctl changes nothing there.
-    @Test func anotherBackupInTheDirectoryIsNotDisturbed() throws {
+    @Test func backupRefusesADirectoryThatAnotherBackupUses() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let directory = try TemporaryDirectory(inMemory: true)

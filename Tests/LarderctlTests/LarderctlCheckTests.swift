@@ -22,7 +22,7 @@ import Testing
         try second.stop()
     }
 
-    @Test func aStoppedLarderIsReadByLarderd() throws {
+    @Test func checkFindsDamageInAStoppedLarder() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         try filled(directory)
         let larder = directory.path + "/larder"
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test("a check of a daemon on a full disk reports what to do")
-    func aFullDisk() throws {
+    func checkOnAFullDiskReportsWhatToDo() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place)
         let daemon = try DaemonProcess(in: place, faults: faults)
@@ -61,7 +61,7 @@ import Testing
         let full = try larderctl("check")
         #expect(full.exitCode == 10, "\(full)")
         #expect(
-            full.errors.contains("needs room; remove other files, or stop the daemon: without it larderctl check"),
+            full.errors.contains("remove other files, or stop the daemon: without a daemon, larderctl check"),
             "\(full)")
         faults.disarm()
         #expect(try larderctl("check").exitCode == 0)
@@ -79,10 +79,10 @@ import Testing
         let asked = try Larderctl(socketPath: daemon.socketPath)("check")
         #expect(asked.exitCode == 8 && asked.text.hasPrefix("ORIGINS: its checksum"), "\(asked)")
         let doctor = try Larderctl(socketPath: daemon.socketPath)("doctor")
-        #expect(doctor.exitCode == 8 && doctor.text.contains("origins-unusable: of 1 database"), "\(doctor)")
+        #expect(doctor.exitCode == 8 && doctor.text.contains("origins-unusable: 1 database"), "\(doctor)")
     }
 
-    @Test func lostFactsOfTheLedgerAreReported() throws {
+    @Test func checkReportsAMissingLedger() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let larder = directory.path + "/larder"
         let larderctl = Larderctl(socketPath: directory.path + "/socket")
@@ -113,7 +113,7 @@ import Testing
         try third.stop()
     }
 
-    @Test func checkAsksARunningDaemon() throws {
+    @Test func checkFindsDamageThroughARunningDaemon() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         try filled(directory)
         try flipTable(directory.path + "/larder")
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test("a larder of a newer version is not reported as damaged") func aNewerLarderIsNotJudged() throws {
+    @Test func aLarderOfANewerVersionIsNotReportedAsDamaged() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         try filled(directory)
         let larder = directory.path + "/larder"

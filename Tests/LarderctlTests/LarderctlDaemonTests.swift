@@ -3,7 +3,7 @@ import Testing
 
 /// Tests of larderctl with a real daemon.
 @Suite struct LarderctlDaemonTests {
-    @Test("the basic verbs work with a real daemon") func theCommandLine() throws {
+    @Test func basicVerbsWorkWithARealDaemon() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         #expect(try larderctl("ping").text == "PONG\n")
@@ -86,7 +86,7 @@ import Testing
     }
 
     /// Times can be written with units.
-    @Test func timesWithUnits() throws {
+    @Test func timesMayBeWrittenWithUnits() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         #expect(try larderctl("policy", "5m", "--grace", "90s").exitCode == 0)
@@ -102,7 +102,7 @@ import Testing
         ] { #expect(try larderctl.run(words).exitCode == 2, "\(words)") }
     }
 
-    @Test("an unknown name gets a suggestion") func namesThatAreNotThere() throws {
+    @Test("an unknown name gets a suggestion") func unknownNamesGetASuggestion() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let section = try larderctl("stats", "memry")
@@ -124,7 +124,7 @@ import Testing
         #expect(lock.exitCode == 2 && lock.errors.contains("the lock's name is empty"))
     }
 
-    @Test("an invalid grace, jitter or tag is refused") func impossibleGraceJitterAndTags() throws {
+    @Test("an invalid grace, jitter or tag is refused") func invalidGraceJitterAndTagsAreRefused() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let seventeen = (1...17).flatMap { ["--tag", "\($0)"] }

@@ -110,7 +110,7 @@ import Testing
         #expect(try Self.lines(copy("export").output) == lines(file))
     }
 
-    @Test func databasesAndPrefixesAreChosen() throws {
+    @Test func exportCanBeLimitedToDatabasesAndAPrefix() throws {
         for database in ["a", "b", "c"] {
             for key in ["x1", "x2", "y"] {
                 #expect(try larderctl("--database", database, "SET", key, "v").exitCode == 0)
@@ -130,7 +130,7 @@ import Testing
         #expect(try larderctl("--database", "a", "keys").text == "")
     }
 
-    @Test("an existing database keeps its policy") func aDatabaseThatIsThereKeepsItsPolicy() throws {
+    @Test func anImportKeepsThePolicyOfAnExistingDatabase() throws {
         #expect(try larderctl("SET", "k", "v").exitCode == 0)
         #expect(try larderctl("export", file).exitCode == 0)
         #expect(try larderctl("policy", "low").exitCode == 0)
@@ -181,9 +181,9 @@ import Testing
         (#"{"database":"0","key":"k","stored-at":1,"tagz":[],"json":1}"#, #"unknown member "tagz"; did you mean"#),
         (#"{"database":"0","policy":"often"}"#, #"its policy is "often", and must be one of highest"#),
         (header, "the first line of another export"),
-        (#"{"end":true,"entries":7}"#, "it contains the number 7, but there are 1 entries"),
+        (#"{"end":true,"entries":7}"#, "it states 7 entries, but the lines before it have 1"),
     ])
-    func invalidLinesAreReported(line: String, message: String) throws {
+    func importReportsInvalidLines(line: String, message: String) throws {
         let good = #"{"database":"0","key":"good","stored-at":1,"rule":"never","json":1}"#
         let better = #"{"database":"0","key":"better","stored-at":1,"rule":"never","json":1}"#
         let end = #"{"end":true,"entries":2}"#
@@ -205,13 +205,13 @@ import Testing
         (#"{"format":"other","version":1}"# + "\n", #"its format is "other", not "larder-entries""#),
         (header.replacing(":1,", with: ":2,") + "\n", "its version is 2, but this larderctl reads version 1"),
     ])
-    func otherFilesAreRefused(text: String, message: String) throws {
+    func importRefusesFilesThatAreNotExports(text: String, message: String) throws {
         let result = try larderctl("import", input: Array(text.utf8))
         #expect(result.exitCode == 5 && result.errors.contains(message), "\(result)")
     }
 
     /// A line without a line end is incomplete, even if it looks valid.
-    @Test("the import of a truncated file reports that") func aTruncatedFileIsNoticed() throws {
+    @Test("the import of a truncated file reports that") func importReportsATruncatedFile() throws {
         let good = #"{"database":"0","key":"good","stored-at":1,"rule":"never","json":1}"#
         let half = try larderctl(
             "import", input: Array("\(Self.header)\n\(good)\n\(good.replacing("good", with: "half"))".utf8))
@@ -222,7 +222,7 @@ import Testing
             short.exitCode == 5 && short.errors.contains("ends after line 2, without the last line"), "\(short)")
     }
 
-    @Test func expiredEntriesAreCountedByTheImport() throws {
+    @Test func importCountsExpiredEntries() throws {
         let lines = [
             Self.header, #"{"database":"0","key":"a","stored-at":1,"json":1}"#,
             #"{"database":"0","key":"b","stored-at":1,"rule":"own","deadline":5,"grace":5,"json":1}"#,
@@ -257,7 +257,7 @@ import Testing
         }
     }
 
-    @Test func onlyTheSameExportIsResumed() throws {
+    @Test func anExportDoesNotOverwriteAnotherUnfinishedExport() throws {
         #expect(try larderctl("SET", "k", "v").exitCode == 0)
         #expect(try larderctl("export", file).exitCode == 0)
         let part = try Files.read(file).dropLast(30)
@@ -279,7 +279,7 @@ import Testing
     }
 
     /// The export is killed at each of its file operations, or stopped by a full disk. The next call completes it.
-    @Test(.enabled(if: FaultLibrary.isAvailable)) func everyInterruptionOfAnExportIsFinished() throws {
+    @Test(.enabled(if: FaultLibrary.isAvailable)) func anExportInterruptedAtAnyPointCanBeCompleted() throws {
         let client = try daemon.connect()
         for number in 0..<2500 { _ = try client.call(["SET", "key:\(number)", "value of some length \(number)"]) }
         let faults = try FaultControl(root: place.path + "/larder", path: place.path + "/faults")
@@ -320,7 +320,7 @@ import Testing
 
     #if os(Linux)
         /// The progress line is overwritten repeatedly, and removed at the end.
-        @Test func aTerminalShowsTheProgress() throws {
+        @Test func exportShowsItsProgressOnATerminal() throws {
             let client = try daemon.connect()
             for number in 0..<3000 { _ = try client.call("SET key:\(number) \(number)") }
             let shown = String(
@@ -361,13 +361,13 @@ import Testing
         try write(repaired)
         try Files.write(file + ".position", position)
         let into = try larderctl("import", "--into", "other", file)
-        #expect(into.errors.contains("the import starts again") && into.text == "imported 1001 entries\n", "\(into)")
+        #expect(into.errors.contains("starts from the beginning") && into.text == "imported 1001 entries\n", "\(into)")
         try Files.write(file + ".position", Array("{}".utf8))
         #expect(try larderctl("import", file).text == "imported 1001 entries\n")
     }
 
     /// The import is killed at an arbitrary time. The next call completes it.
-    @Test func aKilledImportIsFinished() throws {
+    @Test func aKilledImportIsCompletedByTheNextCall() throws {
         let lines =
             [Self.header]
             + (0..<20_000).map { #"{"database":"0","key":"\#($0)","stored-at":1,"rule":"never","json":1}"# }

@@ -59,7 +59,8 @@ import Testing
 
     private func shell(_ line: String) -> [String] { ["--", "sh", "-c", line] }
 
-    @Test("only one of several concurrent calls runs the command") func oneCallAmongAllRunsTheCommand() throws {
+    @Test("only one of several concurrent calls of fetch runs the command")
+    func onlyOneOfManyFetchCallsRunsTheCommand() throws {
         let place = try Place()
         let calls = try (0..<12).map { _ in try place.start(place.command) }
         try place.waitForFetches(calls.count)
@@ -72,7 +73,8 @@ import Testing
         #expect(try place.larderctl("fetch", "k", "--", "false").text == "made")
     }
 
-    @Test("if a call is killed, a waiting call gets the lease at once") func aKilledCallHandsOverAtOnce() throws {
+    @Test("if a call is killed, a waiting call gets the lease at once")
+    func aWaitingCallReplacesAKilledOneAtOnce() throws {
         let place = try Place()
         let first = try place.start(place.command)
         _ = try first.waitForErrorLine(containing: "runs")
@@ -89,7 +91,7 @@ import Testing
     }
 
     @Test(arguments: [SIGTERM, SIGINT, SIGHUP], [[], ["--lease", "600000"]])
-    func aSignalEndsTheCommandAndTheLease(_ signal: Int32, _ options: [String]) throws {
+    func aSignalStopsTheCommandAndReleasesTheLease(_ signal: Int32, _ options: [String]) throws {
         let place = try Place()
         // The background process keeps running, and keeps the output's pipe open.
         let call = try place.start(
@@ -189,7 +191,7 @@ import Testing
         #expect(try place.larderctl("fetch", "other", "--database", "books", "--", "echo", "v").text == "v\n")
     }
 
-    @Test func badOptionsAreRefusedBeforeTheCommandRuns() throws {
+    @Test func fetchRefusesInvalidOptionsBeforeItsCommandRuns() throws {
         let place = try Place()
         for (words, text) in [
             (["k"], "too few arguments: larderctl fetch KEY [OPTION…] -- COMMAND [ARGUMENT…]"),

@@ -6,7 +6,7 @@ import Testing
 
 /// Tests that `--json` also applies to errors, and to replies with lines of fields.
 @Suite struct LarderctlJSONTests {
-    @Test func errorsAreJSON() throws {
+    @Test func errorsArePrintedAsJSONWithTheOptionJSON() throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
         let larderctl = Larderctl(socketPath: server.path)
@@ -35,7 +35,7 @@ import Testing
         #expect(try larderctl("GET", "a", "--json").errors.hasPrefix("larderctl: ERR "))
     }
 
-    @Test func infoIsPrintedAsObjects() throws {
+    @Test func infoIsPrintedAsAJSONObject() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let info = try larderctl("--json", "INFO", "server", "clients").text
@@ -47,7 +47,7 @@ import Testing
         #expect(try larderctl("--json", "echo", "a=1 b=2").text == "\"a=1 b=2\"\n")
     }
 
-    @Test func bytesThatAreNotTextAreValidJSON() {
+    @Test func bytesThatAreNotTextArePrintedAsValidJSON() {
         var bytes: [UInt8] = []
         FieldText.sections(Array("# A b\r\nn:1\r\npath:/".utf8) + [0xFF] + Array("\r\nv:1.20\r\nw:01\r\n".utf8))
             .write(to: &bytes)
@@ -57,7 +57,7 @@ import Testing
     }
 
     /// The form of the output must not depend on whether a map's keys are numbers.
-    @Test func mapsArePrintedAsObjects() {
+    @Test func mapsArePrintedAsJSONObjects() {
         func text(_ keys: [RESPValue]) -> String {
             var bytes: [UInt8] = []
             JSONText(.map(keys.map { RESPValue.Pair(key: $0, value: .integer(1)) })).write(to: &bytes)

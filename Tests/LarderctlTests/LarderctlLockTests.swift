@@ -46,7 +46,7 @@ import Testing
         {}
     }
 
-    @Test func theCommandHasTheLockAndTheToken() throws {
+    @Test func lockRunsItsCommandWithTheLockAndItsToken() throws {
         let first = try larderctl("lock", "l", "--", "/bin/sh", "-c", "echo $LARDER_LOCK_TOKEN")
         let second = try larderctl("lock", "l", "--", "/bin/sh", "-c", "echo $LARDER_LOCK_TOKEN")
         let tokens = try [first, second].map { try #require(UInt64($0.text.dropLast())) }
@@ -84,15 +84,14 @@ import Testing
         #expect(try holder.waitForExit() == .exited(0))
     }
 
-    @Test("the lock of a killed holder expires") func aKilledHolderLosesTheLockAfterItsTime() throws {
+    @Test func theLockOfAKilledHolderExpires() throws {
         let holder = try hold(["--for", "0.3"], "kill -9 $PPID")
         #expect(try holder.waitForExit() == .killed(signal: SIGKILL))
         #expect(try larderctl("lock", "l", "--", "/bin/echo", "next").text == "next\n")
     }
 
-    @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]) func signalsReachTheCommand(_ signal: Int32)
-        throws
-    {
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2])
+    func lockForwardsSignalsToItsCommand(_ signal: Int32) throws {
         let holder = try hold(after: "trap 'echo trapped; exit 7' \(signal)", "while :; do read x < '\(gate)'; done")
         holder.send(signal: signal)
         #expect(try holder.waitForExit() == .exited(7))
@@ -106,14 +105,14 @@ import Testing
 
     /// With very few descriptors left, larderctl reports an error or gets the lock; it does not crash.
     @Test("with few file descriptors left, larderctl does not crash", arguments: 6...12)
-    func fewDescriptorsAreNotACrash(_ count: Int) throws {
+    func lockDoesNotCrashWithFewDescriptors(_ count: Int) throws {
         let result = try ChildProcess.run(
             "sh", ["-c", "ulimit -n \(count); exec \(try DaemonProcess.program("larderctl")) lock few -- true"],
             environment: larderctl.environment)
         #expect([.exited(0), .exited(3), .exited(5)].contains(result.end), "\(result)")
     }
 
-    @Test func aSignalEndsTheWaiting() throws {
+    @Test func aSignalEndsTheWaitForALock() throws {
         let holder = try hold([], "cat '\(gate)'")
         let waiting = try start("--", "echo", "never")
         try waitFor("fetch", 2)
@@ -124,7 +123,7 @@ import Testing
         #expect(try holder.waitForExit() == .exited(0))
     }
 
-    @Test func aLostLockEndsTheCommand() throws {
+    @Test func aLostLockStopsTheCommand() throws {
         let holder = try hold(["--for", "0.3"], "exec cat '\(gate)'")
         #expect(try larderctl("del", "l").exitCode == 0)
         #expect(try holder.waitForExit() == .exited(7))
@@ -132,7 +131,7 @@ import Testing
             holder.errors.hasSuffix("larderctl: l: the lock was lost: its entry was removed, or has another holder\n"))
     }
 
-    @Test func aLongCommandKeepsTheLock() throws {
+    @Test func theLockIsRenewedDuringALongCommand() throws {
         let holder = try hold(["--for", "0.15"], "cat '\(gate)'")
         // Wait longer than a lock is valid without renewal.
         #expect(try larderctl("lock", "l", "--wait", "0.5", "--", "/bin/echo", "no").exitCode == 6)
@@ -140,7 +139,7 @@ import Testing
         #expect(try holder.waitForExit() == .exited(0))
     }
 
-    @Test func aCommandCannotWaitForItself() throws {
+    @Test func aCommandCannotWaitForItsOwnLock() throws {
         let program = try DaemonProcess.program("larderctl")
         let inner = try larderctl("lock", "l", "--", program, "lock", "l", "--", "/bin/echo", "no")
         #expect(inner.exitCode == 2)
@@ -153,7 +152,8 @@ import Testing
     }
 
     /// A background process that a command has started gets the lock after it was released.
-    @Test func backgroundProcessesOfACommandMayTakeTheLock() throws {
+    @Test("a background process of the command can take the lock after its release")
+    func aBackgroundProcessCanTakeTheLockLater() throws {
         let program = try DaemonProcess.program("larderctl")
         let inner = "'\(program)' lock l -- echo later >'\(directory.path)/output' 2>&1"
         let line = "{ read line <'\(gate)'; \(inner); echo >'\(gate)'; } >/dev/null 2>&1 &"
@@ -179,7 +179,7 @@ import Testing
         #expect(waiter.outputBytes == Array("served\n".utf8))
     }
 
-    @Test func wrongOptionsAreRefused() throws {
+    @Test func lockRefusesInvalidOptions() throws {
         for (words, text) in [
             (
                 ["l", "--for", "0", "--", "echo"],

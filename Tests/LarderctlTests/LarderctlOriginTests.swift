@@ -12,7 +12,7 @@ import Testing
         larderctl = Larderctl(socketPath: daemon.socketPath)
     }
 
-    @Test("errors name the larder and the database") func larderAndDatabaseAreNamed() throws {
+    @Test func errorsNameTheLarderAndTheDatabase() throws {
         let behind = try DaemonProcess()
         let set = try larderctl("origin", "0", "unix://\(behind.socketPath)?db=3")
         #expect(set.text == "OK\n" && set.errors == "", "\(set)")
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test("origin, export and replicate accept unix:/path and unix:///path")
-    func aSocketHasTwoForms() throws {
+    func unixURLsMayHaveTwoForms() throws {
         let behind = try DaemonProcess()
         _ = try behind.connect().call("SET a one")
         let path = behind.socketPath
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("origin path accepts no other arguments") func pathAcceptsNoOtherArguments() throws {
+    @Test func originPathAcceptsNoOtherArguments() throws {
         let more = try larderctl("origin", "0", "path", "x")
         #expect(more.exitCode == 2 && more.errors.contains("path takes no arguments"), "\(more)")
         for option in [["--user", "alice"], ["--tls"], ["--ca", "/tmp/ca.pem"]] {
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// An entry that is served without verification must not be reported as fresh.
-    @Test func metaReportsUnverifiedEntries() throws {
+    @Test func metaReportsEntriesServedWithoutVerification() throws {
         let behind = try DaemonProcess()
         _ = try behind.connect().call("SET a one")
         _ = try daemon.connect().call("POLICY low GRACE 600")
@@ -87,7 +87,7 @@ import Testing
         #expect(try larderctl("--json", "meta", "a").text.hasSuffix(#""state":"unverified"}"# + "\n"))
     }
 
-    @Test func fetchReportsThatItsCommandIsNotRun() throws {
+    @Test func fetchReportsThatAnOriginReplacesItsCommand() throws {
         let redis = try RedisProcess()
         #expect(try larderctl.run(["origin", "0", "unix://\(redis.socketPath)"]).exitCode == 0)
         let absent = try larderctl.run(["fetch", "k", "--", "echo", "hello"])
@@ -131,7 +131,7 @@ import Testing
         Issue.record("\(words) never gave \(expected): \(try larderctl.run(words))")
     }
 
-    @Test func optionsSetUserPasswordAndTLS() throws {
+    @Test func originOptionsSetUserPasswordAndTLS() throws {
         let server = try CautiousRedis()
         let (path, url) = (server.directory.path, "redis://127.0.0.1:\(server.port)")
         let set = try larderctl(
@@ -209,7 +209,7 @@ import Testing
         #expect(doctor.text.contains("larderd.service.d/origins.conf"), "\(doctor)")
     }
 
-    @Test func aPasswordThatHasChangedIsReadAgain() throws {
+    @Test func aChangedPasswordFileOfAnOriginIsReadAgain() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let path = try directory.makeFile("password", Array("one\n".utf8))
         let port = LoopbackPort.freeWithClusterBus()
@@ -242,7 +242,7 @@ import Testing
         #expect(try tool("--password-file", path, "origin", "0", "none").text == "OK\n")
     }
 
-    @Test func relativePathsAreResolvedByTheCaller() throws {
+    @Test func relativePathsAreResolvedByLarderctl() throws {
         let set = try larderctl("origin", "0", "unix:///nowhere", "--password-file", "Package.swift")
         // The setting is stored although the origin is not available.
         #expect(set.text == "OK\n", "\(set)")

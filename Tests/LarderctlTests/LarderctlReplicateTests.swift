@@ -17,7 +17,7 @@ import Testing
         for pair in pairs { _ = try client.call(["SET", pair, "value of \(pair)"]) }
     }
 
-    @Test func allDatabasesAreReplicated() throws {
+    @Test func replicateCopiesAllDatabases() throws {
         let client = try source.connect()
         try set(client, ["a", "b"])
         _ = try client.call(["SELECT", "shop"])
@@ -43,13 +43,13 @@ import Testing
     }
 
     @Test("invalid tags are refused", arguments: ["", String(repeating: "x", count: 129)])
-    func tagsThatNoEntryCanHave(_ tag: String) throws {
+    func replicateRefusesInvalidTags(_ tag: String) throws {
         let result = try larderctl("replicate", "--tag", tag, source.socketPath, target.socketPath)
         #expect(result.exitCode == 2 && result.text.isEmpty, "\(result)")
         #expect(result.errors.contains("--tag: a tag must have 1 to 128 bytes, not \(tag.utf8.count)"), "\(result)")
     }
 
-    @Test func theLongestTagIsAccepted() throws {
+    @Test func replicateAcceptsTheLongestTag() throws {
         let tag = String(repeating: "x", count: 128)
         _ = try source.connect().call(["SET", "a", "1", "TAGS", "1", tag])
         _ = try source.connect().call(["SET", "b", "1"])
@@ -109,7 +109,7 @@ import Testing
         #expect(try other.call("KEYS *") == "*1\r\n$4\r\nmine\r\n")
     }
 
-    @Test(arguments: [false, true]) func otherDatabasesAreReplicatedIfOneIsRefused(asJSON: Bool) throws {
+    @Test(arguments: [false, true]) func aRefusedDatabaseDoesNotStopTheReplicationOfOthers(asJSON: Bool) throws {
         let (client, other) = (try source.connect(), try target.connect())
         for name in ["a", "b", "c", "d"] {
             _ = try client.call(["SELECT", name])
@@ -135,7 +135,7 @@ import Testing
     @Test func replicationErrorsAreExplained() throws {
         let paths = [source.socketPath, target.socketPath]
         let same = try larderctl("replicate", paths[0], paths[0])
-        #expect(same.exitCode == 2 && same.errors.contains("both ends are the same larder"), "\(same.errors)")
+        #expect(same.exitCode == 2 && same.errors.contains("the target are the same larder"), "\(same.errors)")
         #expect(try larderctl("replicate", paths[0]).exitCode == 2)
         let url = try larderctl("replicate", "redis://localhost", paths[1])
         #expect(url.exitCode == 2 && url.errors.contains("not the socket of a larder"), "\(url.errors)")

@@ -17,7 +17,7 @@ import Testing
         try larderctl.run(options + ["shell"], input: Array(lines.utf8))
     }
 
-    @Test func linesRunOnOneConnection() throws {
+    @Test func shellLinesRunOnOneConnection() throws {
         let (daemon, larderctl) = try daemon()
         let result = try run(
             larderctl, [],
@@ -33,7 +33,7 @@ import Testing
         withExtendedLifetime(daemon) {}
     }
 
-    @Test func anErrorEndsAScriptUnlessContinuingIsRequested() throws {
+    @Test func anErrorEndsAShellScriptUnlessKeepGoingIsSet() throws {
         let (daemon, larderctl) = try daemon()
         let input = "SET k v\nINCR k\nSET k w\nGET \"k\nSUBSCRIBE a\nCLIENT REPLY OFF\nGET k\n"
         let ended = try run(larderctl, [], input)
@@ -54,7 +54,7 @@ import Testing
     }
 
     /// Each line is run at once, so that its sender can wait for the result before it sends the next line.
-    @Test("each line is run before the next one arrives") func linesRunAsTheyCome() throws {
+    @Test("each line is run before the next one arrives") func shellLinesRunBeforeTheNextOneArrives() throws {
         let (daemon, larderctl) = try daemon()
         let script = """
             (echo SET flag 1; until "$0" get flag >/dev/null; do :; done; echo GET flag) | "$0" shell --keep-going
@@ -67,7 +67,7 @@ import Testing
         withExtendedLifetime(daemon) {}
     }
 
-    @Test func aMissingPasswordIsExplained() throws {
+    @Test func theShellExplainsAMissingPassword() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let path = try directory.makeFile("password", Array("secret\n".utf8))
         let daemon = try DaemonProcess(["--password-file", path])
@@ -89,7 +89,7 @@ import Testing
     }
 
     /// Programs find the reply to a line by its number, even if the line was refused.
-    @Test func eachLineGetsOneLineOfJSON() throws {
+    @Test func eachShellLineGetsOneLineOfJSON() throws {
         let (daemon, larderctl) = try daemon()
         let lines = "GET a\nGET \"x\nNOSUCH\nSUBSCRIBE c\nCLIENT REPLY OFF\nPING\n"
         let result = try larderctl.run(["--json", "shell", "--keep-going"], input: Array(lines.utf8))
@@ -101,7 +101,7 @@ import Testing
         withExtendedLifetime(daemon) {}
     }
 
-    @Test func manyLinesAreAnsweredInOrder() throws {
+    @Test func repliesOfManyShellLinesAreInOrder() throws {
         let (daemon, larderctl) = try daemon()
         let count = 20_000
         let lines = (1...count).map { "INCR n\nSETRANGE big 0 \($0)\n" }.joined()
@@ -113,7 +113,7 @@ import Testing
 
     // MARK: Parts
 
-    @Test func typedLinesAreParsed() {
+    @Test func lineEditingRecognizesQuotedWords() {
         func line(_ text: String) -> [String] {
             let line = TypedLine(text)
             let all = line.words + (line.current.map { [$0] } ?? [])
@@ -242,7 +242,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test("the shell works without its history file") func anUnusableHistoryFileIsHarmless() throws {
+        @Test func theShellWorksWithoutItsHistoryFile() throws {
             let (daemon, larderctl) = try daemon()
             for kind in ["pipe", "link", "none", "half"] {
                 let home = try TemporaryDirectory(inMemory: true)
@@ -275,7 +275,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test("Tab completes commands, databases and keys") func tabCompletes() throws {
+        @Test func tabCompletesCommandsDatabasesAndKeys() throws {
             let (daemon, larderctl) = try daemon()
             #expect(try larderctl("set", "key one", "1").exitCode == 0)
             #expect(try larderctl("--database", "shop", "set", "b:1", "1").exitCode == 0)
@@ -310,7 +310,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test func theShellReconnects() throws {
+        @Test func theShellReconnectsAfterADaemonRestart() throws {
             let directory = try TemporaryDirectory(inMemory: true)
             let socket = directory.path + "/s"
             let options = ["--dir", directory.path + "/d", "--socket", socket]

@@ -14,7 +14,7 @@ import Testing
         try ChildProcess(try DaemonProcess.program("larderctl"), words, environment: larderctl.environment)
     }
 
-    @Test func messagesAreShownAsTheyCome() throws {
+    @Test func subscribePrintsMessagesWhenTheyArrive() throws {
         let (daemon, larderctl) = try daemon()
         let plain = try start(["subscribe", "a b", "news"], larderctl)
         let json = try start(["--json", "subscribe", "--pattern", "n?ws"], larderctl)
@@ -33,7 +33,7 @@ import Testing
         #expect(try larderctl("SUBSCRIBE", "a").errors.contains("use larderctl subscribe"))
     }
 
-    @Test func changesAreShownAsTheyHappen() throws {
+    @Test func watchPrintsChangesWhenTheyHappen() throws {
         let (daemon, larderctl) = try daemon()
         let all = try start(["watch"], larderctl)
         let some = try start(["--json", "watch", "--prefix", "a*"], larderctl)
@@ -67,7 +67,7 @@ import Testing
         #expect(try larderctl("watch", "k", "--prefix", "a").exitCode == 2)
     }
 
-    @Test func keysAreListedWithTheirMetadata() throws {
+    @Test func keysWithLongPrintsTheMetadata() throws {
         let (daemon, larderctl) = try daemon()
         #expect(try larderctl("set", "a:1", "hello", "--policy", "never").exitCode == 0)
         #expect(try larderctl("set", "a:2", "x", "--ttl", "90", "--tag", "t").exitCode == 0)

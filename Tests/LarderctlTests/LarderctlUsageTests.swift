@@ -139,7 +139,7 @@ import Testing
                     + "usage: larderctl [OPTION…] VERB"))
     }
 
-    @Test func aPasswordComesFromAFile() throws {
+    @Test func thePasswordIsReadFromAFile() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let right = try directory.makeFile("right", Array("open sesame\r\nmore\n".utf8))
         let wrong = try directory.makeFile("wrong", Array("sesame".utf8))
@@ -222,7 +222,7 @@ import Testing
         }
     #endif
 
-    @Test func keysAndValuesThatLookLikeOptionsComeAfterTwoHyphens() throws {
+    @Test func wordsAfterTwoHyphensAreNotOptions() throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
         let larderctl = Larderctl(socketPath: server.path)
@@ -243,7 +243,7 @@ import Testing
 
     /// If a verb and a command have the same name, the help of each mentions the other, and whether both do the same.
     @Test(arguments: [("watch", "does something else"), ("restore", "does something else"), ("get", "can do more")])
-    func verbsAndCommandsReferToEachOther(_ verb: String, _ relation: String) throws {
+    func helpOfAVerbMentionsTheCommandOfTheSameName(_ verb: String, _ relation: String) throws {
         let larderctl = Larderctl(socketPath: "/nonexistent/socket")
         let (lower, upper) = (try larderctl("help", verb).text, try larderctl("help", verb.uppercased()).text)
         #expect(lower.hasPrefix("usage: larderctl [OPTION…] \(verb) "))

@@ -63,7 +63,7 @@ import Testing
     }
 
     /// Keys and values that are not UTF-8 must be sent unchanged, and be readable in JSON.
-    @Test func keysAndValuesThatAreNotText() throws {
+    @Test func keysAndValuesThatAreNotTextAreSentUnchanged() throws {
         try withTool { larderctl, _ in
             let (key, value): ([UInt8], [UInt8]) = ([0x6B, 0xFF], [0xFE, 0x80])
             #expect(try larderctl.run([Array("set".utf8), key, value]).exitCode == 0)
@@ -78,7 +78,7 @@ import Testing
     }
 
     #if os(Linux)
-        @Test("a value on a terminal is followed by a line break") func aTerminalGetsALineEnd() throws {
+        @Test("a value on a terminal is followed by a line break") func valuesOnATerminalEndWithALineBreak() throws {
             try withTool { larderctl, _ in
                 _ = try larderctl("set", "k", "v")
                 #expect(try larderctl.runOnTerminal(["get", "k"]) == Array("v\r\n".utf8))
@@ -86,7 +86,7 @@ import Testing
         }
 
         /// A key or a value must not write control characters to the terminal.
-        @Test func aTerminalGetsNoControlCharacters() throws {
+        @Test func controlCharactersAreNotWrittenToATerminal() throws {
             let evil = "\u{1B}]0;title\u{7} \u{9B}2J \r\u{8}\u{7F} é € 😀 a\\b gpj.\u{202E}exe"
             let shown = "\\x1b]0;title\\x07 \\xc2\\x9b2J \\r\\x08\\x7f é € 😀 a\\b gpj.\\xe2\\x80\\xaeexe"
             try withTool { larderctl, _ in
@@ -173,7 +173,7 @@ import Testing
 
     #if os(Linux)
         /// An interactive user is asked before a database is emptied; a script is not.
-        @Test func purgeAsksOnATerminal() throws {
+        @Test func purgeAsksForConfirmationOnATerminal() throws {
             try withTool { larderctl, _ in
                 let tool = try DaemonProcess.program("larderctl")
                 /// Runs a purge. Returns the exit code, and whether the database is unchanged.
@@ -242,7 +242,7 @@ import Testing
         }
     }
 
-    @Test func theDatabaseIsSelected() throws {
+    @Test func theOptionDatabaseSelectsTheDatabase() throws {
         try withTool { larderctl, server in
             _ = try larderctl("--database", "userdb", "get", "k")
             _ = try larderctl("get", "--database=userdb", "k")
@@ -250,7 +250,7 @@ import Testing
         }
     }
 
-    @Test func commandsAreSentUnchanged() throws {
+    @Test func redisCommandsAreSentUnchanged() throws {
         try withTool { larderctl, server in
             expect(try larderctl("SET", "k", "--json", "EX", "5"), "OK\n")
             expect(try larderctl("strlen", "k"), "6\n")

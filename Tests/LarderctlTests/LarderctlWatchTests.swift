@@ -9,7 +9,7 @@ import Testing
         return (daemon, Larderctl(socketPath: daemon.socketPath))
     }
 
-    @Test("stats --watch prints a line per interval") func statisticsAreRepeated() throws {
+    @Test("stats --watch prints a line per interval") func statsWithWatchPrintsALinePerInterval() throws {
         let (daemon, larderctl) = try daemon()
         let child = try ChildProcess(
             try DaemonProcess.program("larderctl"), ["stats", "--watch=0.1"], environment: larderctl.environment)
@@ -31,7 +31,7 @@ import Testing
         #expect(try larderctl("stats", "--watch", "memory").exitCode == 2)
     }
 
-    @Test func commandsAreShownAsTheyRun() throws {
+    @Test func monitorPrintsCommandsWhenTheyRun() throws {
         let (daemon, larderctl) = try daemon()
         let child = try ChildProcess(
             try DaemonProcess.program("larderctl"), ["--json", "monitor"], environment: larderctl.environment)
@@ -43,7 +43,7 @@ import Testing
         #expect(try larderctl("MONITOR").errors.contains("use larderctl monitor"))
     }
 
-    @Test func latenciesAreShown() throws {
+    @Test func latencyPrintsCommandTimesAndSlowCommands() throws {
         let (daemon, larderctl) = try daemon()
         #expect(try larderctl("CONFIG", "SET", "slowlog-log-slower-than", "0").exitCode == 0)
         #expect(try larderctl("set", "a", "1").exitCode == 0)
@@ -59,7 +59,7 @@ import Testing
         withExtendedLifetime(daemon) {}
     }
 
-    @Test("doctor has no findings for a healthy daemon") func aDoctorOfAHealthyDaemonIsSilent() throws {
+    @Test func doctorHasNoFindingsForAHealthyDaemon() throws {
         let (daemon, larderctl) = try daemon()
         #expect(try larderctl("set", "a", "1").exitCode == 0)
         let healthy = try larderctl("doctor")
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// A result without findings must name the rules that could not be checked.
-    @Test("doctor names the rules that could not be checked") func uncheckedParametersAreNamed() throws {
+    @Test func doctorNamesTheRulesThatCouldNotBeChecked() throws {
         let daemon = try DaemonProcess(["--max-disk", "1G", "--disable-commands", "SLOWLOG,CLIENT|LIST,LATENCY"])
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let looked = try larderctl("doctor")
@@ -113,7 +113,7 @@ import Testing
                 height: height, environment: larderctl.environment + [kind, "PATH=/usr/bin:/bin"])
         }
 
-        @Test(arguments: ["TERM=dumb", "TERM=", "NOTERM=1"]) func topNeedsACursor(_ kind: String) throws {
+        @Test(arguments: ["TERM=dumb", "TERM=", "NOTERM=1"]) func topNeedsATerminalWithACursor(_ kind: String) throws {
             let (daemon, larderctl) = try daemon()
             let session = try top(larderctl, 80, 24, kind: kind)
             try session.wait(for: "needs a terminal with a cursor")
@@ -173,7 +173,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test("top adapts to the size of the terminal") func topFollowsTheTerminalsSize() throws {
+        @Test func topAdaptsToTheSizeOfTheTerminal() throws {
             let (daemon, larderctl) = try daemon()
             let session = try top(larderctl, 80, 24)
             try session.wait(for: "operations ")
@@ -186,7 +186,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test func topRestoresTheScreenAfterAnySignal() throws {
+        @Test func topRestoresTheScreenAfterATerminatingSignal() throws {
             let (daemon, larderctl) = try daemon()
             for signal in [SIGTERM, SIGHUP, SIGQUIT] {
                 let session = try top(larderctl, 80, 24)
@@ -199,7 +199,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test func topCanBeSuspended() throws {
+        @Test func topCanBeSuspendedAndResumed() throws {
             let (daemon, larderctl) = try daemon()
             let session = try top(larderctl, 80, 24)
             try session.wait(for: "operations ")

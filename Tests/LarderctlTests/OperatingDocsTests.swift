@@ -5,7 +5,7 @@ import Testing
 
 /// Tests that the table of findings in docs/Operating.md matches the rules.
 @Suite struct OperatingDocsTests {
-    @Test func theTableOfFindingsIsMadeFromTheRules() throws {
+    @Test func theTableOfDoctorsFindingsIsUpToDate() throws {
         let path = PackageRoot.path + "/docs/Operating.md"
         let page = String(decoding: try Files.read(path), as: UTF8.self)
         let parts = page.split(separator: /<!-- \/?doctor -->\n/, omittingEmptySubsequences: false)

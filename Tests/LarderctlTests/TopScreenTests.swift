@@ -39,7 +39,7 @@ import Testing
     private static func plain(_ line: String) -> String { line.replacing(/\u{1B}\[[0-9]*m/, with: "") }
 
     @Test(arguments: [(80, 24), (40, 10), (200, 60), (20, 5), (3, 2), (1, 1)])
-    func theScreenFitsTheTerminal(_ width: Int, _ height: Int) {
+    func topFitsTheTerminal(_ width: Int, _ height: Int) {
         for table in [TopScreen.Table.commands, .databases] {
             var screen = Self.screen()
             screen.table = table
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func theScreenShowsTheRates() {
+    @Test func topShowsRatesPerSecond() {
         let lines = Self.screen().lines(width: 80, height: 24).map(Self.plain)
         #expect(lines[0] == "larder 0.1.0 at /run/larder/larder.sock  up 1d 02:03:04")
         #expect(lines[1] == "operations 2.0k/s  hits 100.0 % (100.0 % since the start)  clients 3")
@@ -59,7 +59,7 @@ import Testing
         #expect(lines[23].hasPrefix("q quit "))
     }
 
-    @Test func theScreenIsSorted() {
+    @Test func topSortsCommandsByTheChosenColumn() {
         var screen = Self.screen()
         #expect(screen.commands.first?.name == "get")
         screen.order = .name
@@ -69,14 +69,14 @@ import Testing
         #expect(Set(TopScreen.Order.allCases.map(\.key)).count == TopScreen.Order.allCases.count)
     }
 
-    @Test func controlCharactersOfTheDaemonAreEscaped() {
+    @Test func topEscapesControlCharacters() {
         var screen = Self.screen(name: "e\u{1B}[2Jvil")
         screen.problem = nil
         let text = screen.lines(width: 80, height: 24).map(Self.plain).joined()
         #expect(!text.contains("\u{1B}") && text.contains("e\\x1b[2Jvil"))
     }
 
-    @Test func aLostDaemonIsReported() {
+    @Test func topReportsALostDaemon() {
         var screen = Self.screen()
         screen.rates = nil
         screen.problem = "no daemon answers"
@@ -86,7 +86,7 @@ import Testing
 
 /// Tests of the formats of figures.
 @Suite struct WatchingTests {
-    @Test("figures are formatted in a short form") func numbersAreShort() {
+    @Test func figuresAreFormattedInAShortForm() {
         let counts: [(Double, String)] = [
             (0, "0"), (7, "7"), (7.25, "7.3"), (812, "812"), (12_400, "12.4k"), (999_499, "999k"), (3_140_000, "3.1M"),
             (1e40, "?"), (-1, "?"), (.nan, "?"),
@@ -102,7 +102,7 @@ import Testing
         #expect(NumberText.whole(1e300) == Int(1e18) && NumberText.whole(.nan) == 0)
     }
 
-    @Test func countersThatWereResetGiveNoRate() {
+    @Test func countersThatWereResetHaveNoRate() {
         let rates = InfoRates(
             from: InfoFigures("a:9223372036854775807\r\nrun_id:1"), to: InfoFigures("a:5\r\nrun_id:2"), milliseconds: 0)
         #expect(rates.perSecond("a") == 0 && rates.isRestarted)
@@ -114,7 +114,7 @@ import Testing
         #expect(WatchTable.heading.count <= 80)
     }
 
-    @Test func administrationIsNotListedAsSlow() {
+    @Test func administrativeCommandsAreNotListedAsSlow() {
         func isOfProgram(_ words: String...) -> Bool {
             SlowCommand(seconds: 0, microseconds: 0, words: words.map { Array($0.utf8) }, clientName: "").isOfProgram
         }
@@ -122,7 +122,7 @@ import Testing
         #expect(!isOfProgram("INFO", "all") && !isOfProgram("BACKUP", "/x") && !isOfProgram("CONFIG", "GET", "*"))
     }
 
-    @Test func aLineOfMonitorIsParsed() throws {
+    @Test func linesOfMONITORAreParsed() throws {
         let line = try #require(
             MonitorLine("1700000000.123456 [0 /run/l s:0] \"SET\" \"a \\\"b\\\\\" \"\\x00\\n\\xff\""))
         #expect(line.time == "1700000000.123456" && line.database == "0" && line.client == "/run/l s:0")

@@ -7,7 +7,7 @@ import Testing
     /// These tests need no daemon.
     private static let away = "/nowhere/socket"
 
-    @Test("unknown host names are refused") func foreignHostNamesAreRefused() throws {
+    @Test func unknownHostNamesAreRefused() throws {
         let web = try WebProcess(Self.away, ["--host", "Larder.example"])
         for host in ["localhost", "127.0.0.1:8377", "[::1]:1", "LOCALHOST", "larder.example:443"] {
             #expect(try web.get("/healthz", host: host).status == 200, "\(host)")
@@ -25,7 +25,7 @@ import Testing
         #expect(try web.send("GET /healthz HTTP/1.0", []).status >= 400)
     }
 
-    @Test("pages of other sites cannot read anything") func otherSitesReadNothing() throws {
+    @Test("pages of other sites cannot read anything") func otherSitesCannotReadAnything() throws {
         let web = try WebProcess(Self.away)
         for site in ["cross-site", "same-site"] {
             for path in ["/api/overview", "/api/keys", "/metrics", "/healthz", "/overview.js"] {
@@ -37,7 +37,8 @@ import Testing
         #expect(try web.get("/metrics", ["Sec-Fetch-Site: none"]).status == 200)
     }
 
-    @Test func everyReplyForbidsOtherSites() throws {
+    @Test("every reply has headers that forbid other sites to embed or read it")
+    func everyReplyHasHeadersAgainstOtherSites() throws {
         let web = try WebProcess(Self.away)
         for reply in [try web.get("/"), try web.get("/metrics"), try web.get("/nothing"), try web.get("/", host: "x")] {
             let policy = try #require(reply.header("content-security-policy"))
@@ -66,7 +67,7 @@ import Testing
         #expect(preflight.status == 405 && preflight.header("access-control-allow-origin") == nil)
     }
 
-    @Test("only larderweb's own pages can change anything") func onlyOurPagesChangeAnything() throws {
+    @Test("only larderweb's own pages can change anything") func onlyPagesOfLarderwebCanChangeAnything() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
         let client = try daemon.connect()
@@ -96,7 +97,7 @@ import Testing
         #expect(try web.post("/api/delete", body, origin: nil, site: nil).status == 200)
     }
 
-    @Test func changesAreRefusedWithoutAllowChanges() throws {
+    @Test func changesAreRefusedWithoutTheOptionAllowChanges() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath)
         let client = try daemon.connect()
@@ -122,7 +123,7 @@ import Testing
         return path
     }
 
-    @Test func nothingIsShownWithoutTheToken() throws {
+    @Test func requestsWithoutTheTokenAreRefused() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let web = try WebProcess(Self.away, ["--token-file", try tokenFile(place), "--allow-changes"])
         for path in ["/metrics", "/api/overview", "/api/keys", "/api/entry?key=k", "/overview.js", "/nothing"] {
@@ -141,7 +142,7 @@ import Testing
         #expect(!web.process.errors.contains(Self.token))
     }
 
-    @Test("after a login, a browser does not send the token again") func aBrowserShowsTheTokenOnce() throws {
+    @Test("after a login, a browser does not send the token again") func aBrowserSendsTheTokenOnlyAtTheLogin() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let web = try WebProcess(Self.away, ["--token-file", try tokenFile(place)])
         func login(_ form: String, origin: String? = "http://localhost") throws -> WebProcess.Reply {
@@ -162,7 +163,7 @@ import Testing
         #expect(try web.get("/metrics", [session]).status == 401)
     }
 
-    @Test func otherMachinesNeedTheToken() throws {
+    @Test func listeningForOtherMachinesNeedsAToken() throws {
         let place = try TemporaryDirectory(inMemory: true)
         for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
             let (end, _, errors) = try WebProcess.run(["--listen", address])

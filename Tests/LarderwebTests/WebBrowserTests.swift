@@ -36,7 +36,7 @@ import Testing
         "(\(line)?.getAttribute('d') ?? '').split(/[ML]/).filter((point) => point && !point.endsWith(' 152.0')).length"
     }
 
-    @Test func theOverviewIsUpdatedUnderLoad() throws {
+    @Test func theOverviewPageIsUpdatedUnderLoad() throws {
         let daemon = try daemon()
         let web = try WebProcess(daemon.socketPath, listen: "127.0.0.1:0")
         let load = try WebLoad(daemon)
@@ -123,7 +123,7 @@ import Testing
         #expect(values.last == "page 2")
     }
 
-    @Test func changesNeedAConfirmation() throws {
+    @Test func changesInTheBrowserNeedAConfirmation() throws {
         let daemon = try daemon()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"], listen: "127.0.0.1:0")
         let client = try daemon.connect()
@@ -167,7 +167,8 @@ import Testing
     }
 
     /// The page shows the requested entry, even if its key is very long or changes the text direction.
-    @Test("long keys and keys with control characters are shown safely") func namesDoNotMislead() throws {
+    @Test("long keys and keys with control characters are shown safely")
+    func longAndUnusualKeysAreShownSafely() throws {
         let daemon = try daemon()
         let client = try daemon.connect()
         _ = try client.call(["SET", "book:x" + String(repeating: "l", count: 6_000), "v"])
@@ -198,7 +199,8 @@ import Testing
     }
 
     /// On a narrow screen nothing is cut off, and a browser without a token gets the login page.
-    @Test("narrow screens show everything, and a token is asked for") func narrowScreensAndTheLogin() throws {
+    @Test("narrow screens show everything, and a browser without a token gets the login page")
+    func narrowScreensShowEverything() throws {
         let daemon = try daemon()
         let client = try daemon.connect()
         _ = try client.call("SELECT " + String(repeating: "w", count: 64))

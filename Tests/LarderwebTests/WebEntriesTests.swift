@@ -53,8 +53,8 @@ import Testing
 
     private func hex(_ text: String) -> String { text.utf8.map { String(format: "%02x", $0) }.joined() }
 
-    @Test("a prefix may be any bytes, and pages continue each other")
-    func prefixesAreBytesAndPagesFollowEachOther() throws {
+    @Test("keys are listed by a prefix of any bytes, in pages without gaps or repetitions")
+    func keysAreListedByPrefixInPages() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath)
         let client = try daemon.connect()
@@ -79,7 +79,7 @@ import Testing
         #expect(try !client.call("DATABASES").contains("none"))
     }
 
-    @Test("an entry is returned with its times, policy and value") func anEntryIsShownWithItsLife() throws {
+    @Test("an entry is returned with its times, policy and value") func anEntryIsReturnedWithItsTimes() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath)
         let client = try daemon.connect()
@@ -108,7 +108,7 @@ import Testing
         #expect(stale.value == nil && stale.grace == 100_000)
     }
 
-    @Test func changesAreApplied() throws {
+    @Test func changesOfPoliciesAndPurgesAreApplied() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
         let client = try daemon.connect()
@@ -131,7 +131,7 @@ import Testing
     /// Connections to the daemon are shared. If SELECT is refused, the removal must not run in the connection's
     /// previous database.
     @Test("requests for a refused database do not affect other databases")
-    func requestsForARefusedDatabaseReachNoOther() throws {
+    func aRefusedDatabaseDoesNotAffectOthers() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
         let client = try daemon.connect()
@@ -160,7 +160,8 @@ import Testing
 
     /// There are a few long keys with a common prefix, which expire after days and are on the disk, and many different
     /// keys, which expire within minutes and are in memory.
-    @Test func entriesThatExpireWithinAnHourAreCountedForAnyKeys() throws {
+    @Test("the estimated number of entries that expire within an hour is right for any keys")
+    func entriesThatSoonExpireAreEstimated() throws {
         struct Report: Decodable {
             let database: String
             let entries: Int
@@ -186,7 +187,8 @@ import Testing
         #expect(reports.last?.database == "1" && reports.last?.never == 1)
     }
 
-    @Test("the last day is stored in a separate larder") func theLastDayIsKeptInALarderOfItsOwn() async throws {
+    @Test("the figures of the last day are stored in a separate larder")
+    func theLastDayIsStoredInASeparateLarder() async throws {
         struct Point: Decodable {
             let time: Int64
             let commandRates: [String: Double]

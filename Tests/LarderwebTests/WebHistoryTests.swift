@@ -16,7 +16,7 @@ import Testing
         return series
     }
 
-    @Test("if the clock is set back, later samples are dropped") func aClockThatIsSetBackRestartsTheSeries() {
+    @Test("if the clock is set back, later samples are dropped") func settingTheClockBackDropsLaterSamples() {
         #expect(series([100, 102, 104]).samples.map(\.time) == [100, 102, 104])
         #expect(series([100, 102, 104, 50, 52]).samples.map(\.time) == [50, 52])
         #expect(series([100, 102, 104, 103]).samples.map(\.time) == [100, 102, 103])
@@ -36,7 +36,7 @@ import Testing
         #expect(empty.samples.map(\.time) == [5, 7])
     }
 
-    @Test func anUnreachableDaemonLeavesAGap() {
+    @Test func anUnreachableDaemonLeavesAGapInTheHistory() {
         var series = series([100, 102])
         series.interrupt()
         #expect(series.add(sample(104))?.isBehindGap == true)
@@ -46,7 +46,7 @@ import Testing
     }
 
     /// Just after its start, the daemon has not counted all entries yet, and reports too few.
-    @Test func entriesAreUnknownUntilAllAreCounted() throws {
+    @Test func theNumberOfEntriesIsUnknownUntilAllAreCounted() throws {
         let counts = "db0:keys=7,expires=0,avg_ttl=0\r\n"
         let some = Sample(DaemonFigures("run_id:a\r\nuncounted_databases:1\r\n" + counts), time: 100)
         let all = Sample(DaemonFigures("run_id:a\r\n" + counts), time: 102)
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(.enabled(if: SmallDisk.isPossible, "mounting a small file system needs root"))
-    func afterAFullDiskTheHistoryIsKeptAgain() async throws {
+    func theHistoryIsStoredAgainAfterAFullDisk() async throws {
         let daemon = try DaemonProcess()
         let disk = try SmallDisk(bytes: 32 << 20)
         let log = try LogReader()
@@ -86,7 +86,7 @@ import Testing
         await eventually { history.note == nil }
     }
 
-    @Test func damageOfTheLarderIsReportedWithItsRemedy() async throws {
+    @Test func damageOfTheHistoryIsReportedWithItsRemedy() async throws {
         let daemon = try DaemonProcess()
         let place = try TemporaryDirectory(inMemory: true)
         let directory = place.path + "/history"
@@ -112,7 +112,7 @@ import Testing
     }
 
     /// Even a short hang leaves a gap, although the samples before and after it are close enough to be compared.
-    @Test func aDaemonThatHangsLeavesAGap() async throws {
+    @Test func aDaemonThatHangsLeavesAGapInTheHistory() async throws {
         struct Point: Decodable {
             let time: Int64
             let commands: Double?

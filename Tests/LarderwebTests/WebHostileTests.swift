@@ -4,7 +4,7 @@ import Testing
 
 /// Tests that larderweb keeps running with any input, and that other clients do not wait.
 @Suite struct WebHostileTests {
-    @Test func pathsAndBodiesOfAnyKindGetAnAnswer() throws {
+    @Test func invalidPathsAndBodiesGetAnErrorStatus() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
         for path in [
@@ -41,7 +41,7 @@ import Testing
 
     /// A proxy in front of larderweb must see the same requests. A request that two programs may parse differently is
     /// refused, and the connection is closed.
-    @Test func ambiguousHeadsAreRefused() throws {
+    @Test func ambiguousRequestHeadersAreRefused() throws {
         let web = try WebProcess("/nowhere/socket", ["--allow-changes"])
         let behind = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
         for (lines, status) in [
@@ -77,7 +77,7 @@ import Testing
         #expect(try web.get("/healthz", ["X-Long: " + long(16_000)]).status == 200)
         for count in [16_500, 32_000] { #expect(try web.get("/healthz", ["X-Long: " + long(count)]).status == 431) }
         #expect(try web.get("/api/entry?" + String(repeating: "a&", count: 1_000)).status == 400)
-        // In pieces, without a length.
+        // The limit for bodies also applies to a chunked body, whose length is not known in advance.
         let piece = "4000\r\n" + String(repeating: "y", count: 0x4000) + "\r\n"
         let head = "POST /api/purge HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         let reply = try web.exchange(Array((head + String(repeating: piece, count: 5) + "0\r\n\r\n").utf8))
@@ -95,7 +95,7 @@ import Testing
         let odd = try web.exchange(
             Array("POST /api/purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\nConnection: close\r\n\r\n".utf8))
         #expect([0, 400, 413].contains(odd.status))
-        // In pieces, without a length.
+        // The limit for bodies also applies to a chunked body, whose length is not known in advance.
         let piece = "4000\r\n" + String(repeating: "y", count: 0x4000) + "\r\n"
         let head = "POST /api/purge HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         let client = try SocketClient(web.socketPath)
@@ -106,7 +106,7 @@ import Testing
     }
 
     /// An endless request does not keep its connection open, even if bytes arrive regularly.
-    @Test func slowRequestsEnd() async throws {
+    @Test func slowRequestsAreClosedAfterTheTimeout() async throws {
         let web = try WebProcess("/nowhere/socket", ["--request-timeout", "300ms"])
         let client = try SocketClient(web.socketPath)
         try client.send(Array("GET / HTTP/1.1\r\nHost: localhost\r\n".utf8))
@@ -123,7 +123,7 @@ import Testing
     }
 
     /// With few descriptors, larderweb accepts fewer connections, so that it can serve all of them.
-    @Test func fewDescriptorsMeanFewConnections() async throws {
+    @Test func withFewDescriptorsFewerConnectionsAreAccepted() async throws {
         let web = try WebProcess(
             "/nowhere/socket", wrapper: ["sh", "-c", "ulimit -S -n 24; ulimit -H -n 56; exec \"$@\"", "sh"])
         #expect(web.process.errors.contains("56, allows only 4 of 64 connections"), "\(web.process.errors)")
@@ -148,7 +148,7 @@ import Testing
         return count == 0
     }
 
-    @Test func connectionsAreLimited() async throws {
+    @Test func theNumberOfConnectionsIsLimited() async throws {
         let web = try WebProcess("/nowhere/socket", ["--max-connections", "3"])
         let kept = try (0..<3).map { _ in try SocketClient(web.socketPath) }
         for client in kept {

@@ -25,7 +25,7 @@ import Testing
             .flatMap { Double($0.dropFirst(series.count + 1)) }
     }
 
-    @Test func theTextIsOpenMetrics() throws {
+    @Test func metricsCanBeRequestedAsOpenMetrics() throws {
         let web = try WebProcess(try daemon().socketPath)
         #expect(try web.get("/metrics").body.contains("larder_up 0"), "nobody keeps the daemon")
         let daemon = try daemon()
@@ -104,7 +104,7 @@ import Testing
         #expect(wrong.end != .exited(0))
     }
 
-    @Test func prometheusScrapesIt() throws {
+    @Test func prometheusScrapesTheMetrics() throws {
         let prometheus = try #require(
             WebTools.path("prometheus"), "prometheus is missing: `make proofs` installs it")
         let daemon = try daemon()
@@ -129,7 +129,7 @@ import Testing
         #expect(end == .exited(0) && output == "larder_up 1\nlarder_hits_total 1\n", "\(output)\(errors)")
     }
 
-    @Test func aDaemonThatIsDownIsReportedUntilItIsBack() async throws {
+    @Test func metricsReportWhetherTheDaemonIsUp() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         let web = try WebProcess(place.path + "/socket")
         let reply = try web.get("/metrics")
@@ -149,7 +149,7 @@ import Testing
     }
 
     /// Metrics show that an origin is down, and that writes are queued for it.
-    @Test func originsHaveSeries() throws {
+    @Test func metricsReportAnOriginThatIsDown() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess()
         let client = try daemon.connect()
@@ -172,7 +172,7 @@ import Testing
     }
 
     /// The number of series is bounded, regardless of the number of databases.
-    @Test func theNumberOfSeriesIsBounded() throws {
+    @Test func theNumberOfMetricsIsLimited() throws {
         let daemon = try DaemonProcess(["--max-databases", "200"])
         let client = try daemon.connect()
         for number in 0..<130 {

@@ -41,7 +41,7 @@ import Testing
     }
 
     /// Commands that a user runs in the browser are logged like those of any client.
-    @Test("the polling of larderweb is not in the slow log") func itsPollingIsNotInTheSlowLog() throws {
+    @Test func thePollingOfLarderwebIsNotInTheSlowLog() throws {
         let daemon = try DaemonProcess(["--slowlog-log-slower-than", "0"])
         let client = try daemon.connect()
         _ = try client.call("SET k v")
@@ -81,7 +81,7 @@ import Testing
     }
 
     /// Starts larderweb with the daemon's password, with a wrong one, and without one.
-    @Test("larderweb needs the password of the daemon") func thePasswordIsTheDaemons() throws {
+    @Test func larderwebNeedsThePasswordOfTheDaemon() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let (right, wrong) = (place.path + "/right", place.path + "/wrong")
         try Files.write(right, Array("pass word é\n".utf8))
@@ -103,7 +103,8 @@ import Testing
         }
     }
 
-    @Test("the socket is accessible only to its user, and used by one process") func theSocketIsOursAlone() throws {
+    @Test("the socket is accessible only to its user, and used by one process")
+    func theSocketOfLarderwebIsPrivate() throws {
         let web = try WebProcess("/nowhere/socket")
         var status = stat()
         #expect(stat(web.socketPath, &status) == 0 && status.st_mode & 0o777 == 0o600)
@@ -130,7 +131,8 @@ import Testing
     }
 
     /// Without a home directory, the only place would be /tmp, where other users may have created a link.
-    @Test("without a home directory, the last day stays in memory") func withoutAHomeTheDayStaysInMemory() throws {
+    @Test("without a home directory, the history of the last day stays in memory")
+    func withoutHOMETheHistoryStaysInMemory() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let words = ["--socket", "/nowhere/socket", "--listen", "unix:\(place.path)/s"]
         let child = try ChildProcess(try DaemonProcess.program("larderweb"), words, environment: ["HOME="])
@@ -140,8 +142,7 @@ import Testing
         #expect(!child.errors.contains("/tmp/larder-"))
     }
 
-    @Test func aTokenOfAnotherUserIsRefused() throws {
-        guard geteuid() == 0 else { return }
+    @Test(.enabled(if: geteuid() == 0)) func aTokenFileOfAnotherUserIsRefused() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let path = place.path + "/token"
         try Files.write(path, Array("0123456789abcdef\n".utf8))
@@ -172,7 +173,7 @@ import Testing
     }
 
     /// These signals terminate a process by default.
-    @Test(arguments: [SIGUSR1, SIGUSR2]) func aUserSignalDoesNotEndIt(_ signal: Int32) throws {
+    @Test(arguments: [SIGUSR1, SIGUSR2]) func sigusr1AndSIGUSR2DoNotStopLarderweb(_ signal: Int32) throws {
         let web = try WebProcess("/nowhere/socket")
         web.process.send(signal: signal)
         for _ in 0..<3 { #expect(try web.get("/healthz").status != 0) }
@@ -180,8 +181,7 @@ import Testing
     }
 
     /// larderweb stops although browsers keep their connections open.
-    @Test("larderweb stops while browsers keep connections open")
-    func itStopsWhileBrowsersKeepConnectionsOpen() throws {
+    @Test func larderwebStopsWhileBrowsersKeepConnectionsOpen() throws {
         let web = try WebProcess("/nowhere/socket")
         let (idle, half) = (try SocketClient(web.socketPath), try SocketClient(web.socketPath))
         try idle.send(Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))

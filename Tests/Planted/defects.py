@@ -69,7 +69,7 @@ DEFECTS = [
     ),
     Defect(
         "a remembered absence survives a purge of tags", ENGINE + "Leases/LeaseTable.swift",
-        "if case .absent = state.rest { endRest(key) }", "if !PLANTED, case .absent = state.rest { endRest(key) }",
+        "if case .absent = state.rest { dropNegativeResult(key) }", "if !PLANTED, case .absent = state.rest { dropNegativeResult(key) }",
         r"LarderServerTests\.FetchTagTests",
     ),
     # Leases
@@ -99,8 +99,8 @@ DEFECTS = [
     ),
     Defect(
         "after a failed checkpoint LevelDB is believed to have the index keys", ENGINE + "Memory/EntryTable+Dirty.swift",
-        "entry.head.pointee.indexed = 0\n            entry.head.pointee.isAbsentBelow = false",
-        "if !PLANTED { entry.head.pointee.indexed = 0 }\n            entry.head.pointee.isAbsentBelow = false",
+        "entry.head.pointee.indexed = 0\n            entry.head.pointee.isAbsentInLevelDB = false",
+        "if !PLANTED { entry.head.pointee.indexed = 0 }\n            entry.head.pointee.isAbsentInLevelDB = false",
         r"LarderEngineTests\.EntryTableTests",
     ),
     Defect(
@@ -126,15 +126,15 @@ DEFECTS = [
     ),
     Defect(
         "the sweep drops the index key of a record under a newer state", ENGINE + "Maintenance/Sweeper.swift",
-        "guard let letGo = database.letGo(key) else { return mayBeOwn ? .leave : .dropIndex }",
-        "guard let letGo = database.letGo(key) else { return mayBeOwn && !PLANTED ? .leave : .dropIndex }",
+        "guard let dropped = database.dropFromMemory(key) else { return mayBeOwn ? .leave : .dropIndex }",
+        "guard let dropped = database.dropFromMemory(key) else { return mayBeOwn && !PLANTED ? .leave : .dropIndex }",
         r"LarderEngineTests\.SweepTests",
     ),
     Defect(
         "a policy that is not durable yet removes entries", ENGINE + "Entry/RemovalRules.swift",
         "return durable.map { $0.freshness(header, now: now) == .gone } ?? true",
         "return PLANTED || durable.map { $0.freshness(header, now: now) == .gone } ?? true",
-        r"LarderEngineTests\.CheckpointTests/aPolicyThatFailsAfterACheckpointLetsNothingExpire",
+        r"LarderEngineTests\.CheckpointTests/aFailedPolicyChangeAfterACheckpointExpiresNothing",
     ),
     Defect(
         "eviction removes writes that wait for an origin", ENGINE + "Eviction/EvictionPass.swift",
@@ -293,7 +293,7 @@ DEFECTS = [
     ),
     Defect(
         "a near cache keeps what was invalidated while it was read", CLIENT + "NearCache/NearCache.swift",
-        "guard !token.isSpoilt else { return }", "guard PLANTED || !token.isSpoilt else { return }",
+        "guard !token.isInvalidated else { return }", "guard PLANTED || !token.isInvalidated else { return }",
         r"LarderClientTests\.NearCacheTests",
     ),
     Defect(

@@ -12,7 +12,7 @@ package struct BackupDirectory {
         try takenNames().filter { FileSystem.isDirectory(path + "/" + $0) }
     }
 
-    /// All names that have the form of a backup's name, whatever kind of file they belong to.
+    /// Returns all names in the directory that have the form of a backup's name, including those of files and links.
     func takenNames() throws(BackupError) -> [String] {
         do throws(FileError) {
             guard FileSystem.isDirectory(path) else { return [] }
@@ -22,8 +22,9 @@ package struct BackupDirectory {
         }
     }
 
-    /// The backup at a path: the directory itself if it is a backup, or else the newest backup in it. If the newest one
-    /// is damaged, no older one is used instead.
+    /// Returns the path of the backup to use: `path` itself if it is a backup, otherwise the newest backup in it.
+    /// - Throws: `.damaged` if the backup's list of files is missing; an older backup is not used instead. `.noBackup`
+    ///   if there is none.
     package static func backup(at path: String) throws(BackupError) -> String {
         if try hasList(path) { return path }
         if isName(path.split(separator: "/").last.map(String.init) ?? ""), FileSystem.isDirectory(path) {
@@ -52,7 +53,8 @@ package struct BackupDirectory {
         "\(path) is damaged: its file \(BackupList.fileName) is missing"
     }
 
-    /// Whether a name is that of a backup: a time, followed by a number if there were several in a second.
+    /// Whether a name has the form of a backup's name: a time, followed by `-` and a number if there were several
+    /// backups in the same second.
     static func isName(_ name: String) -> Bool {
         let bytes = Array(name.utf8)
         guard bytes.count >= 16, bytes[8] == UInt8(ascii: "T"), bytes[15] == UInt8(ascii: "Z") else { return false }
@@ -63,10 +65,10 @@ package struct BackupDirectory {
 
     private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
 
-    /// Unfinished backups begin with this.
+    /// The prefix of the names of unfinished backups.
     static let unfinishedPrefix = ".unfinished-"
-    /// Unfinished larders begin with this.
+    /// The prefix of the names of larders that are being restored.
     static let restoringPrefix = ".restoring-"
-    /// The name of the lock file, which exists and is locked while a backup is made.
+    /// The name of the lock file, which exists and is locked while a backup is being made.
     static let lockName = ".lock"
 }

@@ -1,13 +1,13 @@
-/// An error of a backup, or of the directory for it.
+/// An error while making, checking or restoring a backup. Each case has a message for people.
 package enum BackupError: Error, CustomStringConvertible, Equatable {
     /// There is no backup.
     case noBackup(String)
-    /// Something in the backup differs from what was written.
+    /// The backup, or the larder that is backed up, is damaged.
     case damaged(String)
     case newerFormat(String)
-    /// The place for it cannot be used.
+    /// The target directory cannot be used, for example because it is locked or not empty.
     case place(String)
-    /// The system refused.
+    /// The operating system reported an error.
     case io(String)
 
     package var description: String {
@@ -17,7 +17,7 @@ package enum BackupError: Error, CustomStringConvertible, Equatable {
     }
 }
 
-/// The progress of long work.
+/// The progress of making, checking or restoring a backup.
 package struct BackupProgress: Sendable {
     package var doneBytes = 0
     package let totalBytes: Int

@@ -1,9 +1,10 @@
 import CLarderCRC32C
 import LarderPlatform
 
-/// The file `BACKUP` in a backup: the names, lengths and digests of its other files.
+/// The content of the file `BACKUP` in a backup: the names, lengths and digests of the backup's other files.
 ///
-/// It is text, one file a line, in the order of their names; the last line is the CRC-32C of all lines before it:
+/// It is text with one line per file (digest, length in bytes, name), ordered by name. The last line is the CRC-32C of
+/// all lines before it:
 /// ```
 /// larder-backup 1
 /// file 7b3f0a11 221 0/POINTER
@@ -34,7 +35,9 @@ struct BackupList: Equatable {
         return body + "crc32c \(FileDigest(of: body).text)\n"
     }
 
-    /// - Throws: if the list is malformed.
+    /// Parses a list.
+    /// - Parameter path: the path of the list, for error messages.
+    /// - Throws: `.damaged` if the list is malformed, `.newerFormat` if a newer version of Larder wrote it.
     init(parsing bytes: [UInt8], path: String) throws(BackupError) {
         let damaged = BackupError.damaged("\(path) is damaged: nothing of this backup can be trusted")
         guard let text = String(validating: bytes, as: UTF8.self) else { throw damaged }
@@ -60,7 +63,7 @@ struct BackupList: Equatable {
         return parts.allSatisfy { !$0.isEmpty && $0 != "." && $0 != ".." }
     }
 
-    /// The longest list that is read.
+    /// The maximum length in bytes of a list that is read: 1 GiB.
     private static let bytesMax = 1 << 30
 
     /// Reads the list of a backup.

@@ -5,7 +5,8 @@ package struct BackupReader {
     private let path: String
     private let list: BackupList
 
-    /// - Parameter path: a backup, or a directory of backups, whose newest one is used.
+    /// Reads the backup's list of files.
+    /// - Parameter path: a backup, or a directory of backups, of which the newest is used.
     package init(_ path: String) throws(BackupError) {
         self.path = try BackupDirectory.backup(at: path)
         list = try BackupList(of: self.path)
@@ -16,7 +17,8 @@ package struct BackupReader {
     package var fileCount: Int { list.files.count }
     package var byteCount: Int { list.byteCount }
 
-    /// Reads all files.
+    /// Reads all files of the backup, and compares them with its list.
+    /// - Parameter note: receives the progress after each file.
     /// - Returns: the problems, one line each; empty if there are none.
     package func verify(note: (BackupProgress) -> Void = { _ in }) throws(BackupError) -> [String] {
         var problems: [String] = []
@@ -40,7 +42,7 @@ package struct BackupReader {
     }
 
     /// Describes why a file of the backup cannot be read.
-    /// - Returns: nil if the backup is not the cause.
+    /// - Returns: nil if the error is not a problem of the backup, but for example a lack of permission.
     static func problem(_ name: String, _ error: FileError) -> String? {
         switch error.number {
         case ENOENT, ENOTDIR: "\(name) is missing"
@@ -50,8 +52,8 @@ package struct BackupReader {
         }
     }
 
-    /// Compares a file of the backup that was read with the backup's list, and describes the difference; nil if there
-    /// is none.
+    /// Compares a file's digest and length with those in the backup's list. Returns a description of the difference;
+    /// nil if there is none.
     static func problem(
         _ name: String, _ file: BackupList.File, _ found: (digest: FileDigest, byteCount: Int)
     ) -> String? {
@@ -61,9 +63,11 @@ package struct BackupReader {
         return found.digest == file.digest ? nil : "\(name) is damaged: its content has changed"
     }
 
-    /// Restores the backup as a larder: copies and checks all files in a temporary directory, and then renames it to
-    /// `place`.
-    /// - Parameter place: the larder's directory; it must be absent or empty.
+    /// Restores the backup as a larder: copies all files to a temporary directory, verifies them, and renames the
+    /// directory to `place`. If it fails, removes the temporary directory.
+    /// - Parameters:
+    ///   - place: the directory of the new larder; it must be missing or empty.
+    ///   - note: receives the progress after each file.
     package func restore(to place: String, note: (BackupProgress) -> Void = { _ in }) throws(BackupError) {
         let restoration = try Restoration(of: place)
         do {
@@ -91,6 +95,7 @@ package struct BackupReader {
         for directory in directories.sorted(by: >) { try FileSystem.syncDirectory(directory) }
     }
 
+    /// Copies and verifies one file.
     /// - Returns: the problem of the file in the backup; nil if there is none.
     private func copy(_ name: String, _ file: BackupList.File, to target: String) throws(FileError) -> String? {
         let source = path + "/" + name

@@ -1,9 +1,10 @@
 import LarderPlatform
 
-/// Makes a backup from an image of a larder.
+/// Makes a backup from an image (a consistent copy of a larder's files).
 ///
-/// Tables with the same content are hard links to those of the previous backup. New files are linked from the image if
-/// it is on the same file system, and copied otherwise. The backup has another name until it is complete and synced.
+/// Tables that the previous backup has with the same content become hard links to its files. New tables become hard
+/// links to the image's files if these are on the same file system; otherwise, and for all other files, the content is
+/// copied. The backup has a temporary name until it is complete and synced.
 package struct BackupWriter {
     private let name: String
     private let previous: PreviousBackup?
@@ -11,7 +12,7 @@ package struct BackupWriter {
     private var progress: BackupProgress
     private let note: (BackupProgress) -> Void
     private var result: Result
-    /// The number of tables whose name is in the previous backup, but with other content.
+    /// The number of tables that the previous backup has with the same name but different content.
     private var differing = 0
 
     /// The result of a backup.
@@ -19,16 +20,16 @@ package struct BackupWriter {
         package var path = ""
         package var files = 0
         package var bytes = 0
-        /// The bytes that did not come from the previous backup.
+        /// The total size in bytes of the files that are not hard links to the previous backup.
         package var newBytes = 0
-        /// Problems of previous backups, one line each. They do not affect this one.
+        /// Problems of previous backups, one line each. They do not affect the new backup.
         package var warnings: [String] = []
     }
 
     /// - Parameters:
     ///   - path: the directory of backups.
-    ///   - time: seconds since 1970.
-    ///   - note: receives the progress.
+    ///   - time: the time of the backup, in seconds since 1970.
+    ///   - note: receives the progress after each file.
     private init(_ path: String, time: Int64, totalBytes: Int, note: @escaping (BackupProgress) -> Void)
         throws(BackupError)
     {
@@ -36,14 +37,14 @@ package struct BackupWriter {
         let last = try directory.takenNames().last
         var name = Self.name(ofTime: time)
         var number = 1
-        // If the second is the same, or the clock was set back, a suffix ensures that the newest backup still has the
-        // last name.
+        // If the previous backup was made in the same second, or the clock was set back since, add a number, so that
+        // the newest backup is still the last one in the order of names.
         while let last, name <= last {
             number += 1
             name =
                 String(last.prefix(16)) + "-" + String(repeating: "0", count: max(0, 3 - "\(number)".count))
                 + "\(number)"
-            if number > 999 { throw .place("\(path) has too many backups of the same second") }
+            if number > 999 { throw .place("\(path) already has 999 backups of the same second; try again later") }
         }
         self.name = name
         self.note = note
@@ -69,7 +70,10 @@ package struct BackupWriter {
     /// - Parameters:
     ///   - image: the directory of the image, which is inside the larder's directory.
     ///   - path: the directory of backups; created if it is missing.
-    /// - Throws: if this or another process is already making a backup there; then nothing is changed.
+    ///   - time: the time of the backup, in seconds since 1970.
+    ///   - note: receives the progress after each file.
+    /// - Throws: `.place` if this or another process is already making a backup there, `.damaged` if a file of the
+    ///   larder is damaged, `.io` for errors of the operating system. No backup is then made.
     package static func write(
         image: String, to path: String, time: Int64, note: @escaping (BackupProgress) -> Void = { _ in }
     ) throws(BackupError) -> Result {
@@ -120,11 +124,11 @@ package struct BackupWriter {
     private mutating func warnOfOtherLarder() {
         guard differing > 0, let previous else { return }
         result.warnings.append(
-            "\(previous.path) has different tables with the same names (\(differing)), which were not linked: that backup is of "
-                + "another larder, or of this larder before a restore, or one of the two is damaged")
+            "\(previous.path) and the larder have different tables with the same names (\(differing)), which were not "
+                + "linked: that backup is of another larder, or older than a restore, or one of them is damaged")
     }
 
-    /// Removes the leftovers of an earlier attempt.
+    /// Removes unfinished backups of earlier, interrupted attempts.
     private static func clear(_ path: String) throws(BackupError) {
         do throws(FileError) {
             for name in try FileSystem.list(path) where name.hasPrefix(BackupDirectory.unfinishedPrefix) {
@@ -189,7 +193,8 @@ package struct BackupWriter {
         result.newBytes += found.byteCount
     }
 
-    /// The names of all files below a directory, in order. Links are files.
+    /// Returns the relative paths of all files below a directory, in order. Does not follow symbolic links, which count
+    /// as files.
     /// - Parameter withEmpty: whether to include empty directories, with a slash after their names.
     static func files(below directory: String, withEmpty: Bool = false) throws(BackupError) -> [String] {
         do throws(FileError) {

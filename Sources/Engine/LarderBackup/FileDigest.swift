@@ -1,16 +1,16 @@
 import CLarderCRC32C
 import LarderPlatform
 
-/// The CRC-32C (RFC 3720) of a file's bytes. It detects damage, not forgery.
+/// The CRC-32C (RFC 3720) of a file's bytes. It detects accidental damage, but not deliberate changes.
 struct FileDigest: Equatable {
     let value: UInt32
 
     private static let chunkBytes = 1 << 20
 
-    /// Reads a file, and hands each piece to `body`. Links are not followed.
+    /// Reads a file, and passes each piece of at most 1 MiB to `body`. Does not follow symbolic links.
     /// - Returns: the digest and the length in bytes.
-    /// - Throws: with the number `ELOOP`, `EISDIR` or `ENXIO` when it is not a file but a link, a directory, or
-    ///   something else.
+    /// - Throws: an error with the number `ELOOP` for a symbolic link, `EISDIR` for a directory, and `ENXIO` for
+    ///   anything else that is not a regular file.
     static func read(
         _ path: String, _ body: (UnsafeRawBufferPointer) throws(FileError) -> Void = { _ in }
     ) throws(FileError) -> (digest: FileDigest, byteCount: Int) {
@@ -42,7 +42,7 @@ struct FileDigest: Equatable {
         return (FileDigest(value: checksum), byteCount)
     }
 
-    /// Copies a file to a new one, which is synced.
+    /// Copies a file to a new one, and syncs it. Returns the digest and the length in bytes.
     static func copy(_ path: String, to other: String) throws(FileError) -> (digest: FileDigest, byteCount: Int) {
         let file = FileSystem.openFile(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: other, number: errno) }
@@ -54,7 +54,7 @@ struct FileDigest: Equatable {
         return result
     }
 
-    /// 8 hexadecimal digits.
+    /// The digest as 8 hexadecimal digits.
     var text: String {
         let digits = String(value, radix: 16)
         return String(repeating: "0", count: 8 - digits.count) + digits

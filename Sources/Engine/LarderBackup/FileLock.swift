@@ -1,29 +1,29 @@
 import LarderPlatform
 
 /// An exclusive lock (flock(2)) on a file or a directory. It is released when this value is destroyed or the process
-/// ends.
+/// terminates.
 struct FileLock: ~Copyable {
     private let path: String
     private let descriptor: Int32
 
-    /// Locks a file, creates it if necessary, and writes a note about the holder into it.
-    /// - Returns: nil if another holder has the lock.
+    /// Locks a file, which it creates if necessary, and writes `note`, a text about the lock's owner, into the file.
+    /// - Returns: nil if another owner has the lock.
     static func file(_ path: String, note: String) throws(FileError) -> FileLock? {
         guard let lock = try take(path, O_RDWR | O_CREAT | O_NONBLOCK) else { return nil }
-        // The lock does not depend on the note, so a full disk does not matter.
+        // The note is only for error messages, so ignore failures, for example because the disk is full.
         if ftruncate(lock.descriptor, 0) == 0 {
             try? FileSystem.writeAll(Array(note.utf8), descriptor: lock.descriptor, path: path)
         }
         return lock
     }
 
-    /// Locks a directory. On file systems that cannot lock directories, it succeeds without a lock.
-    /// - Returns: nil if another holder has the lock.
+    /// Locks a directory. If the file system does not support locks on directories, returns a value without a lock.
+    /// - Returns: nil if another owner has the lock.
     static func directory(_ path: String) throws(FileError) -> FileLock? {
         try take(path, O_RDONLY | O_DIRECTORY, isVital: false)
     }
 
-    /// The holder's note.
+    /// Returns the note that the lock's owner has written; nil if there is none.
     static func note(_ path: String) -> String? {
         guard let bytes = try? FileSystem.read(path, bytesMax: 4096), !bytes.isEmpty,
             let text = String(validating: bytes, as: UTF8.self)
@@ -44,7 +44,7 @@ struct FileLock: ~Copyable {
                 }
             }
             let lock = FileLock(path: path, descriptor: file)
-            // The previous holder may have removed or renamed the file between open and flock.
+            // The previous owner may have removed or renamed the file between open and flock. If so, try again.
             var opened = stat()
             if fstat(file, &opened) == 0, let named = try FileSystem.linkStatus(path), opened.st_ino == named.st_ino,
                 opened.st_dev == named.st_dev
@@ -54,12 +54,12 @@ struct FileLock: ~Copyable {
         }
     }
 
-    /// Removes the file while the lock is still held.
+    /// Removes the file, and then releases the lock.
     consuming func remove() { unlink(path) }
 
     deinit {
-        // Unlock explicitly: a child process between fork and exec has a copy of the descriptor, which would keep the
-        // lock.
+        // Unlock explicitly: a child process between fork and exec has a copy of the descriptor, so closing the
+        // descriptor here would not release the lock.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }

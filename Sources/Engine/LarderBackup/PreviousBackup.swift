@@ -1,25 +1,26 @@
 import LarderPlatform
 
-/// The previous backup. Its tables are linked into the new backup if they have the same content.
+/// The previous backup. The new backup gets hard links to its tables if they have the same content.
 ///
-/// Equal names and lengths do not prove equal content: two larders restored from one backup give their new tables the
-/// same names. Nor does the list of the previous backup show whether its files were damaged later.
+/// The contents are compared, because tables with the same name and length may differ: two larders restored from one
+/// backup give their new tables the same names. In addition, files of the previous backup may have been damaged since
+/// its list was written.
 struct PreviousBackup {
     let path: String
     private let list: BackupList
 
-    /// How a table of the previous backup can be used.
+    /// Whether a table of the previous backup was used for the new one.
     enum Reuse {
-        /// It is linked.
+        /// The new backup has a hard link to the table.
         case linked
-        /// It has another content.
+        /// The table has different content.
         case differs
-        /// The table cannot be used. If it is damaged, the text describes the damage.
+        /// The table cannot be used. If it is damaged, the text describes the damage; otherwise it is nil.
         case useless(String?)
     }
 
-    /// Returns the newest backup of a directory, without backups whose list cannot be read; nil if there is none.
-    /// - Parameter note: receives the problems of newer backups.
+    /// Returns the newest backup in a directory whose list can be read; nil if there is none.
+    /// - Parameter note: receives the problems of newer backups, whose lists cannot be read.
     static func newest(of directory: BackupDirectory, note: (String) -> Void) throws(BackupError) -> PreviousBackup? {
         for name in try directory.names().reversed() {
             let path = directory.path + "/" + name
@@ -32,15 +33,17 @@ struct PreviousBackup {
         return nil
     }
 
-    /// Whether it has a table of a name.
+    /// Whether the previous backup has a file with this name.
     func has(_ name: String) -> Bool { list.files[name] != nil }
 
-    /// Links a table if its content is the same.
+    /// Creates a hard link to a table of the previous backup if it has the same content as the larder's table.
     /// - Parameters:
-    ///   - name: the name of a table in the previous backup.
-    ///   - source: the path of the new table.
-    ///   - file: the content of the new table.
-    /// - Throws: if both backups share the file and it has changed since the previous one; and if the system refuses.
+    ///   - name: the name of the table.
+    ///   - source: the path of the larder's table.
+    ///   - file: the digest and length of the larder's table.
+    ///   - target: the path of the new link.
+    /// - Throws: `.damaged` if the larder and the previous backup share the file, and its content has changed since
+    ///   that backup; and errors of the operating system.
     func link(_ name: String, sameAs source: String, _ file: BackupList.File, to target: String) throws -> Reuse {
         guard let known = list.files[name] else { return .useless(nil) }
         let own = path + "/" + name
@@ -52,7 +55,7 @@ struct PreviousBackup {
         }
         guard let status else { return .useless("\(own) is missing") }
         guard status.st_mode & S_IFMT == S_IFREG else { return .useless("\(own) is not a file") }
-        // Too many links, for instance.
+        // The file may have too many links, for example.
         guard (try? FileSystem.hardLink(own, to: target)) != nil else { return .useless(nil) }
         if isShared { return .linked }
         let problem: String?
@@ -74,7 +77,7 @@ struct PreviousBackup {
 
     private func changed(_ name: String) -> BackupError {
         .damaged(
-            "the larder's table \(name) is damaged: it has changed since \(path), which shares the file, was made. "
+            "the larder's table \(name) is damaged: it was changed after the backup \(path) made a hard link to it. "
                 + "Repair the larder with larderctl check --repair; a backup in another directory copies the file as it is"
         )
     }

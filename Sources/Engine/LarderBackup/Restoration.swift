@@ -1,15 +1,16 @@
 import LarderPlatform
 
-/// A restoration in progress: a directory next to the larder's final path, to which it is renamed at the end. Excludes
-/// other restorations to the same path.
+/// A restoration in progress: a locked temporary directory next to the new larder's path, to which it is renamed at the
+/// end. The lock prevents a second restoration to the same path.
 struct Restoration: ~Copyable {
-    /// The directory that becomes the larder, empty at first.
+    /// The path of the temporary directory. It is empty at first, and becomes the larder.
     let unfinished: String
     private let place: String
     private let lock: FileLock
 
-    /// - Parameter place: the larder's directory; it must be absent or empty.
-    /// - Throws: if the final rename would fail.
+    /// Creates and locks the temporary directory.
+    /// - Parameter place: the directory of the new larder; it must be missing or empty.
+    /// - Throws: `.place` if the final rename would fail, or another restoration to this path is running.
     init(of place: String) throws(BackupError) {
         self.place = place
         let name = place.split(separator: "/").last.map(String.init) ?? "larder"
@@ -29,8 +30,8 @@ struct Restoration: ~Copyable {
         self.lock = lock
     }
 
-    /// Creates an empty directory, or empties that of an interrupted attempt.
-    /// - Returns: nil if another process is using it.
+    /// Creates and locks the temporary directory, and removes the files of an earlier, interrupted attempt from it.
+    /// - Returns: nil if another restoration is using it.
     private static func begin(_ unfinished: String) throws(FileError) -> FileLock? {
         if let status = try FileSystem.linkStatus(unfinished), status.st_mode & S_IFMT != S_IFDIR {
             try FileSystem.removeTree(unfinished)
@@ -63,7 +64,7 @@ struct Restoration: ~Copyable {
         return "\(place) is a mount point; a backup is restored to a new directory, such as \(place)/larder"
     }
 
-    /// Gives the directory its name.
+    /// Renames the temporary directory to the larder's path.
     func finish() throws(FileError) {
         // rename(2) replaces an empty directory of that name.
         try FileSystem.rename(unfinished, to: place)

@@ -1,9 +1,9 @@
 import LarderEngine
 
-/// The pending deliveries of a database: writes that were acknowledged here and still have to be delivered, for example
-/// to its origin. A companion database stores them durably; an index of them is in memory.
+/// The outbox of a database: writes that Larder has acknowledged and still has to deliver, for example to the
+/// database's origin. A companion database stores them durably, and ``index`` lists them in memory.
 ///
-/// A write and its delivery are in one commit unit. A key has at most one pending write: its last write.
+/// A write and its outbox entry are committed together. A key has at most one pending write, its last one.
 ///
 /// Thread-safe.
 package final class Outbox: Sendable {
@@ -11,14 +11,19 @@ package final class Outbox: Sendable {
     package let database: Database
     package let index: OutboxIndex
     package let counts = OutboxCounts()
-    /// Whether writes of this outbox have tokens. Writes of the other kind were accepted by another program, and cannot
-    /// be delivered.
+    /// Whether writes of this outbox have tokens (see ``OutboxEntry/token``). If a write does not match this, another
+    /// program has queued it, and it is not delivered.
     private let hasTokens: Bool
 
-    /// The maximum size of a queued value: 1 MiB. For a longer value, the origin must acknowledge the write first.
+    /// The maximum size of a queued value in bytes: 1 MiB. A longer value is not queued: its write waits until the
+    /// origin has acknowledged it.
     package static let valueBytesMax = 1 << 20
 
-    /// Loads the pending writes. May block.
+    /// Opens the outbox, creates the companion database if it does not exist, and loads the pending writes. May block.
+    /// - Parameters:
+    ///   - database: the companion database.
+    ///   - most: the maximum number of keys with pending writes.
+    ///   - held: counts the bytes of all pending writes.
     package init(_ database: Database, most: Int, held: HeldBytes, hasTokens: Bool = false) throws(LarderError) {
         self.database = database
         self.hasTokens = hasTokens
@@ -27,13 +32,13 @@ package final class Outbox: Sendable {
         try load()
     }
 
-    /// The name of the companion database; nil if that name would be invalid.
+    /// Returns the name of the companion database; nil if that name would be invalid.
     package static func name(for database: String) -> String? {
         let name = database + DatabaseName.outboxEnding
         return DatabaseName.isValid(name) && !DatabaseName.isKept(database) ? name : nil
     }
 
-    /// Rebuilds the index from the companion database, which may have been emptied. May block.
+    /// Rebuilds the index from the companion database. May block.
     package func load() throws(LarderError) {
         while true {
             var entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64, bytes: Int)] = []
@@ -43,12 +48,12 @@ package final class Outbox: Sendable {
                     while try cursor.next() {
                         let (entry, bytes) = try cursor.record().withPayload { (OutboxEntry(parsing: $0), $0.count) }
                         let key = Array(try cursor.key().bytes)
-                        // Entries that are not writes are reported when they are due for delivery.
+                        // Entries that are not valid writes are added too, and reported when they are due for delivery.
                         entries.append((key, entry?.number ?? 0, entry?.acceptedAt ?? 0, key.count + bytes))
                     }
                 }
             } catch {
-                // The database was emptied or reopened in the meantime.
+                // If the database was emptied or reopened in the meantime, read it again.
                 guard error.code == .purged || error.code == .invalidated else { throw error }
                 continue
             }
@@ -57,8 +62,8 @@ package final class Outbox: Sendable {
         }
     }
 
-    /// The pending write of a key. May block.
-    /// - Returns: nil if there is no pending write; `.some(nil)` if the entry cannot be read.
+    /// Reads the pending write of a key. May block.
+    /// - Returns: nil if there is no pending write; `.some(nil)` if the entry is malformed or from another program.
     package func entry(_ key: [UInt8]) throws(LarderError) -> OutboxEntry?? {
         guard let record = try database.get(Key(key)) else { return nil }
         let entry = record.withPayload { OutboxEntry(parsing: $0) }
@@ -77,17 +82,17 @@ package final class Outbox: Sendable {
         }
     }
 
-    /// A turn, and the write to deliver for it.
+    /// A write to deliver, with its turn (its place in the order of delivery).
     package struct Parcel: Sendable {
         package let turn: OutboxIndex.Turn
         package let entry: OutboxEntry
     }
 
-    /// Reads the writes to deliver for some turns. All of these writes are durable in the companion database. May
+    /// Reads the writes to deliver for some turns. All returned writes are durable in the companion database. May
     /// block.
     /// - Parameters:
-    ///   - bytesMax: the limit of one batch. Turns beyond the limit are put back.
-    ///   - unreadable: called for a turn whose entry is not a write of this outbox.
+    ///   - bytesMax: after values of this total length in bytes, the remaining turns are put back for a later batch.
+    ///   - unreadable: called for each turn whose entry is malformed or from another program.
     package func collect(
         _ turns: [OutboxIndex.Turn], bytesMax: Int, unreadable: (OutboxIndex.Turn) -> Void
     ) throws(LarderError) -> [Parcel] {
@@ -100,7 +105,7 @@ package final class Outbox: Sendable {
                 break
             }
             guard let found = try entry(turn.key) else {
-                // The write was purged, or failed after it had got a number.
+                // The write was purged, or its commit failed after it had been added to the index.
                 settled.append(Settled(turn: turn, number: nil))
                 continue
             }
@@ -108,7 +113,7 @@ package final class Outbox: Sendable {
                 unreadable(turn)
                 continue
             }
-            // A later write of the key replaced this one, and has a turn of its own.
+            // A later write of the key has replaced this one, and has its own turn.
             guard entry.number <= turn.number else { continue }
             bytes += entry.value?.count ?? 0
             parcels.append(Parcel(turn: turn, entry: entry))
@@ -117,7 +122,8 @@ package final class Outbox: Sendable {
         return parcels
     }
 
-    /// Removes delivered or dropped writes, durably, unless their keys were written again. May block.
+    /// Removes writes from the companion database and the index after they were delivered or dropped. Keeps those whose
+    /// keys were written again. May block.
     package func settle(_ settled: [Settled]) throws(LarderError) {
         guard !settled.isEmpty else { return }
         let removed = try database.commit(settled.map { Key($0.turn.key) }, loading: true) { update in
@@ -129,12 +135,13 @@ package final class Outbox: Sendable {
                 return true
             }
         }
-        // Removed from the index after the commit: entries that survive a crash are still pending.
+        // Remove them from the index only after the commit, because until then they are still in the companion
+        // database.
         for position in removed { index.remove(settled[position].turn.key, settled[position].turn.number) }
         index.notifyWaiters(now: nil)
     }
 
-    /// Drops all pending writes. May block.
+    /// Drops all pending writes without delivering them. May block.
     package func discard() throws(LarderError) {
         _ = try database.purge(counting: false)
         index.removeAll()

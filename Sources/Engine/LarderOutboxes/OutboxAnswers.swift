@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Collects results that a thread waits for.
+/// Collects a fixed number of results, for a thread that waits for all of them.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class OutboxAnswers<Answer: Sendable>: @unchecked Sendable {

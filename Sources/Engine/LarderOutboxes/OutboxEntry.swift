@@ -2,19 +2,21 @@ import LarderEngine
 
 /// A pending write, as stored in the companion database under its key.
 ///
-/// The format: one byte for the kind (1: a value is stored, 2: the entry is removed; 3 and 4: the same with a token).
-/// Then, in eight big-endian bytes each: the write's number, the time when it was accepted, and the time when the value
-/// expires (0: never), both in milliseconds since 1970. With a token: its 16 bytes, and one byte for the value's codec.
-/// Then the value.
+/// The format begins with one byte for the kind: 1 for a stored value, 2 for a removed key, and 3 and 4 for the same
+/// with a token. Then follow, in eight big-endian bytes each: the write's number, the time when it was accepted, and
+/// the time when the value expires (0: never), both in milliseconds since 1970. If there is a token, its 16 bytes and
+/// one byte for the value's codec follow. The rest is the value.
 package struct OutboxEntry: Sendable {
     /// The number of the write, which increases with each write of the database. Only a key's last write is delivered.
     package let number: UInt64
+    /// When the write was accepted, in milliseconds since 1970.
     package let acceptedAt: Int64
     /// When the value expires, in milliseconds since 1970; nil for never.
     package let until: Int64?
     /// The value; nil for a removal.
     package let value: [UInt8]?
-    /// A token that is unique to this write and the same in all its delivery attempts; nil for writes without a token.
+    /// A random token of 16 bytes that identifies this write in all its delivery attempts; nil for writes without a
+    /// token.
     package let token: [UInt8]?
     /// The codec of the value; `raw` for writes without a token.
     package let codec: Codec
@@ -33,7 +35,7 @@ package struct OutboxEntry: Sendable {
         self.codec = codec
     }
 
-    /// A random token, unique to a write.
+    /// Returns a random token for a new write.
     package static func makeToken() -> [UInt8] { (0..<tokenCount).map { _ in UInt8.random(in: 0...255) } }
 
     /// Parses an entry; nil for malformed bytes.
@@ -66,6 +68,6 @@ package struct OutboxEntry: Sendable {
         return bytes
     }
 
-    /// Whether the value has expired. If so, its removal is delivered instead.
+    /// Whether the value has expired. If so, the removal of the key is delivered instead of the value.
     package func isOver(now: Int64) -> Bool { until.map { $0 <= now } ?? false }
 }

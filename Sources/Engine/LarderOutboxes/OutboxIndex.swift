@@ -2,24 +2,27 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// The keys with pending writes, in the order of delivery. An in-memory index of the companion database.
+/// An in-memory list of the keys with pending writes, in the order of delivery. It lists the entries of the outbox's
+/// companion database.
 ///
-/// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. The lock is taken last: no
-/// other object is called while it is held.
+/// Thread-safe. `@unchecked Sendable`: `lock` guards the properties below "Guarded by `lock`". No other lock is taken
+/// while it is held.
 package final class OutboxIndex: @unchecked Sendable {
-    /// The possible state of the origin after an attempt whose outcome is unknown.
+    /// Whether an earlier delivery attempt of a write, whose outcome is unknown, may have reached the origin.
     package enum Doubt: Equatable, Sendable {
         case none
-        /// The origin may have received the write, which then replaced the state `over`; nil if that earlier state is
-        /// unknown.
+        /// The origin may have executed the write. `over` identifies the state that the key had in the origin before
+        /// the attempt; nil if unknown.
         case mayBeThere(over: String?)
     }
 
     /// A key whose pending write is due for delivery.
     package struct Turn: Sendable {
         package let key: [UInt8]
+        /// The number of the pending write.
         package let number: UInt64
         package let doubt: Doubt
+        /// The number of failed delivery attempts.
         package let failures: Int
     }
 
@@ -41,39 +44,40 @@ package final class OutboxIndex: @unchecked Sendable {
 
     package let most: Int
     private let held: HeldBytes
-    /// The number of pending keys. Readers need no lock while it is 0.
+    /// The number of pending keys. It is atomic, so that readers need not lock if it is 0.
     private let count = Atomic<Int>(0)
     private let lock = Lock()
     private let isWoken = Condition()
-    // Guarded:
+    // Guarded by `lock`:
     private var items: [[UInt8]: Item] = [:]
-    /// The keys in the order of their writes' numbers, starting at `head`. If a key was written again, its earlier
-    /// place is ignored.
+    /// The queue of keys to deliver, in the order of their writes' numbers. It begins at the index `head`. If a key was
+    /// written again, its earlier element is ignored.
     private var places: [Place] = []
     private var head = 0
-    /// Places that come before ``places``: they were put back, or their back-off is over. The next one is the last
-    /// element.
+    /// The keys to deliver before those in ``places``: they were put back, or their back-off is over. The last element
+    /// is the next one.
     private var front: [Place] = []
-    /// The places that ``take(_:now:)`` returned last, until ``endTurns()``.
+    /// The keys that the last call of ``take(_:now:)`` returned; empty after ``endTurns()``.
     private var taken: [Place] = []
-    /// The end of each key's back-off, in milliseconds of the monotonic clock. These keys have no place.
+    /// The keys in a back-off (a delay after a failed attempt), with its end in milliseconds of the monotonic clock.
+    /// They are not in ``places`` or ``front``.
     private var rests: [[UInt8]: Int64] = [:]
-    /// The keys by the end of their back-off, rounded so that there are few instants. May still contain keys whose
-    /// back-off is over.
+    /// The keys by the end of their back-off, which is rounded up to a multiple of ``backoffStep`` so that there are
+    /// few different times. A key may still be listed here after its back-off was cancelled.
     private var resting: [Int64: [[UInt8]]] = [:]
-    private static let restStep: Int64 = 128
+    private static let backoffStep: Int64 = 128
     private var next: UInt64 = 1
     private var waiters: [Waiter] = []
     private var isSealed = false
     private var hasNews = false
     private var isUrgent = false
-    /// Whether new writes do not wake the delivering thread.
+    /// Whether the delivering thread pauses after a failure, so that new writes must not wake it.
     private var isResting = false
     private var hasRecovered = false
 
     /// - Parameters:
     ///   - most: the maximum number of pending keys.
-    ///   - held: receives the number of bytes of the pending writes.
+    ///   - held: counts the bytes of all pending writes.
     package init(most: Int, held: HeldBytes) {
         self.most = most
         self.held = held
@@ -104,8 +108,8 @@ package final class OutboxIndex: @unchecked Sendable {
 
     /// Returns the reason why writes cannot be queued; nil if they can.
     /// - Parameters:
-    ///   - bytes: the total length of their keys and values.
-    ///   - limit: the name of the setting for ``most``.
+    ///   - bytes: the total length of the keys and values.
+    ///   - limit: the name of the setting that determines ``most``, for the message.
     package func refusal(of keys: [[UInt8]], bytes: Int, limit: String) -> String? {
         guard held.hasRoom(for: bytes) else {
             return "the outboxes are full: pending writes may take \(held.most ?? 0) bytes, half of the disk "
@@ -119,11 +123,13 @@ package final class OutboxIndex: @unchecked Sendable {
 
     // MARK: New writes
 
-    /// Records writes that are being applied. Called with the locks of their keys held, so that the numbers of a key
-    /// are in the order of its writes.
-    /// - Parameter bytes: the length of each write's key and value.
-    /// - Returns: the number of the first write, which the numbers of the others follow; nil if no more writes are
-    ///   accepted.
+    /// Adds writes that are being applied. Called with the locks of the keys' shards held, so that the numbers of a
+    /// key's writes are in the order in which they are applied.
+    /// - Parameters:
+    ///   - bytes: the length of each write's key and value.
+    ///   - now: the time when the writes were accepted, in milliseconds since 1970.
+    /// - Returns: the number of the first write; those of the others follow it. Nil if the index is sealed: see
+    ///   ``seal(_:)``.
     package func note(_ keys: [[UInt8]], bytes: [Int], now: Int64) -> UInt64? {
         lock.withLock {
             guard !isSealed else { return nil }
@@ -149,9 +155,9 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Adds the contents of the companion database. Keys that are already pending do not change.
-    /// - Parameter entries: in any order.
-    /// - Returns: the pending writes that are not in `entries`.
+    /// Adds the entries of the companion database. Keys that are already pending do not change.
+    /// - Parameter entries: all entries, in any order.
+    /// - Returns: the pending writes whose keys are not in `entries`.
     package func add(_ entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64, bytes: Int)]) -> [Turn] {
         lock.withLock {
             let others = Set(items.keys).subtracting(entries.map(\.key)).compactMap(turn)
@@ -181,12 +187,14 @@ package final class OutboxIndex: @unchecked Sendable {
         notifyWaiters(now: nil)
     }
 
-    /// Refuses or accepts new writes.
+    /// Makes the index refuse new writes (`true`) or accept them again.
     package func seal(_ isOn: Bool) { lock.withLock { isSealed = isOn } }
 
-    // MARK: Bringing
+    // MARK: Delivery
 
-    /// Takes the next turns in the order of their numbers. Keys whose back-off is over come first.
+    /// Removes and returns the next turns, in the order of their numbers. Keys that were put back, or whose back-off is
+    /// over, come first.
+    /// - Parameter now: the time in milliseconds of the monotonic clock.
     package func take(_ most: Int, now: Int64) -> [Turn] {
         lock.withLock {
             endRests(now)
@@ -215,10 +223,10 @@ package final class OutboxIndex: @unchecked Sendable {
         return places[head]
     }
 
-    /// Ends the turns taken last.
+    /// Called after the delivery of the turns that ``take(_:now:)`` returned has ended.
     package func endTurns() { lock.withLock { taken = [] } }
 
-    /// Moves the keys whose back-off is over to the front.
+    /// Moves the keys whose back-off is over to the front of the queue.
     private func endRests(_ now: Int64) {
         let over = resting.keys.filter { $0 <= now }
         guard !over.isEmpty else { return }
@@ -232,7 +240,7 @@ package final class OutboxIndex: @unchecked Sendable {
         front += due.sorted { $0.number > $1.number }
     }
 
-    /// Puts turns back to the front.
+    /// Puts turns back to the front of the queue.
     /// - Parameter failed: whether their delivery was attempted and failed.
     package func putBack(_ turns: [Turn], failed: Bool = false) {
         lock.withLock {
@@ -242,25 +250,25 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Starts a key's back-off.
+    /// Starts a key's back-off after a failed attempt. `until` is its end, in milliseconds of the monotonic clock.
     package func rest(_ turn: Turn, until: Int64) {
         lock.withLock {
             guard items[turn.key]?.number == turn.number else { return }
             items[turn.key]?.failures += 1
-            let instant = (until / Self.restStep + 1) * Self.restStep
+            let instant = (until / Self.backoffStep + 1) * Self.backoffStep
             rests[turn.key] = instant
             resting[instant, default: []].append(turn.key)
         }
     }
 
-    /// Records the outcome of an attempt.
+    /// Records whether a failed attempt may have reached the origin.
     package func note(_ turn: Turn, _ doubt: Doubt) {
         lock.withLock {
             if items[turn.key]?.number == turn.number { items[turn.key]?.doubt = doubt }
         }
     }
 
-    /// Removes a pending write, unless its key was written again. Called with the key's locks held.
+    /// Removes a pending write, unless its key was written again, so that the pending write has another number.
     package func remove(_ key: [UInt8], _ number: UInt64) {
         lock.withLock {
             guard let item = items[key], item.number == number else { return }
@@ -273,10 +281,11 @@ package final class OutboxIndex: @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Calls `then` when none of the keys is pending.
+    /// Calls `then` when none of the keys is pending any more.
     /// - Parameters:
-    ///   - until: the timeout, in milliseconds of the monotonic clock.
-    ///   - then: called once, on any thread: with true, immediately if no key is pending; with false at the timeout.
+    ///   - until: the time of the timeout, in milliseconds of the monotonic clock.
+    ///   - then: called once, on any thread: with true when no key is pending, which may be during this call; with
+    ///     false at the timeout.
     package func whenClear(_ keys: [[UInt8]], until: Int64, then: @escaping @Sendable (Bool) -> Void) {
         let isClear = lock.withLock { () -> Bool in
             if keys.allSatisfy({ items[$0] == nil }) { return true }
@@ -309,7 +318,8 @@ package final class OutboxIndex: @unchecked Sendable {
         for waiter in late { waiter.then(false) }
     }
 
-    /// The time at which to check again if there are no new writes, in milliseconds of the monotonic clock.
+    /// The time at which the delivering thread has work again if there are no new writes: when a back-off ends or a
+    /// waiter times out. In milliseconds of the monotonic clock; `.min` if turns are due now.
     package var nextEvent: Int64 {
         lock.withLock {
             if !front.isEmpty || head < places.count { return .min }
@@ -317,12 +327,12 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// When the first waiter times out.
+    /// When the first waiter times out, in milliseconds of the monotonic clock; `.max` if there are no waiters.
     package var nextWaiter: Int64 { lock.withLock { nextWaiterLocked } }
 
     private var nextWaiterLocked: Int64 { waiters.lazy.map(\.until).min() ?? .max }
 
-    // MARK: The thread
+    // MARK: The delivering thread
 
     private func wakeLocked() {
         isUrgent = true
@@ -331,7 +341,8 @@ package final class OutboxIndex: @unchecked Sendable {
 
     package func wake() { lock.withLock { wakeLocked() } }
 
-    /// Ends all back-offs, because the origin responds again.
+    /// Reports that the origin responds again, and wakes the delivering thread, which then ends its pause. Back-offs of
+    /// single keys continue.
     package func originRecovered() {
         lock.withLock {
             hasRecovered = true
@@ -339,7 +350,7 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Whether ``originRecovered()`` was called since this function was last called.
+    /// Returns whether ``originRecovered()`` was called since the last call of this function.
     package func takeRecovery() -> Bool {
         lock.withLock {
             defer { hasRecovered = false }
@@ -347,8 +358,9 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Waits for `milliseconds`, or until there are new writes.
-    /// - Parameter isResting: whether to keep waiting when there are new writes.
+    /// Waits for `milliseconds`, but at most a minute. Returns earlier after ``wake()`` or if there are new writes.
+    /// Called by the delivering thread.
+    /// - Parameter isResting: whether new writes do not end the wait.
     package func wait(milliseconds: Int64, isResting: Bool) {
         lock.withLock {
             self.isResting = isResting

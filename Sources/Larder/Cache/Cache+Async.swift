@@ -4,13 +4,13 @@
 import LarderEngine
 
 // Asynchronous forms of calls that may block for long. Models are encoded and decoded in the calling task; Larder's own
-// threads do the rest, so that Swift's cooperative pool is never blocked. The calls behave and throw like their
+// threads do the rest, so that Swift's cooperative thread pool is never blocked. The calls behave and throw like their
 // synchronous forms. They cannot be cancelled: a call that has started is completed.
 
 extension Cache {
     // MARK: One entry
 
-    /// ``set(_:forKey:policy:tags:durability:)``, without blocking the caller.
+    /// Runs ``set(_:forKey:policy:tags:durability:)`` without blocking the calling thread.
     public func set(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = [], durability: Durability? = nil
@@ -18,7 +18,7 @@ extension Cache {
         _ = try await carryOut(try source.write(value, key, policy, tags, durability))
     }
 
-    /// ``setBytes(_:forKey:policy:tags:durability:)``, without blocking the caller.
+    /// Runs ``setBytes(_:forKey:policy:tags:durability:)`` without blocking the calling thread.
     public func setBytes(
         _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = [],
         durability: Durability? = nil
@@ -26,7 +26,7 @@ extension Cache {
         _ = try await carryOut(try source.write(bytes: bytes, key, policy, tags, durability))
     }
 
-    /// ``setIfAbsent(_:forKey:policy:tags:durability:)``, without blocking the caller.
+    /// Runs ``setIfAbsent(_:forKey:policy:tags:durability:)`` without blocking the calling thread.
     public func setIfAbsent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = [], durability: Durability? = nil
@@ -34,7 +34,7 @@ extension Cache {
         try await carryOut(try source.write(value, key, policy, tags, if: .absent, durability))
     }
 
-    /// ``setIfPresent(_:forKey:policy:tags:durability:)``, without blocking the caller.
+    /// Runs ``setIfPresent(_:forKey:policy:tags:durability:)`` without blocking the calling thread.
     public func setIfPresent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = [], durability: Durability? = nil
@@ -42,7 +42,7 @@ extension Cache {
         try await carryOut(try source.write(value, key, policy, tags, if: .present, durability))
     }
 
-    /// ``replace(_:with:forKey:policy:tags:durability:)``, without blocking the caller.
+    /// Runs ``replace(_:with:forKey:policy:tags:durability:)`` without blocking the calling thread.
     public func replace<Value: Encodable>(
         _ previous: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = [], durability: Durability? = nil
@@ -55,7 +55,7 @@ extension Cache {
         try await BlockingWork.run { () throws(LarderError) in try self.perform(write) }
     }
 
-    /// ``touch(_:policy:durability:)``, without blocking the caller.
+    /// Runs ``touch(_:policy:durability:)`` without blocking the calling thread.
     @discardableResult
     public func touch(_ key: some CacheKey, policy: EntryPolicy, durability: Durability? = nil)
         async throws(LarderError) -> Bool
@@ -64,7 +64,7 @@ extension Cache {
         return try await BlockingWork.run { () throws(LarderError) in try self.renew(renewal) } != nil
     }
 
-    /// ``value(_:forKey:renewing:durability:)``, without blocking the caller.
+    /// Runs ``value(_:forKey:renewing:durability:)`` without blocking the calling thread.
     public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy,
         durability: Durability? = nil
@@ -75,8 +75,8 @@ extension Cache {
         return try await source.decodeForTask(type, record, renewal.key)
     }
 
-    /// ``update(_:forKey:policy:tags:attempts:durability:_:)-(_,_,_,_,_,_,(Value?)->Result)``, without blocking the
-    /// caller.
+    /// Runs ``update(_:forKey:policy:tags:attempts:durability:_:)-(_,_,_,_,_,_,(Value?)->Result)`` without blocking the
+    /// calling thread.
     @discardableResult
     public func update<Value: Codable, Result>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
@@ -98,7 +98,8 @@ extension Cache {
         }
     }
 
-    // The following forms are for closures that do not await: without them, Swift would choose the synchronous call.
+    // The following form is for closures that do not await: without it, Swift would choose the synchronous call, which
+    // blocks.
 
     /// Like the call above, for a closure that does not await.
     @discardableResult
@@ -111,7 +112,7 @@ extension Cache {
         }
     }
 
-    /// ``increment(_:by:durability:)-(_,Int,_)``, without blocking the caller.
+    /// Runs ``increment(_:by:durability:)-(_,Int,_)`` without blocking the calling thread.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Int = 1, durability: Durability? = nil)
         async throws(LarderError) -> Int
@@ -133,7 +134,7 @@ extension Cache {
         }
     }
 
-    /// ``increment(_:by:durability:)-(_,Double,_)``, without blocking the caller.
+    /// Runs ``increment(_:by:durability:)-(_,Double,_)`` without blocking the calling thread.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Double, durability: Durability? = nil)
         async throws(LarderError) -> Double
@@ -144,14 +145,14 @@ extension Cache {
 
     // MARK: Removing
 
-    /// ``remove(_:durability:)-(CacheKey,_)``, without blocking the caller.
+    /// Runs ``remove(_:durability:)-(CacheKey,_)`` without blocking the calling thread.
     @discardableResult
     public func remove(_ key: some CacheKey, durability: Durability? = nil) async throws(LarderError) -> Bool {
         let key = try source.key(key, "remove")
         return try await BlockingWork.run { () throws(LarderError) in try self.remove([key], durability) == 1 }
     }
 
-    /// `remove(_:durability:)`, without blocking the caller.
+    /// Runs `remove(_:durability:)` without blocking the calling thread.
     @discardableResult
     public func remove(_ keys: some Sequence<some CacheKey>, durability: Durability? = nil)
         async throws(LarderError) -> Int
@@ -160,7 +161,7 @@ extension Cache {
         return try await BlockingWork.run { () throws(LarderError) in try self.remove(keys, durability) }
     }
 
-    /// ``remove(_:ifEqual:durability:)``, without blocking the caller.
+    /// Runs ``remove(_:ifEqual:durability:)`` without blocking the calling thread.
     @discardableResult
     public func remove<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value, durability: Durability? = nil)
         async throws(LarderError) -> Bool
@@ -168,7 +169,7 @@ extension Cache {
         try await carryOut(try source.removal(key, ifEqual: value, durability))
     }
 
-    /// ``removeValue(_:forKey:durability:)``, without blocking the caller.
+    /// Runs ``removeValue(_:forKey:durability:)`` without blocking the calling thread.
     public func removeValue<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, durability: Durability? = nil
     ) async throws(LarderError) -> Value? {
@@ -178,13 +179,13 @@ extension Cache {
         return try await source.decodeForTask(type, record, key)
     }
 
-    /// ``removeAll(counting:)``, without blocking the caller.
+    /// Runs ``removeAll(counting:)`` without blocking the calling thread.
     @discardableResult
     public func removeAll(counting: Bool = false) async throws(LarderError) -> PurgeReport {
         try await BlockingWork.run { () throws(LarderError) in try self.removeAll(counting: counting) }
     }
 
-    /// `removeAll(tagged:soft:)`, without blocking the caller.
+    /// Runs `removeAll(tagged:soft:)` without blocking the calling thread.
     public func removeAll(tagged tag: String, soft: Bool = false) async throws(LarderError) {
         try await removeAll(tagged: [tag], soft: soft)
     }
@@ -195,20 +196,20 @@ extension Cache {
         try await BlockingWork.run { () throws(LarderError) in try self.removeAll(tagged: tags, soft: soft) }
     }
 
-    /// ``remove(prefix:)``, without blocking the caller.
+    /// Runs ``remove(prefix:)`` without blocking the calling thread.
     @discardableResult
     public func remove(prefix: some CacheKey) async throws(LarderError) -> PurgeReport {
         let bytes = prefix.keyBytes
         return try await BlockingWork.run { () throws(LarderError) in try self.remove(prefix: bytes) }
     }
 
-    /// ``removeExpired()``, without blocking the caller.
+    /// Runs ``removeExpired()`` without blocking the calling thread.
     @discardableResult
     public func removeExpired() async throws(LarderError) -> PurgeReport {
         try await BlockingWork.run { () throws(LarderError) in try self.removeExpired() }
     }
 
-    /// ``sweep()``, without blocking the caller.
+    /// Runs ``sweep()`` without blocking the calling thread.
     @discardableResult
     public func sweep() async throws(LarderError) -> Int {
         try await BlockingWork.run { () throws(LarderError) in try self.sweep() }
@@ -216,7 +217,7 @@ extension Cache {
 
     // MARK: Many entries
 
-    /// ``set(_:policy:tags:durability:)``, without blocking the caller.
+    /// Runs ``set(_:policy:tags:durability:)`` without blocking the calling thread.
     public func set<Key: CacheKey, Value: Encodable>(
         _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database,
         tags: [String] = [], durability: Durability? = nil
@@ -224,7 +225,7 @@ extension Cache {
         try await apply(try batch(of: pairs, policy, tags), durability: durability)
     }
 
-    /// ``batch(durability:_:)-(_,(CacheBatch)->Result)``, without blocking the caller.
+    /// Runs ``batch(durability:_:)-(_,(CacheBatch)->Result)`` without blocking the calling thread.
     @discardableResult
     public func batch<Result>(durability: Durability? = nil, _ body: (CacheBatch) throws -> Result)
         async throws -> Result
@@ -235,14 +236,14 @@ extension Cache {
         return result
     }
 
-    /// ``apply(_:durability:)``, without blocking the caller.
+    /// Runs ``apply(_:durability:)`` without blocking the calling thread.
     public func apply(_ batch: CacheBatch, durability: Durability? = nil) async throws(LarderError) {
         try await BlockingWork.run { () throws(LarderError) in try self.apply(batch, durability: durability) }
     }
 
     // MARK: The database
 
-    /// ``setPolicy(_:grace:jitter:)``, without blocking the caller.
+    /// Runs ``setPolicy(_:grace:jitter:)`` without blocking the calling thread.
     public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
         async throws(LarderError)
     {
@@ -251,12 +252,12 @@ extension Cache {
         }
     }
 
-    /// ``snapshot()``, without blocking the caller.
+    /// Runs ``snapshot()`` without blocking the calling thread.
     public func snapshot() async throws(LarderError) -> CacheSnapshot {
         try await BlockingWork.run { () throws(LarderError) in try self.snapshot() }
     }
 
-    /// ``withSnapshot(_:)-((CacheSnapshot)->Result)``, without blocking the caller.
+    /// Runs ``withSnapshot(_:)-((CacheSnapshot)->Result)`` without blocking the calling thread.
     public func withSnapshot<Result>(_ body: (CacheSnapshot) async throws -> Result) async throws -> Result {
         let snapshot = try await snapshot()
         do {
@@ -274,41 +275,41 @@ extension Cache {
         try await withSnapshot { (snapshot: CacheSnapshot) async throws in try body(snapshot) }
     }
 
-    /// ``delete()``, without blocking the caller.
+    /// Runs ``delete()`` without blocking the calling thread.
     public func delete() async throws(LarderError) {
         try await BlockingWork.run { () throws(LarderError) in try self.delete() }
     }
 
-    /// ``close()``, without blocking the caller.
+    /// Runs ``close()`` without blocking the calling thread.
     public func close() async { await BlockingWork.run { self.close() } }
 }
 
 // MARK: Larders
 
 extension Cache {
-    /// ``delete(named:directory:)``, without blocking the caller.
+    /// Runs ``delete(named:directory:)`` without blocking the calling thread.
     @discardableResult
     public static func delete(named name: String, directory: String? = nil) async throws(LarderError) -> Bool {
         try await BlockingWork.run { () throws(LarderError) in try delete(named: name, directory: directory) }
     }
 
-    /// ``deleteAll(directory:)``, without blocking the caller.
+    /// Runs ``deleteAll(directory:)`` without blocking the calling thread.
     @discardableResult
     public static func deleteAll(directory: String? = nil) async throws(LarderError) -> [String] {
         try await BlockingWork.run { () throws(LarderError) in try deleteAll(directory: directory) }
     }
 
-    /// ``databases(in:)``, without blocking the caller.
+    /// Runs ``databases(in:)`` without blocking the calling thread.
     public static func databases(in directory: String? = nil) async throws(LarderError) -> [String] {
         try await BlockingWork.run { () throws(LarderError) in try databases(in: directory) }
     }
 
-    /// ``setAsideDamaged(named:directory:)``, without blocking the caller.
+    /// Runs ``setAsideDamaged(named:directory:)`` without blocking the calling thread.
     public static func setAsideDamaged(named name: String, directory: String? = nil) async throws(LarderError) {
         try await BlockingWork.run { () throws(LarderError) in try setAsideDamaged(named: name, directory: directory) }
     }
 
-    /// ``salvage(named:directory:)``, without blocking the caller.
+    /// Runs ``salvage(named:directory:)`` without blocking the calling thread.
     public static func salvage(named name: String, directory: String? = nil) async throws(LarderError) -> SalvageReport
     {
         try await BlockingWork.run { () throws(LarderError) in try salvage(named: name, directory: directory) }

@@ -5,11 +5,11 @@ extension Cache {
     // MARK: This database
 
     /// Deletes the database with its files and its policy. Afterwards all handles on it, its snapshots and its
-    /// enumerations throw ``LarderError/Code/deleted``; opening the name again creates a new database. A database that
-    /// was never written to has nothing to delete.
+    /// enumerations throw ``LarderError/Code/deleted``; opening the name again creates a new database. Does nothing if
+    /// the database was never written to.
     public func delete() throws(LarderError) {
         try source.whileOpen("delete") { (engine) throws(LarderError) in
-            // If the name was deleted and reopened in the meantime, the new database must stay.
+            // If the database was deleted and created again in the meantime, keep the new one.
             guard try source.hasFiles(), try engine.database(name) === source.database else { return }
             _ = try engine.deleteDatabase(name)
         }
@@ -20,10 +20,10 @@ extension Cache {
     /// Deletes a database with its files and its policy, even while it is open. Afterwards its handles, snapshots and
     /// enumerations throw ``LarderError/Code/deleted``.
     /// - Parameters:
-    ///   - name: the database.
-    ///   - directory: the larder. The default is ``defaultDirectory``.
+    ///   - name: the name of the database.
+    ///   - directory: the larder's directory. The default is ``defaultDirectory``.
     /// - Returns: whether there was such a database.
-    /// - Throws: ``LarderError/Code/larderHeld`` when another process holds the larder.
+    /// - Throws: ``LarderError/Code/larderHeld`` if another process has the larder open.
     @discardableResult
     public static func delete(named name: String, directory: String? = nil) throws(LarderError) -> Bool {
         try DatabaseName.check(name, operation: "delete")
@@ -38,8 +38,8 @@ extension Cache {
         return true
     }
 
-    /// Deletes all databases of a larder, one at a time, with `delete(named:directory:)`. The directory stays, and so
-    /// do the files that `setAsideDamaged(named:directory:)` has moved to `DAMAGED`.
+    /// Deletes all databases of a larder, one at a time, with `delete(named:directory:)`. Keeps the directory, and the
+    /// files that `setAsideDamaged(named:directory:)` has moved to its subdirectory `DAMAGED`.
     /// - Returns: the names of the deleted databases.
     @discardableResult
     public static func deleteAll(directory: String? = nil) throws(LarderError) -> [String] {
@@ -58,7 +58,7 @@ extension Cache {
     }
 
     /// Returns the names of the databases in a larder, in alphabetical order. Reads only the directory, so it also
-    /// works while another process holds the larder. A missing directory has no databases.
+    /// works while another process has the larder open. A missing directory has no databases.
     public static func databases(in directory: String? = nil) throws(LarderError) -> [String] {
         let directory = directory ?? defaultDirectory
         guard FileSystem.isDirectory(directory) else { return [] }
@@ -70,10 +70,10 @@ extension Cache {
         }
     }
 
-    /// Moves a damaged database to `DAMAGED` in its larder, and creates an empty one, with the same policy if it is
-    /// still readable. A remedy for ``LarderError/Code/damaged``; `salvage(named:directory:)` loses less. If the
-    /// larder's journal is damaged, this fails like any use of the larder. Run `larderd --dir` once in that case; it
-    /// moves the damage aside.
+    /// Moves the files of a damaged database to the subdirectory `DAMAGED` of its larder, and creates an empty
+    /// database, with the same policy if it is still readable. Use this after ``LarderError/Code/damaged``;
+    /// `salvage(named:directory:)` loses fewer entries. If the larder's journal is damaged, this call fails like any
+    /// use of the larder. In that case run `larderd --dir` once, which moves the damaged journal files aside.
     /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged,
     ///   ``LarderError/Code/noSuchDatabase`` if there is none.
     public static func setAsideDamaged(named name: String, directory: String? = nil) throws(LarderError) {
@@ -87,11 +87,12 @@ extension Cache {
         try engine.setAsideDamaged(name)
     }
 
-    /// Copies all readable entries of a damaged database to new files, including later writes, and keeps the damaged
-    /// files below `DAMAGED` in its larder. No entry returns to an older state: if only an older state is readable, the
-    /// entry is dropped. The call first reads the whole database to find the damage, and then writes the new files.
-    /// Meanwhile the policy and the readable entries stay in use; older snapshots and enumerations end.
-    /// - Returns: what was kept, and what may be lost.
+    /// Copies all readable entries of a damaged database to new files, including entries that are not in its files yet,
+    /// and keeps the damaged files in the subdirectory `DAMAGED` of its larder. No entry returns to an older state: if
+    /// only an older state is readable, the entry is dropped. The call first reads the whole database to find the
+    /// damage, and then writes the new files. Meanwhile the policy and the readable entries stay in use. Snapshots and
+    /// enumerations from before the call can no longer be read.
+    /// - Returns: a report of the entries that were kept, and of those that may be lost.
     /// - Throws: ``LarderError/Code/invalidArgument`` if no damage is found, ``LarderError/Code/noSuchDatabase`` if
     ///   there is no such database, ``LarderError/Code/io`` if the disk fails or is full. Nothing is changed in these
     ///   cases.

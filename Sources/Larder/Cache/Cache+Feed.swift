@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderObserving
 
-// Change feeds.
+// Change feeds: calls that report changes since a position in the past.
 
 extension Cache {
     /// Returns the changes after a position. Each change has a position from which a later call can continue, even
@@ -19,7 +19,7 @@ extension Cache {
         return try source.feed(since: position, prefix) { record, _ in record.withPayload { [UInt8]($0) } }
     }
 
-    /// ``changes(since:prefix:)`` with decoded values.
+    /// Returns the same changes as ``changes(since:prefix:)``, with decoded values.
     public func decodedChanges<Value: Codable & Sendable>(
         _ type: Value.Type, since position: ChangePosition, prefix: some CacheKey = ""
     ) throws(LarderError) -> PositionedChanges<Value> {

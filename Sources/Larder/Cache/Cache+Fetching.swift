@@ -12,22 +12,22 @@ extension Cache {
     /// let weather = try await cache.value(Weather.self, forKey: "oslo") { try await api.weather(in: "oslo") }
     /// ```
     /// Concurrent callers in the process share one fetch of a key: one runs its closure, and the others wait for the
-    /// value. If the entry has a grace, they get the stale value at once in the meantime. The closure runs in a task of
-    /// its own: a cancelled caller throws `CancellationError` without affecting the others, and the task is cancelled
-    /// when no caller is left. If the key is written, removed or purged in the meantime, the callers get the fetched
-    /// value, but it is not stored.
+    /// value. If the entry has expired but is within its grace, callers get the stale value instead of waiting: see
+    /// ``FetchOptions/softTimeout``. The closure runs in a task of its own: a cancelled caller throws
+    /// `CancellationError` without affecting the others, and the task is cancelled when no caller is left. If the key
+    /// is written, removed or purged in the meantime, the callers get the fetched value, but it is not stored.
     ///
-    /// A cache hit costs what `value(_:forKey:)` costs, on the caller's thread. An entry of another type, such as one
-    /// from an older version of the program, counts as missing, and ``CacheOptions/onEvent`` reports it.
+    /// A cache hit costs as much as `value(_:forKey:)`, and runs on the caller's thread. An entry of another type, such
+    /// as one from an older version of the program, counts as missing, and ``CacheOptions/onEvent`` reports it.
     /// - Parameters:
     ///   - type: the model's type. May be omitted if the context determines it.
     ///   - key: the entry's key.
     ///   - options: see ``FetchOptions``.
     ///   - fetch: reads the value from the origin. Must not fetch the same key: that throws
     ///     ``FetchError/Code/recursion``.
-    /// - Throws: if there is nothing to serve instead, the error of `fetch`, to all waiting callers; ``FetchError``;
-    ///   ``LarderError`` as `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:tags:durability:)`;
-    ///   `CancellationError`.
+    /// - Throws: the error of `fetch`, to all waiting callers, unless a stale value can be returned instead;
+    ///   ``FetchError``; ``LarderError`` for the same reasons as `CacheReading.value(_:forKey:fillCache:)` and
+    ///   `set(_:forKey:policy:tags:durability:)`; `CancellationError`.
     @inlinable public func value<Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value
@@ -61,8 +61,9 @@ extension Cache {
         return try await fetched(type, key, options, fetch)
     }
 
-    /// Returns the cached decoded model of a fresh entry, and the commit unit that the caller must wait for (0: none).
-    /// - Parameter endsSoon: set if the entry should be refreshed now.
+    /// Returns the decoded model that is kept in memory for a fresh entry, and the sequence number of the commit that
+    /// the caller must wait for before it uses the model (0: none).
+    /// - Parameter endsSoon: set to true if the entry expires soon and should be refreshed now.
     @inlinable func keptModel<Value: Sendable>(
         _ type: Value.Type, _ key: some CacheKey, endsSoon: inout Bool
     ) -> (model: Value, sequence: UInt64)? {
@@ -76,12 +77,12 @@ extension Cache {
         return (model, sequence)
     }
 
-    /// Returns the cached value of a key, fresh or stale, followed by the fetched value, which is stored: up to two
-    /// values.
+    /// Returns a sequence of up to two values: first the cached value of a key, fresh or stale, and then the fetched
+    /// value, which is also stored.
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
-    ///   - options: see ``FetchOptions``; its source is ignored.
+    ///   - options: see ``FetchOptions``; ``FetchOptions/source`` is ignored.
     ///   - fetch: reads the value from the origin.
     public func cachedThenFetched<Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
@@ -90,7 +91,8 @@ extension Cache {
         sequence(type, key, options, fetch) { _, _ in false }
     }
 
-    /// Like the call above, without the second value if it equals the first one.
+    /// Like the call above. If `leavingOutEqual` is true, the sequence omits the second value if it equals the first
+    /// one.
     public func cachedThenFetched<Value: Codable & Sendable & Equatable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, leavingOutEqual: Bool,
         options: FetchOptions = FetchOptions(), fetch: @escaping @Sendable () async throws -> Value?
@@ -117,20 +119,20 @@ extension Cache {
 
     // MARK: Several keys
 
-    /// Returns the models of several keys. One call of `fetch` gets all keys that are not cached, and its results are
-    /// stored. Keys without a result are missing from the dictionary, and their absence is remembered for the duration
-    /// ``FetchOptions/absent``.
+    /// Returns the models of several keys. One call of `fetch` receives all keys that are not cached, and its results
+    /// are stored. Keys without a result are missing from the dictionary, and their absence is remembered for the
+    /// duration ``FetchOptions/absent``.
     ///
-    /// If every key has at least a stale value, these are returned as for one key, and the closure runs in the
-    /// background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure, and for
-    /// running fetches of its keys. Unlike for one key, the closure is cancelled with the caller. Callers waiting for
-    /// its keys then fetch them themselves.
+    /// If every key has at least a stale value, these values are returned under the same rules as for one key, and the
+    /// closure runs in the background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the
+    /// closure, and for running fetches of its keys. Unlike the closure for one key, this one is cancelled when its
+    /// caller is cancelled. Other callers that wait for its keys then fetch these keys themselves.
     /// - Parameters:
     ///   - type: the models' type.
     ///   - keys: the entries' keys.
     ///   - options: see ``FetchOptions``.
     ///   - fetch: receives the missing keys, each once, and reads them from the origin.
-    /// - Throws: as `value(_:forKey:options:fetch:)`.
+    /// - Throws: the same errors as `value(_:forKey:options:fetch:)`.
     public func values<Key: CacheKey & Hashable & Sendable, Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable ([Key]) async throws -> [Key: Value]
@@ -202,7 +204,7 @@ extension Cache {
         return try await FlightTable.shared.value(backend, checked, load)
     }
 
-    /// Returns the fresh model of a key if it is not older than `maxAge`.
+    /// Returns the fresh model of a key if it was stored at most `maxAge` milliseconds ago; nil means no limit.
     func youngEnough<Value: Decodable>(_ key: Key, _ maxAge: Int64?) async throws(LarderError) -> Value? {
         let now = source.database.now()
         guard let record = try await source.recordForTask(key, "fetch"),
@@ -216,7 +218,7 @@ extension Cache {
         _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions,
         _ load: @escaping @Sendable () async throws -> Value?
     ) {
-        // The engine refuses invalid keys and options before there can be a hit.
+        // Ignore errors: this call follows a cache hit, which calls with invalid keys or options cannot have.
         guard options.refreshesAhead, options.source == .cacheElseOrigin,
             let key = try? source.key(key, "fetch")
         else { return }

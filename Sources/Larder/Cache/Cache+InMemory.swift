@@ -1,23 +1,23 @@
 import LarderEngine
 import LarderPlatform
 
-// Larders without persistent files. LevelDB needs files, and its C interface has no other storage, so they are in a
-// file system in memory, in a directory that is removed with the larder.
+// Larders in memory. LevelDB's C interface can store data only in files. So the files of these larders are in a
+// directory of a file system in memory, which is removed with the larder.
 
 extension Cache {
-    /// Opens a cache in memory, for tests: a separate larder that ends with its last handle. It runs the same code as a
-    /// larder on disk.
+    /// Opens a cache in memory, for tests: a separate larder, which is removed with its last handle. It runs the same
+    /// code as a larder on disk.
     ///
     /// ```swift
     /// let cache = try Cache.inMemory(policy: .low)
     /// try cache.set(reader, forKey: "reader")
     /// ```
-    /// On Linux its files are below `/dev/shm`, which is memory; elsewhere below `$TMPDIR` or `/tmp`. They are removed
-    /// when the last cache, snapshot and enumeration of this larder is closed or released, at the latest when the
-    /// process exits. Files of a killed process are removed by the next call. Use ``directory`` to open other databases
-    /// of the same larder.
+    /// On Linux its files are below `/dev/shm`, which is memory; elsewhere below `$TMPDIR` or `/tmp`. The files are
+    /// removed when the last cache, snapshot and enumeration of this larder is closed or released, at the latest when
+    /// the process exits. Files of a killed process are removed by the next call. Use ``directory`` to open other
+    /// databases of the same larder.
     /// - Parameters:
-    ///   - name: the database, as for `init(named:directory:options:)`.
+    ///   - name: the name of the database, as for `init(named:directory:options:)`.
     ///   - policy: the policy of the database; nil for ``UpdatePolicy/lowest``, 7 days.
     ///   - options: for example a time source that a test controls. Without a durability, writes are not synced, which
     ///     memory does not need.
@@ -39,7 +39,7 @@ extension Cache {
         }
     }
 
-    /// ``inMemory(named:policy:options:)``, without blocking the caller.
+    /// Runs ``inMemory(named:policy:options:)`` without blocking the calling thread.
     public static func inMemory(
         named name: String = Cache.standardName, policy: UpdatePolicy? = nil, options: CacheOptions = CacheOptions()
     ) async throws(LarderError) -> Cache {
@@ -49,14 +49,14 @@ extension Cache {
     }
 }
 
-/// The directories of this process's larders in memory.
+/// Creates and removes the directories of this process's larders in memory.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class MemoryDirectories: @unchecked Sendable {
     static let shared = MemoryDirectories()
 
     private static let prefix = "larder-memory-\(getuid())-"
-    /// The directory of a file system in memory, if there is one.
+    /// The parent of these directories: `/dev/shm` if it is writable, else `$TMPDIR` or `/tmp`.
     static let place: String = {
         if FileSystem.isDirectory("/dev/shm"), access("/dev/shm", W_OK | X_OK) == 0 { return "/dev/shm" }
         guard let named = getenv("TMPDIR"), named.pointee != 0 else { return "/tmp" }
@@ -72,7 +72,7 @@ final class MemoryDirectories: @unchecked Sendable {
         atexit { MemoryDirectories.shared.removeAll() }
     }
 
-    /// Creates a new directory for this caller alone.
+    /// Creates a new directory that no other caller uses, and returns its path.
     func make() throws(LarderError) -> String {
         removeLeftovers()
         while true {
@@ -81,7 +81,8 @@ final class MemoryDirectories: @unchecked Sendable {
                 return count
             }
             let path = "\(Self.place)/\(Self.prefix)\(getpid())-\(number)"
-            // An earlier process with the same process ID left the directory behind, and it could not be removed.
+            // Skip a directory that an earlier process with the same process ID has left behind and that could not be
+            // removed.
             if FileSystem.exists(path) { continue }
             do throws(FileError) {
                 try FileSystem.makeDirectory(path)
@@ -114,8 +115,8 @@ final class MemoryDirectories: @unchecked Sendable {
         }
     }
 
-    /// Whether no process holds the larder at `path`. Checks its lock and not the process ID, because the process may
-    /// be in another container.
+    /// Whether no process has the larder at `path` open. Checks the lock on its file `LOCK`, because a process in
+    /// another container cannot be found by its process ID.
     private func isFree(_ path: String) -> Bool {
         let file = open(path + "/LOCK", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return errno == ENOENT }

@@ -6,9 +6,9 @@ extension Cache {
     /// Changes the lifetime of an entry. Its value and the time at which it was stored stay the same.
     /// - Parameters:
     ///   - key: the entry's key.
-    ///   - policy: intervals count from now. With ``EntryPolicy/database`` the entry follows the database's policy
-    ///     again, counted from the time at which it was stored; ``EntryPolicy/keep`` changes nothing. The entry keeps
-    ///     its grace: `invalidArgument` is thrown for a policy with another grace.
+    ///   - policy: the new lifetime. Intervals count from now. With ``EntryPolicy/database`` the entry follows the
+    ///     database's policy again, counted from the time at which it was stored; ``EntryPolicy/keep`` changes nothing.
+    ///     The entry keeps its grace: `invalidArgument` is thrown for a policy with a grace.
     ///   - durability: nil for ``CacheOptions/durability``.
     /// - Returns: whether there was a fresh entry.
     @discardableResult
@@ -19,10 +19,10 @@ extension Cache {
     }
 
     /// Reads the model of a key and changes the lifetime of its entry in one step, for example for sessions that expire
-    /// when unused. Policies as for `touch(_:policy:durability:)`.
-    /// - Returns: nil if there is no fresh entry.
-    /// - Throws: as `CacheReading.value(_:forKey:fillCache:)`. An entry that cannot be decoded still gets its new
-    ///   lifetime.
+    /// when unused. `policy` is as for `touch(_:policy:durability:)`.
+    /// - Returns: the model; nil if there is no fresh entry.
+    /// - Throws: the same errors as `CacheReading.value(_:forKey:fillCache:)`. An entry that cannot be decoded still
+    ///   gets its new lifetime.
     public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy,
         durability: Durability? = nil
@@ -53,7 +53,8 @@ extension Cache {
         return Renewal(key: key, policy: policy, durability: durability, isRead: isRead)
     }
 
-    /// - Returns: the fresh entry before the change; nil if there was none.
+    /// Changes the lifetime of a fresh entry.
+    /// - Returns: the entry before the change; nil if there was no fresh one.
     func renew(_ renewal: Renewal) throws(LarderError) -> Record? {
         let record = try source.whileOpen("touch") { (_) throws(LarderError) -> Record? in
             guard try source.hasFiles() else { return nil }

@@ -28,7 +28,7 @@ extension Cache {
     }
 
     /// Removes an entry and returns its value, in one step.
-    /// - Returns: nil if there was no fresh entry.
+    /// - Returns: the value; nil if there was no fresh entry.
     /// - Throws: ``LarderError/Code/decoding`` if the value is of another type; the entry is still removed.
     public func removeValue<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, durability: Durability? = nil
@@ -39,7 +39,7 @@ extension Cache {
     }
 
     /// Removes an entry.
-    /// - Returns: the fresh entry that was removed.
+    /// - Returns: the fresh entry that was removed; nil if there was none.
     func take(_ key: Key, _ durability: Durability?) throws(LarderError) -> Record? {
         let record = try source.whileOpen("remove") { (_) throws(LarderError) -> Record? in
             guard try source.hasFiles() else {
@@ -77,8 +77,9 @@ extension Cache {
         }
     }
 
-    /// Empties the database, at a cost that does not depend on its size. The policy stays. A crash leaves the old
-    /// database or an empty one. Older snapshots and enumerations throw ``LarderError/Code/purged``.
+    /// Empties the database, at a cost that does not depend on its size. Keeps the policy. After a crash during the
+    /// call, the database is unchanged or empty. Snapshots and enumerations from before the call throw
+    /// ``LarderError/Code/purged``.
     /// - Parameter counting: whether to report the number of entries, which requires reading all of them.
     @discardableResult
     public func removeAll(counting: Bool = false) throws(LarderError) -> PurgeReport {
@@ -92,19 +93,22 @@ extension Cache {
     }
 
     /// Removes all entries with a tag, at a cost that does not depend on their number. The removal is durable when the
-    /// call returns, and no later read returns such an entry; their space is reclaimed in the background. A running
-    /// fetch of a key with the tag is out of date, and its result is not stored.
+    /// call returns, and no later read returns a removed entry; the space of these entries is reclaimed in the
+    /// background. If a fetch of a key with the tag is running, its result is not stored.
     /// - Parameters:
-    ///   - tag: as for `set(_:forKey:policy:tags:durability:)`. The removal is also recorded if no entry has the tag.
-    ///   - soft: whether to make the entries stale instead of removing them. Calls that fetch may still return them
-    ///     within their grace, while the new value is being fetched. Entries without a grace are removed.
-    /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid tag, or more than 1024 of them; nothing is removed
-    ///   in that case.
+    ///   - tag: the tag, as for `set(_:forKey:policy:tags:durability:)`. The removal is recorded even if no entry has
+    ///     the tag.
+    ///   - soft: whether to make the entries stale instead of removing them. Within its grace, a stale value may still
+    ///     be returned by calls with a fetch closure, while the new value is being fetched. Entries without a grace are
+    ///     removed.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid tag, or for more than 1024 tags; nothing is
+    ///   removed in that case.
     public func removeAll(tagged tag: String, soft: Bool = false) throws(LarderError) {
         try removeAll(tagged: [tag], soft: soft)
     }
 
-    /// Like the call above, for all entries with at least one of several tags, in one step. Does nothing without tags.
+    /// Like the call above, for all entries with at least one of several tags, in one atomic step. Does nothing if
+    /// `tags` is empty.
     public func removeAll(tagged tags: some Sequence<String>, soft: Bool = false) throws(LarderError) {
         let tags = tags.map { Array($0.utf8) }
         try source.whileOpen("purge") { (engine) throws(LarderError) in
@@ -115,7 +119,8 @@ extension Cache {
     }
 
     /// Removes the entries whose keys begin with `prefix`, in batches of at most 512. Removes all entries that were
-    /// stored before the call; entries stored during the call may stay. After a failure or a crash some of them remain.
+    /// stored before the call; entries stored during the call may stay. After a failure or a crash, some of these
+    /// entries may remain.
     /// - Throws: ``LarderError/Code/invalidArgument`` for a prefix of more than 65,536 bytes.
     @discardableResult
     public func remove(prefix: some CacheKey) throws(LarderError) -> PurgeReport {
@@ -125,8 +130,8 @@ extension Cache {
         }
     }
 
-    /// Removes the expired entries, in batches of at most 512, and returns their space to the disk. Reads all entries
-    /// and compacts the files: the thorough form of the background sweep.
+    /// Removes the expired entries, in batches of at most 512, and frees their disk space. Unlike the background sweep,
+    /// it reads all entries and compacts the files.
     @discardableResult
     public func removeExpired() throws(LarderError) -> PurgeReport {
         try source.whileOpen("remove expired") { (_) throws(LarderError) in
@@ -134,11 +139,11 @@ extension Cache {
         }
     }
 
-    /// Runs the background work of all databases of the larder now. Removes the files of purged databases, and in
-    /// batches of at most 512 the expired entries that are due in an index. The index is coarse: an entry is due within
-    /// a 64th of its lifetime after its deadline, or within about a second. The index covers the entries in LevelDB
-    /// that live less than a day. Entries that live longer are found by a scan every six hours, or by `removeExpired()`
-    /// at once.
+    /// Runs the background work of all databases of the larder now. Removes the files of purged databases, and, in
+    /// batches of at most 512, the expired entries that are listed as due in an index of deadlines. The index is
+    /// coarse: it lists an entry as due later than the deadline, by at most a 64th of the entry's lifetime or about a
+    /// second, whichever is longer. It contains only entries that are in LevelDB and have a lifetime of less than a
+    /// day. A scan every six hours finds the other entries, and `removeExpired()` finds them at once.
     /// - Returns: the number of entries that were swept.
     @discardableResult
     public func sweep() throws(LarderError) -> Int {

@@ -18,19 +18,20 @@ extension Cache {
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
-    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a
-    ///     deadline of its own stays; an entry that follows the database's policy counts as stored now, so its time
-    ///     starts again.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's expiry rule: a
+    ///     deadline of its own stays the same; the lifetime of an entry that follows the database's policy starts
+    ///     again.
     ///   - tags: as for `set(_:forKey:policy:tags:durability:)`. Without any, the entry keeps its tags.
     ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. The default, nil,
-    ///     means 64 times, and more until 5 seconds have passed. Random, growing pauses of up to half a second separate
-    ///     the runs, so that many callers that change one key all succeed.
+    ///     means at least 64 times, and until 5 seconds have passed. Random, growing pauses of up to half a second
+    ///     separate the runs, so that many callers that change one key all succeed.
     ///   - durability: nil for ``CacheOptions/durability``.
     ///   - body: receives the model; nil if there is no fresh entry, or one of another type, which
-    ///     ``CacheOptions/onEvent`` reports. It leaves the model to store, or nil to remove the entry. It may run
-    ///     several times, so its side effects must be repeatable. If it throws, nothing is written.
+    ///     ``CacheOptions/onEvent`` reports. The model that `body` leaves in its argument is stored; if it leaves nil,
+    ///     the entry is removed. `body` may run several times, so its side effects must be repeatable. If it throws,
+    ///     nothing is written.
     /// - Returns: the result of the last run of `body`.
-    /// - Throws: ``LarderError/Code/conflict`` if another caller changed the entry in every attempt; otherwise as
+    /// - Throws: ``LarderError/Code/conflict`` if another caller changed the entry in every attempt; the errors of
     ///   `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:tags:durability:)`, and errors of `body`.
     @discardableResult
     public func update<Value: Codable, Result>(
@@ -53,7 +54,7 @@ extension Cache {
         }
     }
 
-    /// The time limit of an update without a number of attempts.
+    /// The time limit, in milliseconds, of an update without a given number of attempts.
     static let updateMilliseconds = 5_000
 
     func checkAttempts(_ attempts: Int?) throws(LarderError) {
@@ -68,9 +69,9 @@ extension Cache {
 
     // MARK: Numbers
 
-    /// Adds to an integer in one step. A key without a fresh entry counts as 0. The entry keeps its rule and its tags,
-    /// and counts as stored now. The stored value is the number's decimal digits, as in JSON and in the daemon's
-    /// commands.
+    /// Adds `step` to the integer of a key in one atomic step. A key without a fresh entry counts as 0. The entry keeps
+    /// its expiry rule and its tags, and counts as stored now. The stored value is the number's decimal digits, as in
+    /// JSON and in the daemon's commands.
     /// - Returns: the sum.
     /// - Throws: ``LarderError/Code/decoding`` if the value is not an integer; ``LarderError/Code/invalidArgument`` if
     ///   the sum is not an `Int`.
@@ -81,7 +82,7 @@ extension Cache {
         try add(WholeCounter(number: step), try source.key(key, "increment"), durability).number
     }
 
-    /// Like the call above, for integers of another type: the sum must fit into it.
+    /// Like the call above, for integers of another type. The sum must fit into that type.
     @discardableResult
     public func increment<Value: FixedWidthInteger & Sendable>(
         _ key: some CacheKey, by step: Value, durability: Durability? = nil
@@ -89,8 +90,8 @@ extension Cache {
         try add(WholeCounter(number: step), try source.key(key, "increment"), durability).number
     }
 
-    /// Adds to a number in one step. A key without a fresh entry counts as 0. The entry keeps its rule and counts as
-    /// stored now.
+    /// Adds `step` to the number of a key in one atomic step. A key without a fresh entry counts as 0. The entry keeps
+    /// its expiry rule and its tags, and counts as stored now.
     /// - Returns: the sum, as a `Double`.
     /// - Throws: ``LarderError/Code/decoding`` if the value is not a number; ``LarderError/Code/invalidArgument`` if
     ///   the sum is not finite.
@@ -134,7 +135,8 @@ extension Cache {
 }
 
 extension CacheSource {
-    /// Returns the write of an update that found `record` and left `model`; nil if there is nothing to write.
+    /// Returns the write that ends an update: `record` is the entry that the update has read, and `model` is the model
+    /// that its closure has left. Returns nil if there is nothing to write.
     func write<Value: Encodable>(
         _ model: Value?, in record: Record?, _ key: Key, _ policy: EntryPolicy, _ tags: [String],
         _ durability: Durability?
@@ -161,9 +163,9 @@ protocol Counter: Sendable {
     static var zero: Self { get }
     /// The kind of number, for messages.
     static var kind: String { get }
-    /// Nil if the text is not such a number.
+    /// Parses a number. Returns nil if the text is not a number of this kind.
     init?(text: UnsafeRawBufferPointer)
-    /// Nil if the sum is not representable.
+    /// Returns the sum of this number and `step`; nil if it cannot be represented.
     func sum(_ step: Self) -> Self?
     var text: String { get }
 }
@@ -194,7 +196,7 @@ extension Double: Counter {
     static var kind: String { "a finite number" }
 
     init?(text bytes: UnsafeRawBufferPointer) {
-        // Double's own parser also accepts hexadecimal numbers and names.
+        // Reject hexadecimal numbers and names such as `inf`, which Double's own parser accepts.
         let isDecimal = bytes.allSatisfy { $0 >= 0x30 && $0 <= 0x39 || "+-.eE".utf8.contains($0) }
         guard isDecimal, bytes.count <= 400, let text = String(validating: bytes, as: UTF8.self),
             let number = Double(text), number.isFinite

@@ -12,11 +12,11 @@ extension Cache {
     ///   - tags: labels for removing groups of entries with `removeAll(tagged:soft:)`: at most 16 different ones, each
     ///     of 1 to 128 bytes of UTF-8 without NUL. None by default; with ``EntryPolicy/keep`` that means the tags of
     ///     the entry that it replaces. Entries without tags have no extra cost.
-    ///   - durability: what the write survives when the call returns. The default is the cache's.
+    ///   - durability: which failures the write survives after the call has returned. The default is that of the cache.
     /// - Throws: ``LarderError/Code/encoding``, naming key and type, if the value cannot be encoded;
-    ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes, a value of more than 536,870,912, an
-    ///   invalid policy or invalid tags; ``LarderError/Code/commitFailed``, ``LarderError/Code/writesSuspended`` and
-    ///   ``LarderError/Code/io`` if the write did not reach the disk.
+    ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes, a value of more than 536,870,912
+    ///   bytes, an invalid policy or invalid tags; ``LarderError/Code/commitFailed``,
+    ///   ``LarderError/Code/writesSuspended`` and ``LarderError/Code/io`` if the write did not reach the disk.
     public func set(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
         tags: [String] = [], durability: Durability? = nil
@@ -33,8 +33,8 @@ extension Cache {
         _ = try perform(try source.write(bytes: bytes, key, policy, tags, durability))
     }
 
-    /// Stores a model under a key that has no fresh entry. If several threads or processes do so concurrently, one
-    /// succeeds. Parameters and errors as for `set(_:forKey:policy:tags:durability:)`.
+    /// Stores a model under a key that has no fresh entry. If several callers do so concurrently, exactly one succeeds.
+    /// Parameters and errors as for `set(_:forKey:policy:tags:durability:)`.
     /// - Returns: whether it was stored.
     public func setIfAbsent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database,
@@ -55,9 +55,9 @@ extension Cache {
 
     /// Replaces a fresh entry if it holds `previous` (compare and swap).
     ///
-    /// Compares the encoded bytes, as the cache's codec encodes `previous`. This works for models that are always encoded
-    /// the same way, and not for dictionaries. `update(_:forKey:policy:tags:attempts:durability:_:)` needs no
-    /// comparison. Parameters and errors as for `set(_:forKey:policy:tags:durability:)`.
+    /// Compares the stored bytes with `previous`, encoded by the cache's codec. This works only for models that are
+    /// always encoded the same way, and not for dictionaries. `update(_:forKey:policy:tags:attempts:durability:_:)`
+    /// needs no comparison. Parameters and errors as for `set(_:forKey:policy:tags:durability:)`.
     /// - Returns: whether it was stored.
     public func replace<Value: Encodable>(
         _ previous: Value, with value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database,
@@ -87,7 +87,8 @@ extension Cache {
         return batch
     }
 
-    /// Fills a batch and applies it atomically, even in a crash. No reader sees a part of it.
+    /// Creates a batch, passes it to `body`, and then applies its changes atomically: a crash never leaves only some of
+    /// them, and no reader sees only some of them.
     ///
     /// ```swift
     /// try cache.batch {
@@ -108,12 +109,12 @@ extension Cache {
         return result
     }
 
-    /// Creates an empty batch with this cache's codec. It can be filled by several threads.
+    /// Creates an empty batch with this cache's codec. Several threads may fill it.
     public func makeBatch() -> CacheBatch { CacheBatch(codec: source.codec) }
 
     /// Applies all changes of a batch atomically, in the order in which they were added. The batch is unchanged, and
     /// can be applied again.
-    /// - Throws: as `set(_:forKey:policy:tags:durability:)`; nothing is changed in that case.
+    /// - Throws: the same errors as `set(_:forKey:policy:tags:durability:)`; nothing is changed in that case.
     public func apply(_ batch: CacheBatch, durability: Durability? = nil) throws(LarderError) {
         let changes = try batch.changes()
         try source.whileOpen("batch") { (_) throws(LarderError) in
@@ -128,14 +129,14 @@ extension Cache {
         }
     }
 
-    /// Looks up the keys to remove, so that memory knows which of them have an entry: only those count as removals. The
-    /// keys to store need no read.
+    /// Looks up the keys to remove, so that the entry cache in memory knows which of them have an entry: only these
+    /// count as removals in the statistics. The keys to store need no lookup.
     /// - Returns: whether the batch must load its keys.
     private func prepare(_ changes: [EntryWrite]) throws(LarderError) -> Bool {
         if changes.contains(where: \.action.loads) { return true }
         let removed = changes.filter(\.action.isRemoval).map(\.key)
         if removed.isEmpty || !source.database.exists { return false }
-        // Without memory for entries the lookups would not be kept, so the batch must load its keys.
+        // If entries get no memory, the results of the lookups would not be kept, so the batch must load its keys.
         if source.database.attachmentBytesMax == 0 { return true }
         try source.remember(removed)
         return false

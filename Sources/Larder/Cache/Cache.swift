@@ -8,9 +8,9 @@ import LarderEngine
 /// let reader = try cache.value(Reader.self, forKey: "reader")     // nil after 24 hours
 /// ```
 ///
-/// - A *larder*, the directory, holds many databases, and one process holds the larder. Opening a name twice in a
-///   process gives two handles on one database. A second process gets an error that names the holder; it can use the
-///   larder through `larderd` and LarderClient.
+/// - A *larder* is a directory with many databases. Only one process at a time can have it open. Opening a name twice
+///   in that process returns two handles on the same database. A second process gets an error that names the first one;
+///   it can use the larder through the daemon `larderd` and LarderClient.
 /// - The policy is stored in the database. Entries without a policy of their own follow it, even if it changes later.
 /// - When a write returns, it has the promised durability. See ``CacheOptions/durability``.
 /// - The reading calls are in ``CacheReading``, which ``CacheSnapshot`` shares.
@@ -20,7 +20,7 @@ public final class Cache: CacheReading {
     /// The name of the default database, which clients of `larderd` start in too.
     public static let standardName = "0"
 
-    /// The source of the reading calls.
+    /// The object through which the reading calls access the database.
     public let source: CacheSource
     /// The larder's directory, absolute and without symbolic links.
     public let directory: String
@@ -31,20 +31,20 @@ public final class Cache: CacheReading {
     /// - Parameters:
     ///   - name: 1 to 64 characters of a-z, 0-9, `.`, `_` and `-`, beginning with a letter, a digit or `_`; a number
     ///     must be from 0 to 15. Names that end with `.outbox` are reserved for Larder.
-    ///   - directory: the larder. Created if it is missing. The default is ``defaultDirectory``.
+    ///   - directory: the larder's directory, created if it is missing. The default is ``defaultDirectory``.
     ///   - options: how this cache reads and writes, and how the larder is opened if it is not open in this process.
-    /// - Throws: ``LarderError/Code/larderHeld`` if another process holds the larder; ``LarderError/Code/damaged`` if
-    ///   the database's files are damaged, which changes nothing: use `salvage(named:directory:)` or
-    ///   `setAsideDamaged(named:directory:)`; ``LarderError/Code/newerFormat`` if a newer Larder wrote them;
-    ///   ``LarderError/Code/invalidArgument`` for an invalid name or option, and for an option of the larder that
-    ///   differs from the one it was opened with.
+    /// - Throws: ``LarderError/Code/larderHeld`` if another process has the larder open; ``LarderError/Code/damaged``
+    ///   if the database's files are damaged (this call leaves them unchanged; use `salvage(named:directory:)` or
+    ///   `setAsideDamaged(named:directory:)`); ``LarderError/Code/newerFormat`` if a newer version of Larder wrote
+    ///   them; ``LarderError/Code/invalidArgument`` for an invalid name or option, or for an option of the larder that
+    ///   differs from the one with which this process has opened it.
     public convenience init(
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
         self.init(try Opened(name, nil, directory, options))
     }
 
-    /// ``init(named:directory:options:)-(String,_,_)``, without blocking the caller.
+    /// Opens a database like ``init(named:directory:options:)-(String,_,_)``, without blocking the calling thread.
     public convenience init(
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) async throws(LarderError) {
@@ -56,14 +56,14 @@ public final class Cache: CacheReading {
     /// entries, but does not revive expired ones.
     ///
     /// - Parameters:
-    ///   - name: as for `init(named:directory:options:)`, like the errors.
+    ///   - name: as for `init(named:directory:options:)`, which also lists the errors.
     ///   - policy: how long entries without a policy of their own stay fresh.
     ///   - grace: how long entries are kept after their deadline for calls that fetch, unless they have a grace of
     ///     their own: 0 to 9,000,000,000 seconds, in whole milliseconds. Nil keeps the database's grace; a new database
     ///     has none.
-    ///   - percent: the jitter, 0 to 100: the lifetimes of entries that follow the policy are shortened at random by up
-    ///     to this percentage when they are stored. Nil keeps the database's jitter; a new database has 0.
-    ///   - directory: the larder. Created if it is missing. The default is ``defaultDirectory``.
+    ///   - percent: the jitter, 0 to 100: when an entry that follows the policy is stored, its lifetime is shortened at
+    ///     random by up to this percentage. Nil keeps the database's jitter; a new database has 0.
+    ///   - directory: the larder's directory, created if it is missing. The default is ``defaultDirectory``.
     ///   - options: how this cache reads and writes, and how the larder is opened if it is not open in this process.
     public convenience init(
         named name: String = Cache.standardName, policy: UpdatePolicy, grace: Duration? = nil,
@@ -72,7 +72,7 @@ public final class Cache: CacheReading {
         self.init(try Opened(name, try PolicyChange(policy, grace, percent, "open", name), directory, options))
     }
 
-    /// `init(named:policy:grace:jitter:directory:options:)`, without blocking the caller.
+    /// Opens a database like `init(named:policy:grace:jitter:directory:options:)`, without blocking the calling thread.
     public convenience init(
         named name: String = Cache.standardName, policy: UpdatePolicy, grace: Duration? = nil,
         jitter percent: Int? = nil, directory: String? = nil, options: CacheOptions = CacheOptions()
@@ -92,7 +92,8 @@ public final class Cache: CacheReading {
         self.init(try Opened(name, try PolicyChange(policy, nil, nil, "open", name), directory, options))
     }
 
-    /// ``init(named:interval:directory:options:)-(String,_,_,_)``, without blocking the caller.
+    /// Opens a database like ``init(named:interval:directory:options:)-(String,_,_,_)``, without blocking the calling
+    /// thread.
     public convenience init(
         named name: String = Cache.standardName, interval seconds: Double, directory: String? = nil,
         options: CacheOptions = CacheOptions()
@@ -108,7 +109,7 @@ public final class Cache: CacheReading {
         durability = opened.durability
     }
 
-    /// A database opened for a cache.
+    /// An open database, from which a cache is created.
     struct Opened: Sendable {
         let source: CacheSource
         let directory: String
@@ -151,8 +152,8 @@ public final class Cache: CacheReading {
         return ["", ".", ".."].contains(name) ? "program" : name
     }
 
-    /// Changes the database's policy. It also applies to existing entries that follow it, but does not revive expired
-    /// ones.
+    /// Changes the database's policy. The new policy also applies to existing entries without a policy of their own,
+    /// but does not revive expired ones.
     /// - Parameters:
     ///   - policy: how long entries without a policy of their own stay fresh.
     ///   - grace: as for `init(named:policy:grace:jitter:directory:options:)`; also applies to existing entries. Nil
@@ -169,10 +170,10 @@ public final class Cache: CacheReading {
         }
     }
 
-    /// Returns a view of the current state of the database, without later writes. Freshness is checked at each read:
-    /// entries that have since expired, by their deadline, a new policy or a purge of their tag, are not returned. If
-    /// the space held by the view is needed for the disk limit, the view ends, and reads throw
-    /// ``LarderError/Code/invalidated``.
+    /// Returns a view of the current state of the database, without later writes. Each read checks freshness: it does
+    /// not return entries that have expired since, whether by their deadline, by a new policy or by a purge of their
+    /// tag. The view keeps old files on the disk. If the disk limit requires their space, the view ends, and its reads
+    /// throw ``LarderError/Code/invalidated``.
     public func snapshot() throws(LarderError) -> CacheSnapshot {
         let lease = try source.hold("snapshot")
         defer { withExtendedLifetime(lease) {} }

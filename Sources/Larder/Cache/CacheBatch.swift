@@ -3,30 +3,30 @@ import LarderPlatform
 
 /// A set of writes to apply atomically with `Cache.apply(_:durability:)`.
 ///
-/// Models are encoded when they are added. The last change of a key wins. Entries get the time at which the batch is
-/// applied.
+/// Models are encoded when they are added. If several changes have the same key, the last one wins. Entries count as
+/// stored when the batch is applied.
 ///
-/// Thread-safe: several threads may fill one batch, and each call adds in one step. `@unchecked Sendable`: `list`,
-/// `bytes` and `refusal` are guarded by `lock`; the rest is constant.
+/// Thread-safe: several threads may fill one batch, and each call adds its change atomically. `@unchecked Sendable`:
+/// `list`, `bytes` and `refusal` are guarded by `lock`; the rest is constant.
 public final class CacheBatch: @unchecked Sendable {
-    /// The capacity of a batch, keys and values, in bytes: 1 GiB.
+    /// The maximum size of a batch in bytes, the sum of its keys and values: 1 GiB.
     public static let bytesMax = 1 << 30
 
     private let codec: ModelCodec
     private let lock = Lock()
     private var list: [EntryWrite] = []
     private var bytes = 0
-    /// Why the batch cannot be applied.
+    /// The error of the first invalid change, because of which the batch cannot be applied.
     private var refusal: LarderError?
 
     /// Creates an empty batch.
-    /// - Parameter codec: encodes the models. ``Cache/makeBatch()`` uses the cache's.
+    /// - Parameter codec: encodes the models. ``Cache/makeBatch()`` uses the codec of the cache.
     public init(codec: ModelCodec = .standard) { self.codec = codec }
 
     /// Adds a model to store under a key.
     /// - Throws: ``LarderError/Code/encoding``, naming key and type; ``LarderError/Code/invalidArgument`` for a key of
-    ///   more than 65,536 bytes, a value of more than 536,870,912, an invalid policy, invalid tags, or a full batch.
-    ///   The batch is unchanged in these cases.
+    ///   more than 65,536 bytes, a value of more than 536,870,912 bytes, an invalid policy, invalid tags, or a full
+    ///   batch. The batch is unchanged in these cases.
     public func set(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderError) {
@@ -45,8 +45,8 @@ public final class CacheBatch: @unchecked Sendable {
         try add(payload, .raw, key, policy, tags)
     }
 
-    /// Adds the removal of a key, whether or not there is an entry. If the key has more than 65,536 bytes,
-    /// `Cache.apply(_:durability:)` throws ``LarderError/Code/invalidArgument``, and nothing of the batch is applied.
+    /// Adds the removal of a key, which may be missing. If the key has more than 65,536 bytes,
+    /// `Cache.apply(_:durability:)` throws ``LarderError/Code/invalidArgument``, and applies none of the changes.
     public func remove(_ key: some CacheKey) {
         do throws(LarderError) {
             let key = try Key(checking: key, "batch", nil)
@@ -97,7 +97,7 @@ public final class CacheBatch: @unchecked Sendable {
     }
 
     /// Returns the changes added so far.
-    /// - Throws: `invalidArgument` if an invalid change was added.
+    /// - Throws: the error of the first invalid change that was added.
     func changes() throws(LarderError) -> [EntryWrite] {
         try lock.withLock { () throws(LarderError) in
             if let refusal { throw refusal }

@@ -1,12 +1,12 @@
 import LarderEngine
 import LarderFetching
 
-/// A key of a cache as seen by a fetching caller.
+/// The lookups and writes that a call with a fetch closure makes for one key of a cache.
 struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
     let cache: Cache
     let key: Key
     let name: FetchName
-    /// Whether the caller has already read the key, so that the read was counted.
+    /// Whether the caller has already read the key, so that the statistics already include the read.
     let isCounted: Bool
 
     init(_ cache: Cache, _ key: Key, isCounted: Bool) {
@@ -57,7 +57,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
                 await wakeUp.wait(milliseconds: until - now())
                 guard Task.isCancelled else { continue }
                 request.mayWait = false
-                // The lease may have been granted at the same time.
+                // If the lease was granted at the time of the cancellation, release it.
                 if case .lead(let token) = try await look(request, held.engine).0.state {
                     database.release(key, token, .open)
                 }
@@ -73,9 +73,9 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
         LeaseWaiter(source.leaseHolder, leaseMilliseconds: lease) { wakeUp.signal() }
     }
 
-    /// Returns the entry found together with a lease.
+    /// Returns the entry that was found when the lease, the exclusive right to fetch the key, was granted.
     private func found(_ answer: FetchAnswer, _ record: Record?, _ request: FetchRequest) -> FoundValue<Value>? {
-        // If the value cannot be decoded, it is not served: the caller with the lease is about to replace it.
+        // Ignore a value that cannot be decoded: the caller with the lease is about to replace it.
         guard let record, let header = answer.header,
             let value = try? source.decodeOrThrow(Value.self, record, key)
         else { return nil }
@@ -83,7 +83,8 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
         return FoundValue(value, isFresh: isFresh, isYoung: request.isYoung(header))
     }
 
-    /// Returns the engine's answer: from memory on this thread, or from a thread that may block.
+    /// Returns the engine's answer. Reads memory on this thread; if that is not enough, continues on a thread that may
+    /// block.
     private func look(_ request: FetchRequest, _ engine: Engine) async throws(LarderError) -> (FetchAnswer, Record?) {
         if let (answer, record, ticket) = try answer(request, .memoryOnly) {
             if engine.pipeline.isDecided(ticket) {
@@ -153,8 +154,8 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
 }
 
 extension CacheSource {
-    /// Returns the result of `read`; nil if it throws because an entry cannot be decoded and the origin may replace the
-    /// entry. The fetching call then reports the failure.
+    /// Returns the result of `read`. If `read` throws because an entry cannot be decoded, returns nil, unless the
+    /// options exclude the origin: the fetch that follows then reports the failure and replaces the entry.
     func decodable<Result>(
         _ options: FetchOptions, _ read: () async throws(LarderError) -> Result?
     ) async throws(LarderError) -> Result? {

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// The contents of a larder, and its counters since it was opened, by database.
+/// The contents of a larder, and the counters of its databases since it was opened.
 ///
 /// The counters:
 ///
@@ -10,40 +10,40 @@ import LarderEngine
 ///   lookups of calls that store under a condition, add, touch or remove.
 /// - *Writes*: each entry that is stored, by any call. A change of the lifetime does not count.
 /// - *Removals*: each fresh entry that a call removes. Removing a missing key does not count, nor does the sweep of
-///   expired entries. `removeAll` does not know the number of its entries unless it counts them: each call is one of
-///   the *purges*.
+///   expired entries. Each call of `removeAll` counts as one of the *purges*; the entries that it removes count as
+///   removals only if it was called with `counting: true`.
 ///
 /// Entries that are replayed from the journal after a crash count as writes. If another caller changes an entry while a
-/// batch removes it, the batch may count the state that it saw. Otherwise each number is exact, but not all are from
-/// the same instant.
+/// batch removes it, the batch may count the state before that change. Otherwise each number is exact, but the numbers
+/// are not all from the same instant.
 public struct CacheStatistics: Hashable, Sendable {
-    /// One database of a larder.
+    /// The contents and counters of one database.
     public struct Database: Hashable, Sendable {
-        /// Requested keys that had a fresh entry.
+        /// The number of requested keys that had a fresh entry.
         public let hits: Int
-        /// Requested keys that had no fresh entry.
+        /// The number of requested keys that had no fresh entry.
         public let misses: Int
-        /// Entries that were stored.
+        /// The number of entries that were stored.
         public let writes: Int
-        /// Fresh entries that were removed, and all entries counted by `removeAll(counting: true)`, including expired
-        /// ones.
+        /// The number of fresh entries that were removed, and of all entries, including expired ones, that
+        /// `removeAll(counting: true)` has removed.
         public let removals: Int
-        /// Calls of `removeAll` that emptied the database.
+        /// The number of calls of `removeAll` that emptied the database.
         public let purges: Int
-        /// Entries that were evicted to keep the disk limit.
+        /// The number of entries that were evicted to keep the disk limit.
         public let evictions: Int
-        /// Fresh entries; nil if they cannot be counted because the database cannot be opened.
+        /// The number of fresh entries; nil if they cannot be counted because the database cannot be opened.
         public let entries: Int?
-        /// Expired entries that are kept for their grace; nil if they cannot be counted.
+        /// The number of expired entries that are kept for their grace; nil if they cannot be counted.
         public let staleEntries: Int?
-        /// The size of the database's files in bytes. Recent writes are still in the journal, which all databases
-        /// share.
+        /// The size of the database's files in bytes, without recent writes, which are still in the journal of the
+        /// larder.
         public let bytes: Int
     }
 
     /// The larder's databases that have files, by name.
     public let databases: [String: Database]
-    /// The memory use of entries in memory, in bytes.
+    /// The memory that cached entries use, in bytes.
     public let memoryBytes: Int
     /// The limit of ``memoryBytes``: ``CacheOptions/memoryBytes``.
     public let memoryLimitBytes: Int
@@ -51,21 +51,21 @@ public struct CacheStatistics: Hashable, Sendable {
     public let journalBytes: Int
     /// The limit for all files on disk, in bytes: ``CacheOptions/diskBytesMax``; nil for no limit.
     public let diskLimitBytes: Int?
-    /// Failed fetches from origins, including those in the background.
+    /// The number of failed fetches from origins, including those in the background.
     public let originFailures: Int
 
-    /// Requested keys that had a fresh entry, in all databases.
+    /// The number of requested keys that had a fresh entry, in all databases.
     public var hits: Int { databases.values.reduce(0) { $0 + $1.hits } }
-    /// Requested keys that had no fresh entry, in all databases.
+    /// The number of requested keys that had no fresh entry, in all databases.
     public var misses: Int { databases.values.reduce(0) { $0 + $1.misses } }
     /// The hit ratio, from 0 to 1; nil before the first read.
     public var hitRatio: Double? {
         let reads = hits + misses
         return reads == 0 ? nil : Double(hits) / Double(reads)
     }
-    /// Entries that were evicted to keep the disk limit, in all databases.
+    /// The number of entries that were evicted to keep the disk limit, in all databases.
     public var evictions: Int { databases.values.reduce(0) { $0 + $1.evictions } }
-    /// Fresh entries of all databases that can be counted.
+    /// The number of fresh entries in all databases whose entries can be counted.
     public var entries: Int { databases.values.reduce(0) { $0 + ($1.entries ?? 0) } }
     /// The size of the files of all databases and of the journal, in bytes.
     public var bytes: Int { databases.values.reduce(journalBytes) { $0 + $1.bytes } }
@@ -73,7 +73,7 @@ public struct CacheStatistics: Hashable, Sendable {
 
 extension Cache {
     /// Returns the contents of the cache's larder, and its counters since it was opened. Counts the entries in LevelDB
-    /// if it was written to since the last count.
+    /// again if LevelDB was written to since the last count.
     public func statistics() throws(LarderError) -> CacheStatistics {
         try source.whileOpen("statistics") { (engine) throws(LarderError) in
             var databases: [String: CacheStatistics.Database] = [:]
@@ -82,7 +82,7 @@ extension Cache {
                 let numbers = try? database.entryNumbers()
                 databases[database.name] = CacheStatistics.Database(
                     hits: counts.hits, misses: counts.misses, writes: counts.writes - counts.renewals,
-                    removals: counts.removals - counts.vainRemovals, purges: counts.purges,
+                    removals: counts.removals - counts.removalsWithoutEntry, purges: counts.purges,
                     evictions: counts.evicted,
                     entries: numbers?.fresh, staleEntries: numbers?.stale, bytes: database.byteCountOnDisk())
             }
@@ -94,7 +94,7 @@ extension Cache {
         }
     }
 
-    /// ``statistics()``, without blocking the caller.
+    /// Runs ``statistics()`` without blocking the calling thread.
     public func statistics() async throws(LarderError) -> CacheStatistics {
         try await BlockingWork.run { () throws(LarderError) in try self.statistics() }
     }

@@ -2,7 +2,8 @@ import LarderEngine
 
 /// A prepared change of an entry: encoded, with a validated key and policy.
 ///
-/// A value, so that a synchronous caller can carry it out and an asynchronous one can pass it to another thread.
+/// A value type, so that a synchronous caller can apply it directly and an asynchronous caller can pass it to another
+/// thread.
 struct EntryWrite: Sendable {
     /// The change of the entry.
     enum Action: Sendable {
@@ -21,7 +22,7 @@ struct EntryWrite: Sendable {
         case equal(Payload)
         /// The fresh entry, or its absence, is unchanged since it was read.
         case unchanged(Record?)
-        /// The lease with this token is valid.
+        /// The lease with this token, under which the value was fetched, is still valid.
         case lease(UInt64)
     }
 
@@ -55,7 +56,7 @@ struct EntryWrite: Sendable {
 }
 
 extension EntryWrite {
-    /// Whether the condition of the only change of an update holds.
+    /// Whether the condition of this change holds. This change must be the only one of the update.
     func isAllowed(_ update: inout Update) -> Bool {
         switch condition {
         case .none: true
@@ -97,9 +98,9 @@ extension EntryWrite.Action {
 
     /// Changes the entry at `index` of an update.
     /// - Parameters:
-    ///   - ahead: how far the larder's time is ahead of the clock.
-    ///   - long: the payload, prepared beforehand; nil if it is not long.
-    ///   - isRefresh: whether the value was fetched with a lease.
+    ///   - ahead: how many milliseconds the larder's time is ahead of the system clock.
+    ///   - long: the payload as returned by `stage`; nil if it was not staged.
+    ///   - isRefresh: whether the value was fetched from an origin, under a lease.
     func apply(
         _ update: inout Update, _ index: Int, ahead: Int64, long: LargeValue? = nil, isRefresh: Bool = false
     ) {
@@ -119,7 +120,7 @@ extension EntryWrite.Action {
 }
 
 extension CacheSource {
-    /// A change that stores a model.
+    /// Returns a change that stores a model.
     func write<Value: Encodable>(
         _ value: Value, _ key: some CacheKey, _ policy: EntryPolicy, _ tags: [String],
         if condition: EntryWrite.Condition = .none, _ durability: Durability?
@@ -130,8 +131,8 @@ extension CacheSource {
             key: key, action: try put(payload, codec, key, policy, tags), condition: condition, durability: durability)
     }
 
-    /// The action that stores an encoded value.
-    /// - Parameter kept: the tags if none are specified.
+    /// Returns the action that stores an encoded value.
+    /// - Parameter kept: the tags of the entry if `tags` is empty.
     func put(
         _ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ tags: [String],
         keeping kept: Tags? = nil
@@ -140,7 +141,7 @@ extension CacheSource {
         return .put(payload, codec, try policy.checked(database.name, key), tags)
     }
 
-    /// A change that stores bytes.
+    /// Returns a change that stores bytes.
     func write(
         bytes: [UInt8], _ key: some CacheKey, _ policy: EntryPolicy, _ tags: [String], _ durability: Durability?
     ) throws(LarderError) -> EntryWrite {
@@ -150,7 +151,7 @@ extension CacheSource {
         return EntryWrite(key: key, action: try put(payload, .raw, key, policy, tags), durability: durability)
     }
 
-    /// A change that removes an entry if it holds a value.
+    /// Returns a change that removes an entry if it holds `value`.
     func removal<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value, _ durability: Durability?)
         throws(LarderError) -> EntryWrite
     {
@@ -159,7 +160,7 @@ extension CacheSource {
             durability: durability)
     }
 
-    /// The condition that a fresh entry holds a value, encoded by the cache's codec.
+    /// Returns the condition that a fresh entry holds `value`, encoded by the cache's codec.
     func holding<Value: Encodable>(_ value: Value, _ key: some CacheKey) throws(LarderError) -> EntryWrite.Condition {
         .equal(try encode(value, try self.key(key, "set")).0)
     }
@@ -167,7 +168,7 @@ extension CacheSource {
 
 extension Cache {
     /// Applies a change. May block.
-    /// - Returns: whether its condition held; also false for the removal of a missing entry.
+    /// - Returns: whether the condition of the change held; also false for the removal of a missing entry.
     func perform(_ write: EntryWrite) throws(LarderError) -> Bool {
         try source.whileOpen(write.operation) { (_) throws(LarderError) in
             if write.needsFiles, try !source.hasFiles() { return false }
@@ -182,9 +183,10 @@ extension Cache {
         }
     }
 
-    /// Prepares a long value, so that no other thread waits while it is stored; nil if the value is not long.
+    /// Writes a long value to a file before its commit, so that the commit does not delay other threads. Returns nil if
+    /// the value is not long, or cannot be written before.
     private func stage(_ write: EntryWrite, _ durability: Durability?) throws(LarderError) -> LargeValue? {
-        // The tags are known only when the value is stored.
+        // An entry with tags cannot be staged: its tags are stored with a number that is known only at the commit.
         guard case .put(let payload, _, let policy, nil) = write.action, !write.action.loads,
             payload.count >= Database.largeValueBytesMin
         else { return nil }

@@ -3,17 +3,17 @@ import LarderEngine
 /// An entry of an ``EntrySequence``.
 ///
 /// It was fresh when the enumeration reached it, unless expired entries are included. Its key can be kept. In a
-/// synchronous run, its value and its other properties can be read until the next step, and throw
-/// ``LarderError/Code/invalidArgument`` afterwards; in an asynchronous run they can be kept too. Single owner, like the
-/// run it belongs to.
+/// synchronous enumeration, its value and its other properties can be read only until the next step; afterwards they
+/// throw ``LarderError/Code/invalidArgument``. In an asynchronous enumeration, the whole entry can be kept. Single
+/// owner: use it on one thread at a time.
 public struct CacheEntry<Value: Decodable> {
     enum Content {
-        /// The position of a run's cursor.
+        /// The entry at the cursor of a synchronous run. It is valid while the iterator's position is still `position`.
         case current(EntryIterator<Value>, position: Int)
         case copied(CopiedEntry<Value>)
     }
 
-    /// Whether to include an entry.
+    /// Returns whether to include an entry.
     typealias Filter = (CacheEntry<Value>) throws -> Bool
 
     let content: Content
@@ -56,7 +56,7 @@ public struct CacheEntry<Value: Decodable> {
     var text: String? { String(validating: storedKey.bytes, as: UTF8.self) }
 
     /// The key as text.
-    /// - Throws: ``LarderError/Code/decoding`` when it is not UTF-8.
+    /// - Throws: ``LarderError/Code/decoding`` if it is not UTF-8.
     private func textKey() throws(LarderError) -> String {
         guard let text else {
             throw LarderError(
@@ -66,7 +66,8 @@ public struct CacheEntry<Value: Decodable> {
         return text
     }
 
-    /// Like ``value()``, but returns nil if decoding fails and that counts as a miss.
+    /// Like ``value()``, but returns nil if decoding fails and ``CacheOptions/onDecodingFailure`` treats that as a
+    /// miss.
     func valueIfAny() throws(LarderError) -> Value? {
         switch content {
         case .current(let iterator, let position): try iterator.valueIfAny(at: position, storedKey)
@@ -74,7 +75,7 @@ public struct CacheEntry<Value: Decodable> {
         }
     }
 
-    /// Adds the model to a dictionary, unless it counts as a miss.
+    /// Adds the model to a dictionary, unless decoding fails and that counts as a miss.
     func add(to dictionary: inout [String: Value]) throws(LarderError) {
         guard let value = try valueIfAny() else { return }
         guard dictionary.updateValue(value, forKey: try textKey()) == nil else {
@@ -92,7 +93,7 @@ public struct CacheEntry<Value: Decodable> {
     }
 }
 
-/// An entry that was read ahead. Single owner, like the run it belongs to.
+/// An entry that an asynchronous enumeration has read ahead. Single owner: used by one thread at a time.
 final class CopiedEntry<Value: Decodable> {
     let source: CacheSource
     let record: Record

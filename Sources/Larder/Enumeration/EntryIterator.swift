@@ -1,9 +1,9 @@
 import LarderEngine
 
-/// A run over an ``EntrySequence``.
+/// A run over an ``EntrySequence``: one enumeration of its entries.
 ///
-/// Keeps the larder open, and its files on the disk, until it reaches the end, or is closed or released. Single owner:
-/// used by one thread at a time.
+/// Keeps the larder open, and obsolete files on the disk, until it reaches the end, or is closed or released. Single
+/// owner: used by one thread at a time.
 public final class EntryIterator<Value: Decodable> {
     private let database: Database
     private let options: EntryOptions
@@ -18,7 +18,7 @@ public final class EntryIterator<Value: Decodable> {
     private struct Run {
         let cursor: EntryCursor
         let source: CacheSource
-        /// Keeps the larder open, even if the source was closed.
+        /// Keeps the larder open, even if the cache was closed.
         let engine: Engine
     }
 
@@ -99,7 +99,8 @@ public final class EntryIterator<Value: Decodable> {
         return value
     }
 
-    /// Like ``value(at:_:)``, but returns nil if decoding fails and that counts as a miss.
+    /// Like ``value(at:_:)``, but returns nil if decoding fails and ``CacheOptions/onDecodingFailure`` treats that as a
+    /// miss.
     func valueIfAny(at position: Int, _ key: Key) throws(LarderError) -> Value? {
         let run = try run(at: position, key)
         if let decoded { return decoded }

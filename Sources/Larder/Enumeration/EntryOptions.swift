@@ -2,7 +2,7 @@ import LarderEngine
 
 /// The range and the order of an enumeration.
 public struct EntryOptions: Sendable {
-    /// Only keys that begin with these bytes. The default is empty: all keys.
+    /// The bytes with which keys must begin. The default is empty: all keys.
     public var prefix: [UInt8]
     /// The inclusive lower bound in the order of bytes. The default is nil: none.
     public var from: [UInt8]?
@@ -32,7 +32,7 @@ public struct EntryOptions: Sendable {
         self.limit = limit
     }
 
-    /// The engine's options.
+    /// The same options in the engine's form.
     var enumeration: EnumerationOptions {
         EnumerationOptions(
             prefix: prefix, start: backward ? to : from, backward: backward, includeExpired: includingExpired,
@@ -50,7 +50,7 @@ public struct EntryOptions: Sendable {
         return limit
     }
 
-    /// The position of the cursor's key relative to the bounds; the cursor starts at one of them.
+    /// The position of a key relative to the bounds of the enumeration.
     enum Position {
         case inside
         /// The key is the upper bound itself, where a backward run starts.

@@ -4,13 +4,13 @@
 import LarderEngine
 import LarderPlatform
 
-// Asynchronous enumeration: threads that may block read ahead, and the calling task decodes.
+// Asynchronous enumeration: Larder's own threads read entries ahead, and the calling task decodes them.
 
 extension EntrySequence: AsyncSequence {
     public typealias Element = CacheEntry<Value>
     public typealias Failure = LarderError
 
-    /// Starts a run. It releases its files at its end or when it is released.
+    /// Starts a run. The run releases its files when it ends or when the iterator is released.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
     /// An asynchronous run over an ``EntrySequence``. Single owner: belongs to one task.
@@ -28,7 +28,7 @@ extension EntrySequence: AsyncSequence {
         }
 
         /// Returns the next entry; nil at the end.
-        /// - Throws: as ``EntryIterator/next()``; the run is over afterwards.
+        /// - Throws: the same errors as ``EntryIterator/next()``; the run is over afterwards.
         public mutating func next() async throws(LarderError) -> CacheEntry<Value>? {
             try await next(isolation: #isolation)
         }
@@ -69,7 +69,7 @@ extension EntrySequence: AsyncSequence {
 
     // MARK: All at once
 
-    /// ``map(_:)-((CacheEntry<Value>)->Result)``, without blocking the caller.
+    /// Runs ``map(_:)-((CacheEntry<Value>)->Result)`` without blocking the calling thread.
     public func map<Result>(_ transform: (CacheEntry<Value>) async throws -> Result) async throws -> [Result] {
         var results: [Result] = []
         for try await entry in self { results.append(try await transform(entry)) }
@@ -81,28 +81,28 @@ extension EntrySequence: AsyncSequence {
         try await map { (entry: CacheEntry<Value>) async throws in try transform(entry) }
     }
 
-    /// ``count()``, without blocking the caller.
+    /// Runs ``count()`` without blocking the calling thread.
     public func count() async throws(LarderError) -> Int {
         var count = 0
         for try await _ in self { count += 1 }
         return count
     }
 
-    /// ``keys()``, without blocking the caller.
+    /// Runs ``keys()`` without blocking the calling thread.
     public func keys() async throws(LarderError) -> [String] {
         var keys: [String] = []
         for try await entry in self { if let key = entry.text { keys.append(key) } }
         return keys
     }
 
-    /// ``values()``, without blocking the caller.
+    /// Runs ``values()`` without blocking the calling thread.
     public func values() async throws(LarderError) -> [Value] {
         var values: [Value] = []
         for try await entry in self { if let value = try entry.valueIfAny() { values.append(value) } }
         return values
     }
 
-    /// ``dictionary()``, without blocking the caller.
+    /// Runs ``dictionary()`` without blocking the calling thread.
     public func dictionary() async throws(LarderError) -> [String: Value] {
         var dictionary: [String: Value] = [:]
         for try await entry in self { try entry.add(to: &dictionary) }
@@ -135,7 +135,7 @@ final class EntryReader: @unchecked Sendable {
     private let lock = Lock()
     private var hasBegun = false
     private var isClosed = false
-    /// Includes the engine, which keeps the larder open.
+    /// The cursor, and the engine, which keeps the larder open. Nil before the first read and after the end.
     private var run: (cursor: EntryCursor, engine: Engine)?
 
     init(_ source: CacheSource, _ options: EntryOptions) {
@@ -143,7 +143,7 @@ final class EntryReader: @unchecked Sendable {
         self.options = options
     }
 
-    /// Returns the next entries; none at the end.
+    /// Returns the next entries; an empty array at the end.
     func readAhead() async throws(LarderError) -> [Entry] {
         try await BlockingWork.run { () throws(LarderError) in try self.read() }
     }
@@ -191,7 +191,7 @@ final class EntryReader: @unchecked Sendable {
             return run
         }
         last?.cursor.close()
-        // Outside the lock: the last release of an engine shuts the larder down.
+        // Release the engine outside the lock: its last release shuts the larder down, which takes time.
         last = nil
     }
 }

@@ -14,18 +14,18 @@ import LarderEngine
 /// for try await entry in cache.entries(of: Reader.self, from: "a", to: "m") { print(entry.key) }
 /// ```
 ///
-/// Each run sees the entries as of its start: no later writes, and no entries that expire during the run. While it
-/// lasts, obsolete files stay on the disk, so a run should not last for hours. If the larder has used half of
-/// ``CacheOptions/diskBytesMax``, they are removed: the run then continues over the current entries, each key at most
-/// once. A run of a snapshot never continues in this way.
+/// A *run* is one enumeration of the entries. It sees the entries as of its start: no later writes, and no entries that
+/// expire during the run. While it lasts, obsolete files stay on the disk, so a run should not last for hours. If the
+/// larder has used half of ``CacheOptions/diskBytesMax``, it removes these files: the run then continues over the
+/// current entries, and returns each key at most once. A run of a snapshot never continues in this way.
 ///
-/// Starting a run takes time for every entry of the database that is not in LevelDB yet (usually at most the contents
-/// of 64 MiB of journal), and memory for those with the prefix. Reaching the first entry takes time for removed entries
-/// before it that LevelDB has not compacted yet.
+/// Starting a run reads every entry of the database that is not in LevelDB yet (usually at most the contents of 64 MiB
+/// of journal), and copies those with the prefix. Finding the first entry also takes time for each removed entry before
+/// it that LevelDB has not compacted yet.
 ///
 /// It is not a `Sequence`, because a `Sequence`'s iterator cannot throw: a failing disk would look like the end of the
-/// data. It is an `AsyncSequence`: threads that may block read some hundred entries ahead, and the calling task decodes
-/// the models.
+/// data. It is an `AsyncSequence`: Larder's own threads read up to 128 entries ahead, and the calling task decodes the
+/// models.
 ///
 /// Single owner, like its runs: used by one thread at a time.
 public struct EntrySequence<Value: Decodable> {
@@ -38,17 +38,17 @@ public struct EntrySequence<Value: Decodable> {
         self.options = options
     }
 
-    /// Returns the entries for which `isIncluded` is true. Called lazily, for each entry in turn. A ``LarderError``
-    /// that it throws is passed on; any other error becomes the ``LarderError/underlying`` error of
-    /// ``LarderError/Code/filterFailed``.
+    /// Returns the entries for which `isIncluded` is true. `isIncluded` is called lazily, for each entry in turn. If it
+    /// throws a ``LarderError``, the run throws that error; any other error becomes the ``LarderError/underlying``
+    /// error of ``LarderError/Code/filterFailed``.
     public func filter(_ isIncluded: @escaping (CacheEntry<Value>) throws -> Bool) -> EntrySequence {
         var filtered = self
         filtered.filters.append(isIncluded)
         return filtered
     }
 
-    /// Starts a run, for loops that cannot be a closure. This call and each step of the run block the thread. For the
-    /// costs see ``EntrySequence``.
+    /// Starts a run, for loops that cannot be written as a closure for ``enumerate(_:)``. This call and each step of
+    /// the run block the thread. For the costs see ``EntrySequence``.
     @available(*, noasync, message: "iterate over the entries with for try await")
     public func makeIterator() throws(LarderError) -> EntryIterator<Value> { try run() }
 
@@ -81,7 +81,7 @@ public struct EntrySequence<Value: Decodable> {
         return count
     }
 
-    /// Returns the keys. Values are read only for a filter. Omits keys that are not UTF-8 and so not a `String`;
+    /// Returns the keys. Reads values only if a filter needs them. Omits keys that are not UTF-8 and so not a `String`;
     /// ``CacheEntry/keyBytes`` has them.
     public func keys() throws(LarderError) -> [String] {
         var keys: [String] = []

@@ -5,12 +5,14 @@ import Synchronization
 /// through to it.
 ///
 /// Only ``read(_:)`` is required. An origin that can report changes also implements ``tellsChanges`` and
-/// ``tellChanges(to:)``. Without them an entry is fresh for as long as its policy and the origin's lifetime allow.
+/// ``tellChanges(to:)``. Without them, an entry is fresh for as long as its policy and the lifetime in the origin's
+/// answer allow.
 ///
-/// Keys and values are bytes, so that anything can be an origin. A value is stored in the cache as it is: a model in
-/// the encoding of its codec. ``ClosureOrigin`` builds an origin from closures, for bytes or for models.
+/// Keys and values are bytes, so that anything can be an origin. The cache stores the bytes of a value unchanged; for a
+/// model, these are the bytes from its codec. ``ClosureOrigin`` builds an origin from closures, for bytes or for
+/// models.
 ///
-/// Methods are called from any thread, several at the same time.
+/// The cache calls the methods from any thread, and several at the same time.
 public protocol CacheOrigin: Sendable {
     /// The name of the origin in error messages. Must not contain secrets.
     var name: String { get }
@@ -18,40 +20,41 @@ public protocol CacheOrigin: Sendable {
     /// Reads entries.
     /// - Parameter keys: distinct keys, at least one.
     /// - Returns: one answer per key, in the order of `keys`.
-    /// - Throws: an error if any of the keys cannot be read. The reader then gets a stale value if there is one, else
-    ///   this error.
+    /// - Throws: an error if any of the keys cannot be read. The caller of the cache then gets a stale value if there
+    ///   is one, else this error.
     func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer]
 
     /// Stores a value, and returns after the origin has stored it.
-    /// - Throws: any error. The cache then removes its entry if the origin may have stored the value:
-    ///   ``CacheOrigin/mayHaveChanged(_:after:)``.
+    /// - Throws: any error. If ``CacheOrigin/mayHaveChanged(_:after:)`` reports that the origin may still have stored
+    ///   the value, the cache removes its entry.
     func write(_ value: OriginWriting, forKey key: [UInt8]) async throws -> OriginAcknowledgement
 
-    /// Removes entries, and returns after they are removed. Missing entries are not an error. Throws as
-    /// ``write(_:forKey:)``.
+    /// Removes entries, and returns after they are removed. Missing entries are not an error. Errors are handled like
+    /// those of ``write(_:forKey:)``.
     func remove(_ keys: [[UInt8]]) async throws
 
-    /// Whether a write or a removal that threw an error may have changed some of its keys. If not, the cache keeps its
-    /// entries for them.
+    /// Returns whether a write or a removal that threw `error` may have changed values of `keys` at the origin. If not,
+    /// the cache keeps its entries of these keys.
     func mayHaveChanged(_ keys: [[UInt8]], after error: any Error) -> Bool
 
-    /// Whether the origin reports changes. If so, an entry is fresh only if it was read since ``OriginChanges/begin()``
-    /// and has not been reported as changed. Constant.
+    /// Whether the origin reports changes. If so, an entry is fresh only if it was read after the last
+    /// ``OriginChanges/begin()`` and was not reported as changed since. Must always return the same value.
     var tellsChanges: Bool { get }
 
-    /// Reports changes for as long as it can. If ``tellsChanges`` is true, the cache calls this method when it is
-    /// created, and again after a delay when the method has returned or thrown. Until then no entry counts as current.
-    /// The task is cancelled when the cache is closed.
+    /// Reports changes to `changes` until it fails or its task is cancelled. If ``tellsChanges`` is true, the cache
+    /// runs this method when the cache is created, and again after a delay whenever the method has returned or thrown.
+    /// Entries count as current only between ``OriginChanges/begin()`` and the end of the method. The task is cancelled
+    /// when the cache is closed.
     func tellChanges(to changes: OriginChanges) async throws
 
-    /// The current epoch, or nil if nothing is known to be current now. Values that the origin has returned in one
-    /// epoch are current until they are reported as changed or the epoch changes. For origins that detect a lost
-    /// connection by time, such as those with a heartbeat. Called at every read: must return at once, and must not call
-    /// the cache.
+    /// The number of the current epoch, or nil if no value is known to be current now. A value that the origin has
+    /// returned counts as current until it is reported as changed or the epoch changes. Implement it for an origin that
+    /// detects a lost connection by time, for example with a heartbeat. The cache calls it at every read: it must
+    /// return at once, and must not call the cache.
     var epoch: UInt64? { get }
 
-    /// Whether the origin limits its own calls and backs off after failures. The cache then adds no limits of its own;
-    /// otherwise those of ``OriginCacheLimits`` apply. Constant.
+    /// Whether the origin limits the time of its calls itself and backs off after failures. If so, the cache adds no
+    /// limits; otherwise those of ``OriginCacheLimits`` apply. Must always return the same value.
     var keepsLimits: Bool { get }
 }
 
@@ -67,8 +70,8 @@ extension CacheOrigin {
     /// Throws ``OriginFailure/readOnly(_:)``.
     public func remove(_ keys: [[UInt8]]) async throws { throw OriginFailure.readOnly(name) }
 
-    /// False for errors that exclude a change: ``OriginFailure/readOnly(_:)``, ``OriginFailure/refused(_:)`` and
-    /// ``OriginFailure/resting(_:reason:)``. True for all others.
+    /// Returns false for errors after which the origin is certain to be unchanged: ``OriginFailure/readOnly(_:)``,
+    /// ``OriginFailure/refused(_:)`` and ``OriginFailure/resting(_:reason:)``. Returns true for all others.
     public func mayHaveChanged(_ keys: [[UInt8]], after error: any Error) -> Bool {
         switch error as? OriginFailure {
         case .readOnly, .refused, .resting: false
@@ -79,10 +82,10 @@ extension CacheOrigin {
     /// False.
     public var tellsChanges: Bool { false }
 
-    /// Returns at once.
+    /// Returns at once, without reporting a change.
     public func tellChanges(to changes: OriginChanges) async throws {}
 
-    /// Constant: the epoch never changes.
+    /// Always 0: the epoch never changes.
     public var epoch: UInt64? { 0 }
 
     /// False.
@@ -91,14 +94,14 @@ extension CacheOrigin {
 
 /// The answer of an origin for a key.
 public struct OriginAnswer: Sendable {
-    /// The value; nil if the origin has none.
+    /// The value; nil if the origin has no value for the key.
     public var bytes: [UInt8]?
     /// The encoding of the value. ``Codec/raw``, the default, is right for JSON, property lists, text and bytes.
     public var codec: Codec
     /// The remaining lifetime at the origin, counted from the start of the read; nil if the entry does not expire.
     public var lifetime: Duration?
-    /// Whether the origin will report a change of the entry. Ignored for origins that report no changes. If it is
-    /// false, the value is returned to the reader but not cached.
+    /// Whether the origin will report a change of the entry. If it is false, the value is returned to the caller but
+    /// not cached. Ignored for origins that report no changes.
     public var isWatched = true
 
     /// Creates an answer with a value.
@@ -140,9 +143,9 @@ public struct OriginAcknowledgement: Sendable {
     public var lifetime: Duration?
     /// Whether the origin will report a change of the entry, as for ``OriginAnswer/isWatched``.
     public var isWatched: Bool
-    /// The moment at which the origin confirmed the value after the write, if it does. Changes reported before it,
-    /// including the write itself, are ignored. If it is nil, a change that was reported during the write may be newer
-    /// than the value, which is then not cached.
+    /// The moment at which the origin confirmed that it has stored the value; nil if it does not confirm writes.
+    /// Changes that were reported before this moment, including the write itself, are ignored. If it is nil, a change
+    /// of the key that was reported during the write may be newer than the value, so the value is not cached.
     public var confirmedAt: OriginMoment?
 
     /// Creates the reply to a successful write.
@@ -154,18 +157,18 @@ public struct OriginAcknowledgement: Sendable {
 
 /// Errors of the origins in Larder, and ``refused(_:)`` for origins of your own.
 public enum OriginFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The origin does not support writes.
+    /// The origin with this name does not support writes.
     case readOnly(String)
-    /// The number of answers differs from the number of keys.
+    /// The number of answers from the origin with this name differs from the number of keys.
     case wrongAnswers(String, expected: Int, got: Int)
-    /// The circuit breaker is open after several failures in a row: the origin is not called for a while. The values
-    /// are its name and the last failure. Nothing was changed. See ``OriginCacheLimits``.
+    /// The circuit breaker is open after several failures in a row: the origin is not called for a while. The
+    /// associated values are the origin's name and its last failure. Nothing was changed. See ``OriginCacheLimits``.
     case resting(String, reason: String)
     /// The origin did not answer within ``OriginCacheLimits/call``. A write or removal may have been done, or may still
-    /// be done: nothing is cached for its key until the origin's function has returned.
+    /// be done, so nothing is cached for its key until the origin's function has returned.
     case timedOut(String, milliseconds: Int)
-    /// The origin rejected this call, and changed nothing. Throw this from your own origin. It does not count as a
-    /// failure of the origin.
+    /// The origin rejected this call for the given reason, and changed nothing. Throw this from your own origin. It
+    /// does not count as a failure of the origin.
     case refused(String)
 
     /// A description of the error for people.
@@ -175,7 +178,7 @@ public enum OriginFailure: Error, Hashable, Sendable, CustomStringConvertible {
         case .wrongAnswers(let name, let expected, let got):
             "the origin '\(name)' returned \(got) values for \(expected) keys; it must return one per key, in the same order"
         case .resting(let name, let reason):
-            "the origin '\(name)' is backing off after a failure: \(reason)"
+            "the origin '\(name)' gets no requests for a while after several failures, the last being: \(reason)"
         case .timedOut(let name, let milliseconds): "the origin '\(name)' did not answer within \(milliseconds) ms"
         case .refused(let reason): "the origin refused: \(reason)"
         }

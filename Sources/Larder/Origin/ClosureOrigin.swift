@@ -6,8 +6,8 @@ import LarderEngine
 /// let origin = ClosureOrigin("prices") { key in OriginAnswer(try await http.get("/prices/" + key)) }
 /// let prices = OriginCache(try Cache(named: "prices", policy: .middle), origin: origin)
 /// ```
-/// It reports no changes: entries live as long as their policy and the lifetimes in the answers allow.
-/// ``OriginCache/invalidate(_:)-(CacheKey)`` invalidates an entry by hand.
+/// This origin reports no changes: entries live as long as their policy and the lifetimes in the answers allow. Call
+/// ``OriginCache/invalidate(_:)-(CacheKey)`` when you know that a value has changed.
 public struct ClosureOrigin: CacheOrigin {
     public let name: String
     private let reads: @Sendable ([[UInt8]]) async throws -> [OriginAnswer]
@@ -33,7 +33,7 @@ public struct ClosureOrigin: CacheOrigin {
     }
 
     /// Creates an origin that reads one key at a time, as text. Several keys are read concurrently, at most
-    /// ``concurrentReads``.
+    /// ``concurrentReads`` at a time.
     /// - Parameters:
     ///   - name: the name in messages.
     ///   - read: returns the answer for a key. Keys that are not UTF-8 fail with ``OriginFailure/refused(_:)``; use the
@@ -46,7 +46,7 @@ public struct ClosureOrigin: CacheOrigin {
     /// - Parameters:
     ///   - name: the name in messages.
     ///   - type: the type of the models.
-    ///   - codec: encodes them for the cache.
+    ///   - codec: encodes the models for the cache.
     ///   - lifetime: how long a model is fresh; nil for as long as the policy of the cache allows.
     ///   - read: returns the model of a key, or nil if there is none.
     public init<Value: Codable & Sendable>(

@@ -5,17 +5,19 @@ import LarderPlatform
 ///
 /// An *epoch* is an uninterrupted period of change notifications. A reply may be stored if it was received in the
 /// current epoch and its key was not invalidated since the request was sent. When the epoch ends, all entries of the
-/// origin are soft-purged by tag, whatever their number. Invalidated keys are *due* until their entries are stale.
+/// origin become stale through a soft purge of their common tag, at a cost that does not depend on their number.
+/// Invalidated keys are *due* until their entries have been made stale.
 ///
 /// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`.
 final class InvalidationEpoch: @unchecked Sendable {
     /// The current epoch.
     struct Epoch: Hashable {
-        /// Nil while the origin should report changes but does not.
+        /// The number of the period of notifications; nil while the origin should report changes but does not.
         fileprivate var notified: UInt64?
+        /// The origin's own epoch; nil if the origin reports none.
         fileprivate var own: UInt64?
 
-        var isBelieved: Bool { notified != nil && own != nil }
+        var receivesChanges: Bool { notified != nil && own != nil }
     }
 
     /// The state when a call began, or when a request was sent.
@@ -26,32 +28,32 @@ final class InvalidationEpoch: @unchecked Sendable {
         fileprivate let sequence: UInt64
     }
 
-    /// The last invalidations of a key.
+    /// The last invalidations of a key, as sequence numbers.
     private struct Change {
         /// The last invalidation by any source.
         var last: UInt64 = 0
-        /// By the program. A later confirmation of the origin does not cancel such an invalidation.
+        /// The last invalidation by the program. A later confirmation by the origin does not cancel it.
         var demanded: UInt64 = 0
     }
 
     private let originEpoch: @Sendable () -> UInt64?
     let isNotified: Bool
     private let lock = Lock()
-    /// Held while the database is updated, by one caller at a time.
+    /// Held by `settle` while it updates the database, so that only one caller does so at a time.
     private let settling = Lock()
     private var notified: UInt64?
     private var epochs: UInt64 = 0
-    /// The epoch that the database agrees with; nil during an update.
+    /// The epoch for which the database is up to date: entries of earlier epochs are stale. Nil during an update.
     private var settled: Epoch?
-    /// The keys whose entries must become stale, with the sequences of their invalidations.
+    /// The keys whose entries must become stale, with the sequence numbers of their invalidations.
     private var due: [[UInt8]: UInt64] = [:]
-    // Invalidations are recorded only during running calls, for these calls.
+    // The number of running calls. `changes` records invalidations only while there are any, because only they need it.
     private var calls = 0
     private var tickets: UInt64 = 0
-    /// A number of ``OriginMoment``.
+    /// The number of the last invalidation, which is a number of ``OriginMoment``.
     private var sequence: UInt64 = 0
     private var changes: [[UInt8]: Change] = [:]
-    /// Keys of calls that began before this sequence count as changed.
+    /// For calls that began before this sequence number, every key counts as changed.
     private var floor: UInt64 = 0
     private static let changesMax = 100_000
     private var writes: [[UInt8]: Int] = [:]
@@ -94,7 +96,8 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// - Returns: whether changes were reported until now.
+    /// Ends the epoch, because the origin no longer reports changes.
+    /// - Returns: whether the origin reported changes until now.
     @discardableResult
     func lose() -> Bool {
         guard isNotified else { return false }
@@ -128,7 +131,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// Notes that unlisted keys have changed: replies to earlier requests are not cached.
+    /// Notes that keys have changed that cannot be listed: no reply to an earlier request is cached.
     func changedMany() {
         lock.withLock {
             sequence = OriginMoment.next().number
@@ -156,7 +159,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     /// The number of running calls and requests, for tests.
     var callCount: Int { lock.withLock { calls } }
 
-    /// Begins a call, or a request to the origin.
+    /// Notes that a call, or a request to the origin, begins.
     func beginCall() -> Ticket {
         let own = own
         return lock.withLock {
@@ -177,7 +180,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// Whether a reply is still current, as far as the origin has reported changes.
+    /// Whether the reply to a request is still current: the epoch is the same, and no change of the key was reported.
     func isValid(_ ticket: Ticket, _ key: [UInt8]) -> Bool {
         let own = own
         return lock.withLock {
@@ -185,15 +188,15 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// Whether the reply may also be stored. Calls nothing else, so locks of the database may be held.
+    /// Whether the reply may be stored. Calls no code of the origin, so the caller may hold locks of the database.
     func mayStore(_ ticket: Ticket, _ key: [UInt8]) -> Bool {
         lock.withLock {
-            ticket.epoch.isBelieved && ticket.epoch == settled && ticket.sequence >= floor
+            ticket.epoch.receivesChanges && ticket.epoch == settled && ticket.sequence >= floor
                 && changes[key]?.last ?? 0 <= ticket.sequence && writes[key] == nil
         }
     }
 
-    /// Begins a write.
+    /// Notes that a write of keys begins.
     func beginWrite(_ keys: [[UInt8]]) -> Ticket {
         let own = own
         return lock.withLock {
@@ -204,11 +207,12 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// Ends a write after the origin has answered or failed. Later reads are newer than the write.
-    /// - Parameter confirmedAt: the moment at which the origin confirmed the value, if it did. Earlier notifications
-    ///   are ignored.
+    /// Notes that a write has ended, because the origin has answered or failed. Replies to reads that were sent earlier
+    /// are no longer valid.
+    /// - Parameter confirmedAt: the moment at which the origin confirmed the value, if it did. Notifications from
+    ///   before that moment are ignored.
     /// - Returns: a ticket for storing the written value; nil if another caller wrote one of the keys in the meantime,
-    ///   or a change of them was reported.
+    ///   or if one was reported as changed.
     func endWrite(_ keys: [[UInt8]], _ began: Ticket, _ confirmedAt: OriginMoment? = nil) -> Ticket? {
         lock.withLock {
             var isAlone = began.sequence >= floor
@@ -230,7 +234,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     // MARK: The database
 
     /// Updates the database to reflect all notifications of the origin. May block.
-    func settle(_ database: Database) throws(LarderError) {
+    func applyNotifications(to database: Database) throws(LarderError) {
         try settling.withLock { () throws(LarderError) in
             let own = own
             let (now, before, noted) = lock.withLock { () -> (Epoch, Epoch?, [[UInt8]: UInt64]) in
@@ -240,10 +244,11 @@ final class InvalidationEpoch: @unchecked Sendable {
                 return (now, before, due)
             }
             if before != now {
-                // Nothing was stored in an epoch without notifications, so only other epochs need a purge.
-                if before.map(\.isBelieved) ?? true {
-                    // Do this first, so that a reply of the previous epoch is stored before the purge or not at all.
-                    // The purge makes only existing entries stale, so a reply that is stored after it would stay fresh.
+                // In an epoch without notifications nothing was stored, so there is nothing to purge.
+                if before.map(\.receivesChanges) ?? true {
+                    // End the leases of running fetches first, so that a reply of the previous epoch is stored before
+                    // the purge or not at all. The purge makes only existing entries stale, so a reply that is stored
+                    // after it would stay fresh.
                     database.endLeases(prefix: [])
                     try database.purge(tags: [Array(Self.tag.utf8)], soft: true)
                 }
@@ -260,7 +265,7 @@ final class InvalidationEpoch: @unchecked Sendable {
     /// Drops running fetches of the keys, and makes their entries stale. May block.
     static func makeStale(_ keys: [[UInt8]], _ database: Database) throws(LarderError) {
         let keys = keys.map { Key($0) }
-        // Do this first: values that are stored afterwards were also requested afterwards.
+        // End the leases first, so that no value is stored later that was requested before.
         database.endLeases(keys)
         guard database.exists else { return }
         for start in stride(from: 0, to: keys.count, by: 256) {

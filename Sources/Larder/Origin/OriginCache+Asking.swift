@@ -44,8 +44,8 @@ extension OriginCache {
         return try await answer(backend, checked, call, since: began)?.model
     }
 
-    /// Returns the cached value, or the origin's. If the caller joined a request that was sent before the value
-    /// changed, the request is repeated within the same hard timeout.
+    /// Returns the value from the cache, or else from the origin. If the caller joined a request that was sent before
+    /// the value changed, the request is repeated within the same hard timeout.
     func answer<Value: Codable & Sendable>(
         _ backend: OriginFetch<Value>, _ options: CheckedFetch, _ call: InvalidationEpoch.Ticket, since began: Int64
     ) async throws -> OriginFetched<Value>? {
@@ -58,7 +58,7 @@ extension OriginCache {
         }
     }
 
-    /// Whether the reply to an earlier caller has since been reported as changed.
+    /// Whether `fetched` is the reply to a request from before this call, and its key was reported as changed since.
     func isOutdated(_ fetched: OriginFetched<some Any>, _ call: InvalidationEpoch.Ticket, _ key: Key) -> Bool {
         guard let answered = fetched.answer, answered.ticket.number < call.number else { return false }
         return !trust.isValid(answered.ticket, Array(key.bytes))
@@ -76,7 +76,7 @@ extension OriginCache {
     }
 
     /// Reads all keys with one request to the origin.
-    /// - Parameter began: when the caller's call began; nil if no caller waits.
+    /// - Parameter began: when the caller's call began, in milliseconds of the monotonic clock; nil if no caller waits.
     func ask<Value: Codable & Sendable>(
         _ type: Value.Type, _ keys: [[UInt8]], since began: Int64? = nil
     ) async throws -> [OriginFetched<Value>] {
@@ -123,13 +123,14 @@ extension OriginCache {
 
     // MARK: Storing
 
-    /// Whether a reply may be cached: no change of it was reported.
+    /// Whether a reply may be cached: the origin will report its changes, if it reports any, and has reported none
+    /// since the request.
     func mayStore(_ answered: OriginAnswered, _ key: Key) -> Bool {
         let key = Array(key.bytes)
         return (answered.answer.isWatched || !trust.isNotified) && trust.isValid(answered.ticket, key)
             && trust.mayStore(answered.ticket, key)
     }
 
-    /// The tags of an entry, with the origin's.
+    /// Returns the tags with which an entry is stored: its own, and ``tag`` if the origin reports changes.
     func tags(_ own: [String]) -> [String] { trust.isNotified ? own + [Self.tag] : own }
 }

@@ -4,8 +4,8 @@ import LarderEngine
 
 extension OriginCache {
     /// Invalidates the entry of a key that has changed at the origin. The entry becomes stale, and the next read asks
-    /// the origin again. Within its grace it is still served if the origin cannot answer. A remembered absence is
-    /// forgotten too. The origin is not notified.
+    /// the origin again. Within its grace it is still served if the origin cannot answer. If the cache remembers that
+    /// the key has no value, it forgets that too. The origin is not notified.
     ///
     /// Replies to requests from before the call are not cached, and no read that begins after the call has returned
     /// gets them as fresh.
@@ -18,8 +18,8 @@ extension OriginCache {
         try await end(try bytes(keys, "invalidate"))
     }
 
-    /// Invalidates all entries whose keys begin with `prefix`, like `invalidate(_:)` for one. Running requests for
-    /// other keys are not cached either. Costs a read and a write per entry.
+    /// Invalidates all entries whose keys begin with `prefix`, like `invalidate(_:)` for one. Replies to running
+    /// requests for other keys are not cached either. Costs a read and a write per entry.
     /// - Throws: ``LarderError`` if the larder fails. Some entries may then be unchanged; the call can be repeated.
     public func invalidate(prefix: some CacheKey) async throws {
         let prefix = Array(try cache.source.key(prefix, "invalidate").bytes)
@@ -28,20 +28,22 @@ extension OriginCache {
     }
 
     /// Invalidates all entries, like `invalidate(_:)` for one. The cost does not depend on their number if the origin
-    /// reports changes (``CacheOrigin/tellsChanges``); otherwise it is a read and a write per entry. Throws as
-    /// `invalidate(prefix:)`.
+    /// reports changes (``CacheOrigin/tellsChanges``); otherwise it is a read and a write per entry. Throws the same
+    /// errors as `invalidate(prefix:)`.
     public func invalidateAll() async throws {
         trust.changedMany()
         guard trust.isNotified else { return try await makeStale(prefix: []) }
         trust.loseAll()
         let (trust, source) = (trust, cache.source)
         try await BlockingWork.run { () throws(LarderError) in
-            try source.whileOpen("invalidate") { (_) throws(LarderError) in try trust.settle(source.database) }
+            try source.whileOpen("invalidate") { (_) throws(LarderError) in
+                try trust.applyNotifications(to: source.database)
+            }
         }
     }
 
-    /// Removes the entry of a key from the cache but not from the origin. It is not served even if the origin cannot
-    /// answer. Otherwise like `invalidate(_:)`.
+    /// Removes the entry of a key from the cache but not from the origin. Like `invalidate(_:)`, but the old value is
+    /// not served even if the origin cannot answer.
     public func purge(_ key: some CacheKey) async throws { try await purge(CollectionOfOne(key)) }
 
     /// Removes the entries of several keys from the cache, like `purge(_:)` for one: all or none.
@@ -54,7 +56,8 @@ extension OriginCache {
     }
 
     /// Removes all entries whose keys begin with `prefix` from the cache, like `purge(_:)` for one, in batches of at
-    /// most 512. Running requests for other keys are not cached either. Throws as `invalidate(prefix:)`.
+    /// most 512. Replies to running requests for other keys are not cached either. Throws the same errors as
+    /// `invalidate(prefix:)`.
     public func purge(prefix: some CacheKey) async throws {
         let prefix = Array(try cache.source.key(prefix, "purge").bytes)
         trust.changedMany()
@@ -63,7 +66,7 @@ extension OriginCache {
     }
 
     /// Removes all entries from the cache, like `purge(_:)` for one, at a cost that does not depend on their number.
-    /// - Throws: ``LarderError`` if the larder fails. Nothing was removed then.
+    /// - Throws: ``LarderError`` if the larder fails. In that case nothing was removed.
     public func purgeAll() async throws {
         trust.changedMany()
         let cache = cache
@@ -81,18 +84,18 @@ extension OriginCache {
     private func end(_ keys: [[UInt8]]) async throws(LarderError) {
         guard !keys.isEmpty else { return }
         _ = trust.changed(keys)
-        try await settle(keys)
+        try await applyNotifications(for: keys)
     }
 
-    /// The number of keys read with one cursor. It is limited so that no cursor pins files for long.
+    /// The number of keys read with one cursor. It is limited because an open cursor keeps obsolete files on the disk.
     private static let keysPerCursor = 4096
 
     private func makeStale(prefix: [UInt8]) async throws(LarderError) {
         let source = cache.source
         try await BlockingWork.run { () throws(LarderError) in
             try source.whileOpen("invalidate") { (_) throws(LarderError) in
-                // End the leases of all keys with the prefix, even without an entry: replies to requests from before
-                // the call are then not stored.
+                // End the leases of all keys with the prefix, even of keys without an entry: replies to requests from
+                // before the call are then not stored.
                 source.database.endLeases(prefix: prefix)
                 var options = EntryOptions(prefix: prefix, limit: Self.keysPerCursor)
                 while true {

@@ -14,7 +14,7 @@ extension OriginCache {
     ///   - policy: how long the entry is fresh in the cache; never longer than at the origin.
     ///   - tags: the entry's tags in the cache, as for `Cache.set(_:forKey:policy:tags:durability:)`.
     /// - Throws: errors of the origin. If the origin may still have stored the value
-    ///   (``CacheOrigin/mayHaveChanged(_:after:)``), the next read asks it; otherwise the cached entry stays.
+    ///   (``CacheOrigin/mayHaveChanged(_:after:)``), the next read asks the origin; otherwise the cached entry stays.
     ///   ``OriginFailure/timedOut(_:milliseconds:)`` after ``OriginCacheLimits/call``: the value may still be stored,
     ///   and until the origin's function has returned, nothing is cached for the key and each read asks the origin.
     ///   ``OriginFailure/resting(_:reason:)`` while the circuit breaker is open, and ``LarderError`` for an invalid
@@ -36,7 +36,7 @@ extension OriginCache {
         _ = try source.put(payload, codec, stored, policy, self.tags(tags))
         let writing = OriginWriting(payload.bytes, codec: codec, lifetime: lifetime)
         let bytes = Array(stored.bytes)
-        try await settle(CollectionOfOne(bytes))
+        try await applyNotifications(for: CollectionOfOne(bytes))
         let sentAt = source.database.leaseTime()
         let (acknowledgement, ticket) = try await write([bytes]) { [origin] in
             try await origin.write(writing, forKey: bytes)
@@ -53,7 +53,7 @@ extension OriginCache {
     }
 
     /// Removes an entry from the origin and from the cache, and returns when it has been removed from both.
-    /// - Throws: as `set(_:forKey:lifetime:policy:tags:)`.
+    /// - Throws: the same errors as `set(_:forKey:lifetime:policy:tags:)`.
     public func remove(_ key: some CacheKey) async throws { try await remove(CollectionOfOne(key)) }
 
     /// Removes several entries from the origin and from the cache, like `remove(_:)` for one.
@@ -70,10 +70,10 @@ extension OriginCache {
         await forget(keys)
     }
 
-    /// Runs a write or a removal at the origin. Removes the cached entries of the keys if it fails but may have been
-    /// done.
-    /// - Returns: the origin's reply, and a ticket for storing the written value: see `endWrite`. The caller must call
-    ///   `endCall` of ``trust``.
+    /// Runs a write or a removal at the origin. If it fails but the origin may have done it, removes the cached entries
+    /// of the keys.
+    /// - Returns: the origin's reply, and a ticket for storing the written value: see `InvalidationEpoch.endWrite`. The
+    ///   caller must then call `trust.endCall()`.
     private func write<Value: Sendable>(
         _ keys: [[UInt8]], _ body: @escaping @Sendable () async throws -> Value,
         confirmedAt: (Value) -> OriginMoment?
@@ -81,7 +81,8 @@ extension OriginCache {
         let pass = try limiter.enter()
         let began = trust.beginWrite(keys)
         let end = await limiter.run(pass, body) { [weak self] in
-            // The origin's function has returned: only now is it certain that it writes nothing more.
+            // The origin's function has returned after the time limit: only now is it certain that it changes nothing
+            // more.
             guard let self else { return }
             _ = trust.endWrite(keys, began)
             trust.endCall()
@@ -111,12 +112,13 @@ extension OriginCache {
         let (cache, trust) = (cache, trust)
         let isKept = try? await BlockingWork.run { () throws(LarderError) -> Bool in
             try cache.source.whileOpen("set") { (_) throws(LarderError) in
-                // Notifications received so far, this write included, refer to the previous entry. Handle them now, so
-                // that they do not make the new entry stale later.
-                if !trust.isSettled(CollectionOfOne(bytes)) { try trust.settle(cache.source.database) }
+                // Notifications received so far, including the one for this write, refer to the previous entry. Handle
+                // them now, so that they do not make the new entry stale later.
+                if !trust.isSettled(CollectionOfOne(bytes)) { try trust.applyNotifications(to: cache.source.database) }
                 return try cache.source.database.commit([key], loading: action.loads, durability: cache.durability) {
                     update in
-                    // The key's lock is held: later notifications make the entry stale.
+                    // The commit holds the key's lock, so notifications that arrive from now on make the new entry
+                    // stale.
                     guard trust.mayStore(ticket, bytes) else { return false }
                     action.apply(&update, 0, ahead: cache.source.database.timeAhead)
                     return true
@@ -126,13 +128,14 @@ extension OriginCache {
         return isKept ?? false
     }
 
-    /// Removes the cached entries. If that fails, the keys stay due, and reads of them fail until they are removed.
+    /// Removes the cached entries. If that fails, the keys stay due, and reads of these keys fail until the entries are
+    /// removed.
     private func forget(_ keys: [[UInt8]]) async {
         _ = trust.changed(keys)
         let (cache, trust) = (cache, trust)
         try? await BlockingWork.run { () throws(LarderError) in
             for key in keys { _ = try cache.take(Key(key), nil) }
-            try trust.settle(cache.source.database)
+            try trust.applyNotifications(to: cache.source.database)
         }
     }
 }

@@ -18,7 +18,7 @@ import LarderPlatform
 /// - A reply is not cached if its key was reported as changed after the request was sent.
 ///
 /// Reads of the ``cache`` itself return fresh entries without considering the origin's latest notifications. Values
-/// that are written to it directly do not reach the origin.
+/// that are written directly to the ``cache`` do not reach the origin.
 ///
 /// Thread-safe.
 public final class OriginCache: Sendable {
@@ -30,12 +30,12 @@ public final class OriginCache: Sendable {
         case around
     }
 
-    /// The tag that entries get in addition to their own if the origin reports changes.
+    /// The tag that each entry gets, in addition to its own tags, if the origin reports changes.
     public static let tag = InvalidationEpoch.tag
 
     /// The cache in front of the origin.
     public let cache: Cache
-    /// The origin that misses are read from.
+    /// The origin from which missing values are read.
     public let origin: any CacheOrigin
     /// How values are written to the origin.
     public let writing: Writing
@@ -60,7 +60,7 @@ public final class OriginCache: Sendable {
     /// - Parameters:
     ///   - cache: must be used by this object alone while the object exists. Its policy defines how long entries live,
     ///     its grace how long they are served while the origin cannot answer.
-    ///   - origin: the origin that misses are read from.
+    ///   - origin: the origin from which missing values are read.
     ///   - writing: how values are written to the origin.
     ///   - options: the fetch options of calls that specify none.
     ///   - limits: the time limit of calls to the origin, and its circuit breaker.
@@ -101,7 +101,7 @@ public final class OriginCache: Sendable {
 
     /// Stops listening for changes, and closes the cache. Idempotent. Calls that wait for the origin fail at once with
     /// ``LarderError/Code/closed``, and their tasks are cancelled: a write may have been done, or may still be done.
-    /// Calls to origins with limits of their own (``CacheOrigin/keepsLimits``) end within those.
+    /// Calls to origins with limits of their own (``CacheOrigin/keepsLimits``) end within those limits.
     public func close() {
         endListening()
         changes.lost()
@@ -111,7 +111,11 @@ public final class OriginCache: Sendable {
 
     /// Whether changes are being reported, so that replies may be cached now. Always true for origins that never report
     /// changes.
-    public var isBelieved: Bool { trust.epoch.isBelieved }
+    public var receivesChanges: Bool { trust.epoch.receivesChanges }
+
+    /// The old name of ``receivesChanges``.
+    @available(*, deprecated, renamed: "receivesChanges")
+    public var isBelieved: Bool { receivesChanges }
 
     /// The state of the circuit breaker, and call counters. Does not call the origin; takes a lock.
     public var status: OriginCacheStatus { limiter.status }
@@ -125,16 +129,16 @@ public final class OriginCache: Sendable {
     ///   - options: nil for ``options``. With a ``FetchOptions/softTimeout`` of zero an unverified value is served at
     ///     once, like any other stale value.
     /// - Returns: nil if the origin has no value.
-    /// - Throws: if there is nothing to serve instead, errors of the origin, or ``OriginFailure`` if its circuit
-    ///   breaker is open or the call took too long; the errors of ``Cache`` for a fetch closure;
-    ///   ``LarderError/Code/decoding`` if the origin's value is not a model of this type. Nothing is cached in that
-    ///   case.
+    /// - Throws: unless a stale value can be returned instead: errors of the origin, or ``OriginFailure`` if its
+    ///   circuit breaker is open or the call took too long. Also the errors of ``Cache`` for calls with a fetch
+    ///   closure; ``LarderError/Code/decoding`` if the origin's value is not a model of this type. Nothing is cached in
+    ///   that case.
     public func value<Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions? = nil
     ) async throws -> Value? {
         let options = options ?? self.options
         let began = MonotonicClock.milliseconds()
-        try await settle(CollectionOfOne(key))
+        try await applyNotifications(for: CollectionOfOne(key))
         if options.takesAnyFresh {
             var endsSoon = false
             if let (model, sequence) = cache.keptModel(type, key, endsSoon: &endsSoon) {
@@ -155,7 +159,7 @@ public final class OriginCache: Sendable {
         let began = MonotonicClock.milliseconds()
         var seen: Set<Key> = []
         let keys = keys.filter { seen.insert($0).inserted }
-        try await settle(keys)
+        try await applyNotifications(for: keys)
         if options.source == .ignoreCache || options.source == .cacheOnly || keys.isEmpty {
             var found: [Key: Value] = [:]
             for key in keys { found[key] = try await fetched(type, key, options, since: began) }
@@ -192,12 +196,13 @@ public final class OriginCache: Sendable {
     }
 
     /// Makes the database reflect all notifications of the origin, unless it already does.
-    func settle(_ keys: some Sequence<some CacheKey>) async throws(LarderError) {
-        // Later notifications are handled by the next call.
+    func applyNotifications(for keys: some Sequence<some CacheKey>) async throws(LarderError) {
+        // Notifications that arrive later are handled by the next call.
         guard !trust.isSettled(keys) else { return }
         let (trust, source) = (trust, cache.source)
         try await BlockingWork.run { () throws(LarderError) in
-            try source.whileOpen("fetch") { (_) throws(LarderError) in try trust.settle(source.database) }
+            try source.whileOpen("fetch") { (_) throws(LarderError) in try trust.applyNotifications(to: source.database)
+            }
         }
     }
 }

@@ -5,15 +5,15 @@ import LarderEngine
 ///
 /// Durations are rounded to milliseconds and clamped to the range from a millisecond to a day.
 public struct OriginCacheLimits: Hashable, Sendable {
-    /// The most that one call may take, independent of ``FetchOptions/hardTimeout``. A call that takes longer fails
-    /// with ``OriginFailure/timedOut(_:milliseconds:)``, and its task is cancelled. The default is ten seconds.
+    /// The time limit of one call, independent of ``FetchOptions/hardTimeout``. A call that takes longer fails with
+    /// ``OriginFailure/timedOut(_:milliseconds:)``, and its task is cancelled. The default is ten seconds.
     public var call = Duration.seconds(10)
     /// The number of failures and timeouts in a row that open the circuit breaker. Repeated failures of the same read
     /// count once, unless they are timeouts. The default is 5; at least 1.
     public var failuresBeforeRest = 5
-    /// How long the circuit breaker stays open. Calls then fail with ``OriginFailure/resting(_:reason:)`` at once, and
-    /// reads return entries within their grace. Afterwards one call at a time probes the origin until one is answered.
-    /// The default is a second.
+    /// How long the circuit breaker stays open. Meanwhile calls fail with ``OriginFailure/resting(_:reason:)`` at once,
+    /// and reads return stale entries within their grace. Afterwards one call at a time probes the origin until one is
+    /// answered. The default is a second.
     public var rest = Duration.seconds(1)
 
     /// Creates the default limits.
@@ -37,12 +37,12 @@ public struct OriginCacheLimits: Hashable, Sendable {
     }
 }
 
-/// The state of an ``OriginCache``'s origin as seen by the calls of this cache, and counters. Counters only grow.
+/// The state of the circuit breaker of an ``OriginCache``, and counters of its calls, which only grow.
 public struct OriginCacheStatus: Hashable, Sendable {
     /// Whether a call would fail at once, because the circuit breaker is open or another call is probing the origin.
     /// Always false for origins with limits of their own.
     public internal(set) var isResting = false
-    /// The time until the next call may probe the origin; zero if one may, or is doing so.
+    /// The time until the next call may probe the origin; zero if a call may probe it now, or is doing so.
     public internal(set) var restLeft = Duration.zero
     /// The number of failures in a row, as ``OriginCacheLimits/failuresBeforeRest`` counts them.
     public internal(set) var failuresInRow = 0

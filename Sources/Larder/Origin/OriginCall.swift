@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// A call with a time limit. Its task is cancelled at the limit, but may continue to run.
+/// A call to an origin with a time limit. When the limit is reached, its task is cancelled, but may continue to run.
 ///
 /// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`.
 final class OriginCall<Value: Sendable>: @unchecked Sendable {
@@ -18,10 +18,10 @@ final class OriginCall<Value: Sendable>: @unchecked Sendable {
 
     private init() {}
 
-    /// Runs `body` in a task of its own, which is cancelled with the caller's task and at the limit.
+    /// Runs `body` in a task of its own, which is cancelled with the caller's task, and when the limit is reached.
     /// - Parameters:
     ///   - milliseconds: the limit.
-    ///   - late: called when `body` has ended after the wait; never called if it does not end.
+    ///   - late: called when `body` ends after the wait for it was over; never called if it does not end.
     ///   - begun: receives a closure that ends the wait because the cache is closed.
     static func run(
         milliseconds: Int64, _ body: @escaping @Sendable () async throws -> Value,
@@ -50,7 +50,8 @@ final class OriginCall<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// - Returns: whether this ended the call; false if it had ended before.
+    /// Ends the wait, unless it is over.
+    /// - Returns: false if the wait was over before.
     private func finish(_ end: End) -> Bool {
         let (isFirst, continuation) = lock.withLock { () -> (Bool, UnsafeContinuation<End, Never>?) in
             guard self.end == nil else { return (false, nil) }

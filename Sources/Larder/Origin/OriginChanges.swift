@@ -8,7 +8,8 @@ import LarderPlatform
 ///
 /// Thread-safe. `@unchecked Sendable`: `waiting`, `waits` and `hasEnded` are guarded by `lock`; the rest is constant.
 public final class OriginChanges: @unchecked Sendable {
-    /// Weak, to avoid a retain cycle: it retains the origin, to get its epoch, and an origin may retain this object.
+    /// Weak, to avoid a retain cycle: the object retains the origin, to read its epoch, and an origin may retain its
+    /// `OriginChanges`.
     private weak var trust: InvalidationEpoch?
     private let database: Database
     private let lock = Lock()
@@ -21,7 +22,8 @@ public final class OriginChanges: @unchecked Sendable {
         self.database = database
     }
 
-    /// Starts an epoch: from now on every change is reported. Older entries must be verified again.
+    /// Starts an epoch: from now on the origin reports every change. Entries from before must be read from the origin
+    /// again before they count as fresh.
     public func begin() { trust?.begin() }
 
     /// Reports that entries have changed, or may have.
@@ -30,7 +32,7 @@ public final class OriginChanges: @unchecked Sendable {
         guard !keys.isEmpty, let trust, trust.changed(keys, isNotified: true) else { return }
         // Make the entries stale in the background. A read of these keys also does so, but there may be no read.
         Task { [trust, database] in
-            try? await BlockingWork.run { () throws(LarderError) in try trust.settle(database) }
+            try? await BlockingWork.run { () throws(LarderError) in try trust.applyNotifications(to: database) }
         }
     }
 
@@ -41,7 +43,7 @@ public final class OriginChanges: @unchecked Sendable {
     /// throwing from ``CacheOrigin/tellChanges(to:)`` does the same.
     public func lost() { trust?.lose() }
 
-    /// - Returns: whether changes were reported until now.
+    /// - Returns: whether the origin reported changes until now.
     func lose() -> Bool { trust?.lose() ?? false }
 
     /// Returns when the cache is closed or the task is cancelled. For origins that receive changes by callbacks.

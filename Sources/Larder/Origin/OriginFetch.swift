@@ -13,11 +13,12 @@ struct OriginFetched<Value: Sendable>: Sendable {
 struct OriginAnswered: Sendable {
     let answer: OriginAnswer
     let ticket: InvalidationEpoch.Ticket
-    /// In milliseconds of the lease clock.
+    /// When the request was sent, in milliseconds of the lease clock.
     let sentAt: Int64
 }
 
-/// A key of a cache with an origin. Replies are stored only while they are known to be current.
+/// The lookups and writes that a call makes in the cache for one key of an origin. A reply is stored only while it is
+/// known to be current.
 struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
     let cache: OriginCache
     let base: CacheFetch<Value>
@@ -79,7 +80,7 @@ struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
 
 /// The lifetime of an entry at its origin.
 struct OriginLifetime {
-    /// In milliseconds; nil if it does not expire.
+    /// The lifetime in milliseconds; nil if the entry does not expire.
     private let milliseconds: Int64?
     private let since: Int64
 
@@ -90,14 +91,14 @@ struct OriginLifetime {
         milliseconds = lifetime.flatMap { $0 < .zero ? 0 : $0.wholeMilliseconds }
     }
 
-    /// Returns a policy that ends with the lifetime at the origin or with the own policy, whichever is earlier; nil if
-    /// the lifetime is over.
+    /// Returns a policy under which the entry expires with its lifetime at the origin or with the policy `own`,
+    /// whichever is earlier; nil if the lifetime is over.
     func policy(_ own: EntryPolicy, _ database: Database) -> EntryPolicy? {
         guard let milliseconds else { return own }
         let left = milliseconds - (database.leaseTime() - since)
         guard left > 0 else { return nil }
         guard let checked = try? own.checked() else { return own }
-        // Deadlines of entries follow the system clock, and the larder's time may be ahead of it.
+        // Convert to the system clock, by which deadlines are given: the larder's time may be ahead of it.
         let end = database.now() + left - database.timeAhead
         switch checked.lifetime {
         case .governed, .keep:
@@ -115,7 +116,8 @@ struct OriginLifetime {
 }
 
 extension Duration {
-    /// Rounds down, so that an entry never lives longer in the cache. Nil if it is longer than any policy.
+    /// The duration in milliseconds, rounded down so that an entry never lives longer in the cache than at the origin.
+    /// Nil if it is longer than any policy.
     fileprivate var wholeMilliseconds: Int64? {
         let (seconds, attoseconds) = components
         guard seconds <= UpdatePolicy.longestMilliseconds / 1000 else { return nil }

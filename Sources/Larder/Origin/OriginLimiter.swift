@@ -1,12 +1,12 @@
 import LarderEngine
 import LarderPlatform
 
-/// Limits the calls of a cache to its origin: a time limit for each call, and a circuit breaker. Calls to origins with
-/// limits of their own are only counted.
+/// Limits the calls of a cache to its origin: a time limit for each call, and a circuit breaker. For origins with
+/// limits of their own it only counts the calls.
 ///
 /// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`.
 final class OriginLimiter: @unchecked Sendable {
-    /// A call that was admitted.
+    /// The permission for one call to the origin.
     struct Pass: Sendable {
         fileprivate let isProbe: Bool
         fileprivate let number: Int
@@ -31,7 +31,7 @@ final class OriginLimiter: @unchecked Sendable {
     /// The number of the call that probes the origin; nil if none does.
     private var probe: Int?
     /// Hashes of the reads that have failed since the last success.
-    private var failedQuestions: Set<Int> = []
+    private var failedReads: Set<Int> = []
     private static let failedQuestionsMax = 1024
     /// Closures that end the waiting calls, by call number; nil when closed.
     private var ends: [Int: @Sendable () -> Void]? = [:]
@@ -44,10 +44,10 @@ final class OriginLimiter: @unchecked Sendable {
         breaker = Breaker(failures: self.limits.failuresBeforeRest, restMilliseconds: self.limits.rest)
     }
 
-    /// The lease clock, in nanoseconds.
+    /// The time of the lease clock, in nanoseconds.
     private func now() -> Int64 { database.leaseTime() * 1_000_000 }
 
-    /// Whether a call would fail at once.
+    /// Whether a call would fail at once, because the circuit breaker is open.
     var isResting: Bool { lock.withLock { breaker.reasonToRefuse(now()) != nil } }
 
     var status: OriginCacheStatus {
@@ -63,7 +63,8 @@ final class OriginLimiter: @unchecked Sendable {
 
     // MARK: Calls
 
-    /// - Throws: ``OriginFailure/resting(_:reason:)``, without a call to the origin.
+    /// Admits a call to the origin.
+    /// - Throws: ``OriginFailure/resting(_:reason:)`` if the circuit breaker is open.
     func enter() throws(OriginFailure) -> Pass {
         let entered = lock.withLock { () -> Result<Pass, OriginFailure> in
             if let reason = breaker.refusal(now()) {
@@ -80,9 +81,9 @@ final class OriginLimiter: @unchecked Sendable {
     /// Runs an admitted call.
     /// - Parameters:
     ///   - question: the keys to read; nil for writes.
-    ///   - patience: the remaining part of the caller's own time limit in milliseconds; a call cancelled after it
-    ///     counts as a timeout. Nil if there is no limit.
-    ///   - late: called when `body` has ended after its limit.
+    ///   - patience: the remaining part of the caller's own time limit in milliseconds; nil if there is no limit. If
+    ///     the call is cancelled after this time, it counts as a timeout.
+    ///   - late: called when `body` ends after the time limit was reached.
     func run<Value: Sendable>(
         _ pass: Pass, question: [[UInt8]]? = nil, patience: Int64? = nil,
         _ body: @escaping @Sendable () async throws -> Value, late: @escaping @Sendable () async -> Void = {}
@@ -118,7 +119,7 @@ final class OriginLimiter: @unchecked Sendable {
         if isClosed { end() }
     }
 
-    /// Ends the wait for all calls. Origins with limits of their own end their calls themselves.
+    /// Ends the waits for all running calls. Origins with limits of their own end their calls themselves.
     func close() {
         let all = lock.withLock {
             defer { ends = nil }
@@ -164,7 +165,7 @@ final class OriginLimiter: @unchecked Sendable {
         case .answered:
             counts.lastError = nil
             probe = nil
-            failedQuestions = []
+            failedReads = []
             breaker.noteSuccess()
         case .abandoned:
             if isProbe { breaker.noteAbandoned() }
@@ -176,17 +177,18 @@ final class OriginLimiter: @unchecked Sendable {
         }
     }
 
-    /// Whether a read has not failed since the last success. Repeated failures of one read say nothing about others.
+    /// Whether the failure of a read is its first since the last success. Only first failures count, because repeated
+    /// failures of one read say nothing about other reads.
     private func isNew(_ question: [[UInt8]]?) -> Bool {
         guard let question else { return true }
-        if failedQuestions.count >= Self.failedQuestionsMax { failedQuestions = [] }
-        return failedQuestions.insert(question.hashValue).inserted
+        if failedReads.count >= Self.failedQuestionsMax { failedReads = [] }
+        return failedReads.insert(question.hashValue).inserted
     }
 
     private func fail(_ reason: String, _ isProbe: Bool, isCounted: Bool) {
         counts.failures += 1
         counts.lastError = reason
-        // Calls sent before the circuit opened say nothing about the probe.
+        // While the circuit breaker is open, only the probe counts: other calls were sent before it opened.
         guard !keepsLimits, isProbe || !breaker.isOpen else { return }
         if isCounted { breaker.noteFailure(reason, now()) } else { breaker.noteAbandoned() }
     }

@@ -7,11 +7,11 @@ public struct OriginMoment: Hashable, Sendable {
 
     private static let last = Atomic<UInt64>(0)
 
-    /// The moment after all notifications so far. Call it where the origin's notifications arrive, in the order of
-    /// their arrival.
+    /// Returns the moment after all notifications so far. Call it in the code that receives the origin's notifications,
+    /// in the order of their arrival.
     public static func now() -> OriginMoment { OriginMoment(number: last.load(ordering: .acquiring)) }
 
-    /// A new, unique moment.
+    /// Returns a new moment, after all earlier ones.
     static func next() -> OriginMoment {
         OriginMoment(number: last.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue)
     }

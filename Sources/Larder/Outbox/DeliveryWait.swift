@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// A task that waits for the delivery of a write, or for an earlier end of the wait.
+/// The wait of one task for the delivery of a write. It may end earlier, for example when the task is cancelled.
 ///
 /// Thread-safe. `@unchecked Sendable`: all state is guarded by `lock`.
 final class DeliveryWait: @unchecked Sendable {
@@ -8,7 +8,7 @@ final class DeliveryWait: @unchecked Sendable {
     private var continuation: UnsafeContinuation<Bool, Never>?
     private var result: Bool?
 
-    /// Must be called once.
+    /// Starts the wait. Must be called exactly once.
     func begin(_ continuation: UnsafeContinuation<Bool, Never>) {
         let result = lock.withLock {
             if self.result == nil { self.continuation = continuation }

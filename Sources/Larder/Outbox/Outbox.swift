@@ -2,8 +2,8 @@ import LarderEngine
 import LarderOutboxes
 import LarderPlatform
 
-/// A write-behind queue: a saved value is in the cache at once, and a handler delivers it to its destination later, in
-/// order, until that succeeds.
+/// A write-behind queue. A saved value is in the cache at once; a handler delivers it to its destination later, in
+/// order, and is called again until it succeeds.
 ///
 /// ```swift
 /// let outbox = try Outbox<Order>(cache) { delivery in
@@ -12,7 +12,7 @@ import LarderPlatform
 /// try await outbox.save(order, forKey: "order:17")
 /// ```
 ///
-/// - The entry and the pending delivery are one commit unit: after a crash or `kill -9` both exist or neither.
+/// - The entry and the pending delivery are committed together: after a crash or `kill -9` both exist or neither.
 ///   Everything that `save(_:forKey:policy:tags:)` has accepted is delivered, even after a restart, once an outbox of
 ///   the database is opened again.
 /// - Deliveries start in the order of the writes. Only the last pending write of a key is delivered; it replaces
@@ -24,9 +24,9 @@ import LarderPlatform
 ///   exponential back-off and jitter, from 100 ms up to 30 s, while other writes are delivered. After eight failures in
 ///   a row the whole outbox backs off in the same way, and then tries one write.
 ///
-/// Pending writes are stored in the companion database, `NAME.outbox`, from which nothing is evicted. It can be open
-/// once: one process holds a larder, and a second outbox in the process is refused. Writes to the cache itself are not
-/// delivered.
+/// Pending writes are stored in the companion database, `NAME.outbox`, from which nothing is evicted. Only one outbox
+/// of a database can be open: other processes cannot open the larder, and a second outbox in the same process is
+/// refused. Writes directly to the cache are not delivered.
 ///
 /// Thread-safe.
 public final class Outbox<Value: Codable & Sendable>: Sendable {
@@ -39,19 +39,20 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     /// Opens the outbox of a cache's database, and starts to deliver pending writes. May block to read them.
     /// - Parameters:
     ///   - cache: the cache with the entries.
-    ///   - concurrency: the number of concurrent deliveries, of different keys, 1 to 64. The next group starts after
-    ///     all of them have ended. With 1, the default, deliveries are in the order of the writes.
+    ///   - concurrency: the number of concurrent deliveries, of different keys, 1 to 64. The next group of deliveries
+    ///     starts after all deliveries of the previous group have ended. With 1, the default, deliveries are in the
+    ///     order of the writes.
     ///   - keysMax: the maximum number of keys with pending writes; further ones throw
     ///     ``LarderError/Code/writesSuspended``.
     ///   - undecodable: receives writes that cannot be decoded as `Value`, for example because the model has changed
-    ///     since. It delivers them, or throws, like `handler`. Without it they are kept for a version of the program
-    ///     that can read them: they block no other writes, ``OutboxProgress/undecodable`` counts them, and
+    ///     since. Like `handler`, it delivers a write or throws. Without it, such writes are kept for a version of the
+    ///     program that can read them: they block no other writes, ``OutboxProgress/undecodable`` counts them, and
     ///     ``OutboxProgress/lastFailure`` has the reason.
     ///   - handler: delivers a write. Called again until it returns or throws ``DeliveryRefusal``. Its task is
     ///     cancelled when the outbox is closed, and the write stays pending. A handler that never returns blocks
     ///     further deliveries.
     /// - Throws: ``LarderError/Code/invalidArgument`` if the database's outbox is already open, or the database's name
-    ///   is too long for a companion; ``LarderError`` as for opening a cache.
+    ///   is too long for a companion; also the errors of opening a cache.
     public init(
         _ cache: Cache, concurrency: Int = 1, keysMax: Int = 1_000_000,
         undecodable: (@Sendable (UndecodableDelivery) async throws -> Void)? = nil,
@@ -94,13 +95,13 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     }
 
     /// Stops delivering: cancels the handler's tasks, and waits until they have ended. Pending writes stay. Idempotent.
-    /// Called within the handler it does not wait: the outbox closes when the handler has ended.
+    /// If the handler calls it, it does not wait: the outbox closes when the handler has ended.
     public func close() {
         if core.isInHandler { return stopBehindHandler() }
         core.stop()
     }
 
-    /// ``close()``, without blocking the caller.
+    /// Runs ``close()`` without blocking the calling thread.
     public func close() async {
         if core.isInHandler { return stopBehindHandler() }
         await BlockingWork.run { [core] in core.stop() }
@@ -139,7 +140,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Nil for a removal.
+    /// Returns the model of a pending write; nil if the write is a removal.
     private static func model(
         _ entry: OutboxEntry, _ key: [UInt8], _ source: CacheSource
     ) -> Result<Value?, LarderError> {
@@ -165,7 +166,8 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long the entry in the cache stays fresh. Pending deliveries do not expire.
-    ///   - tags: the tags of the entry, as for `Cache.set(_:forKey:policy:tags:durability:)`, like the errors.
+    ///   - tags: the tags of the entry, as for `Cache.set(_:forKey:policy:tags:durability:)`, which also lists the
+    ///     errors.
     public func save(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderError) {
@@ -174,7 +176,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         try accept(stored, try cache.source.put(payload, codec, stored, policy, tags), payload.bytes, codec)
     }
 
-    /// The call above, without blocking the caller.
+    /// Runs the call above without blocking the calling thread.
     public func save(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderError) {
@@ -189,7 +191,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         try accept(try cache.source.key(key, "remove"), .remove, nil, .raw)
     }
 
-    /// The call above, without blocking the caller.
+    /// Runs the call above without blocking the calling thread.
     public func remove(_ key: some CacheKey) async throws(LarderError) {
         let key = key.keyBytes
         try await BlockingWork.run { () throws(LarderError) in try self.remove(key) }
@@ -210,7 +212,8 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         let token = OutboxEntry.makeToken()
         try source.whileOpen("save") { (engine) throws(LarderError) in
             while true {
-                // Open both databases now, and wait like any writer if too much is queued for the disk.
+                // Open both databases before the transaction, and wait like any writer if too much is queued for the
+                // disk.
                 for database in [source.database, outbox.database] {
                     try database.commit([key], loading: false) { _ in }
                 }
@@ -220,7 +223,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
                 let other = TransactionPart(database: outbox.database, keys: [key], loadedCount: 0, watches: [])
                 let end = try engine.transact(part, and: other, now: source.database.now(), .mayBlock) {
                     (update, other) throws(LarderError) in
-                    // The key's locks are held, so that numbers are in the order of the writes.
+                    // Assign the number while the key is locked, so that numbers are in the order of the writes.
                     guard let number = outbox.index.note([bytes], bytes: [size], now: update.now) else {
                         throw LarderError(.writesSuspended, "the outbox does not accept writes now", operation: "save")
                     }
@@ -255,7 +258,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     public func isWaiting(_ key: some CacheKey) -> Bool { key.withKeyBytes { outbox.index.isWaiting($0) } }
 
     /// Waits until no write of a key is pending, the outbox is closed, or the task is cancelled. Keeps waiting for
-    /// writes that are being retried. Called within the handler that delivers a write of the key, it returns at once.
+    /// writes that are being retried. If the handler calls it for the key that it delivers, it returns false at once.
     /// - Returns: whether no write is pending.
     @discardableResult
     public func untilDelivered(_ key: some CacheKey) async -> Bool {
@@ -283,24 +286,25 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     ///   dropped.
     @discardableResult
     public func purge() throws(LarderError) -> Int {
-        // After a stop, the pending writes may belong to another outbox.
+        // When this outbox is closed, the pending writes may belong to another outbox that was opened since.
         if core.isStopping { throw closed("purge") }
         return try cache.source.whileOpen("purge") { (_) throws(LarderError) in
             let count = outbox.index.waiting
             try outbox.discard()
-            // Load the writes that were saved in the meantime.
+            // Load the writes that were saved while the others were dropped.
             try outbox.load()
             return count
         }
     }
 
-    /// ``purge()``, without blocking the caller.
+    /// Runs ``purge()`` without blocking the calling thread.
     @discardableResult
     public func purge() async throws(LarderError) -> Int {
         try await BlockingWork.run { () throws(LarderError) in try self.purge() }
     }
 
-    /// Delivers the next writes that are due, and waits for them. For larders without background threads.
+    /// Delivers the next writes that are due, and waits until the deliveries have ended. For larders without background
+    /// threads.
     /// - Returns: the time until the next delivery is due, in milliseconds.
     @discardableResult
     func deliverDue() async -> Int64 { await BlockingWork.run { [core] in core.round() } }

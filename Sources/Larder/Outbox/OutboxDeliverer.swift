@@ -3,8 +3,8 @@ import LarderOutboxes
 import LarderPlatform
 import Synchronization
 
-/// Delivers the pending writes of an outbox on a thread of its own: in the order of the writes, several at a time, and
-/// never two of one key.
+/// Delivers the pending writes of an outbox on a thread of its own. Starts them in the order of the writes, several at
+/// a time, but never two with the same key.
 ///
 /// Thread-safe. `@unchecked Sendable`: the properties below "Guarded" are guarded by `lock`; those below "Confined" are
 /// used only by the thread that runs a round.
@@ -21,16 +21,17 @@ final class OutboxDeliverer: @unchecked Sendable {
 
     typealias Handler = @Sendable (LarderOutboxes.Outbox.Parcel) async -> End
 
-    /// The write that the running handler delivers. Waiting for it inside the handler would never end.
+    /// The write that the current task delivers in the handler. With it, a call can detect that it was made by the
+    /// handler, and must not wait for this write, because that wait would never end.
     struct Delivering: Sendable {
         fileprivate let deliverer: ObjectIdentifier
         fileprivate let key: [UInt8]
     }
     @TaskLocal static var delivering: Delivering?
 
-    /// Whether the caller is the handler.
+    /// Whether the caller runs in the handler.
     var isInHandler: Bool { Self.delivering?.deliverer == ObjectIdentifier(self) }
-    /// Whether the caller is the handler that delivers a write of `key`.
+    /// Whether the caller runs in the handler, while it delivers a write of `key`.
     func isDelivering(_ key: [UInt8]) -> Bool { isInHandler && Self.delivering?.key == key }
 
     let outbox: LarderOutboxes.Outbox
@@ -49,11 +50,11 @@ final class OutboxDeliverer: @unchecked Sendable {
     // Confined:
     private let rounds = Lock()
     private var isOver = false
-    private var restsUntil: Int64 = 0
+    private var nextAttemptAt: Int64 = 0
     private var failuresInRow = 0
     private var rollbacks: UInt64
 
-    /// The maximum size of concurrently delivered values, in bytes.
+    /// The maximum total size of concurrently delivered values, in bytes.
     private static let bytesMax = 16 << 20
     /// After this many failures in a row the receiver is assumed to be down: the outbox backs off, and then tries one
     /// write.
@@ -81,7 +82,7 @@ final class OutboxDeliverer: @unchecked Sendable {
             thread = WorkThread(name: "larder-outbox") { [self] in
                 while !isStopping {
                     let pause = round()
-                    outbox.index.wait(milliseconds: pause, isResting: restsUntil > engine.monotonic())
+                    outbox.index.wait(milliseconds: pause, isResting: nextAttemptAt > engine.monotonic())
                 }
             }
         }
@@ -122,7 +123,7 @@ final class OutboxDeliverer: @unchecked Sendable {
         rounds.withLock {
             let now = engine.monotonic()
             defer { outbox.index.notifyWaiters(now: nil) }
-            if restsUntil > now { return restsUntil - now }
+            if nextAttemptAt > now { return nextAttemptAt - now }
             do throws(LarderError) {
                 if engine.rollbackCount != rollbacks {
                     // A rollback may have undone applied writes and restored removed ones, so load the pending writes
@@ -142,10 +143,10 @@ final class OutboxDeliverer: @unchecked Sendable {
             } catch {
                 note("the outbox cannot be used: \(error)")
                 failuresInRow += 1
-                restsUntil = engine.monotonic() + RetryBackoff.rest(after: failuresInRow)
+                nextAttemptAt = engine.monotonic() + RetryBackoff.rest(after: failuresInRow)
             }
             let after = engine.monotonic()
-            let next = max(restsUntil, outbox.index.nextEvent)
+            let next = max(nextAttemptAt, outbox.index.nextEvent)
             return next <= after ? 0 : next - after
         }
     }
@@ -183,7 +184,7 @@ final class OutboxDeliverer: @unchecked Sendable {
                 outbox.index.rest(parcel.turn, until: engine.monotonic() + rest)
                 continue
             case .undecodable(let reason):
-                // The receiver was not called, so this is not its failure.
+                // The receiver was not called, so this does not count as its failure.
                 note(reason)
                 outbox.index.rest(parcel.turn, until: engine.monotonic() + RetryBackoff.longest)
                 continue
@@ -196,7 +197,7 @@ final class OutboxDeliverer: @unchecked Sendable {
         failuresInRow = successes > 0 ? 0 : failuresInRow + failures
         if failuresInRow >= Self.failuresBeforeRest {
             let rest = RetryBackoff.rest(after: failuresInRow - Self.failuresBeforeRest)
-            restsUntil = engine.monotonic() + rest
+            nextAttemptAt = engine.monotonic() + rest
         }
         try outbox.settle(settled)
     }
@@ -209,7 +210,8 @@ final class OutboxDeliverer: @unchecked Sendable {
             }
         }
         lock.withLock { running = tasks }
-        // A stop cancels only the tasks that are listed when it begins. Cancel these here if they were listed later.
+        // `beginStop` cancels only the tasks that are in `running` at that time. Cancel these tasks here if they were
+        // added later.
         if isStopping { for task in tasks { task.cancel() } }
         defer { lock.withLock { running = [] } }
         return answers.wait()
@@ -218,7 +220,7 @@ final class OutboxDeliverer: @unchecked Sendable {
     private func note(_ text: String) { lock.withLock { failure = text } }
 }
 
-/// The databases with an open outbox, to allow one deliverer each.
+/// The set of databases with an open outbox. It ensures that a database has only one outbox at a time.
 ///
 /// Thread-safe. `@unchecked Sendable`: the set is guarded by `lock`.
 final class OpenOutboxes: @unchecked Sendable {

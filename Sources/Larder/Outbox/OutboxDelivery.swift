@@ -27,11 +27,11 @@ public struct UndecodableDelivery: Sendable {
     public let bytes: [UInt8]
     /// The encoding of the bytes.
     public let codec: Codec
-    /// The reason why it cannot be decoded.
+    /// The reason why the bytes cannot be decoded.
     public let error: LarderError
-    /// As for ``OutboxDelivery/token``.
+    /// An idempotency key for the receiver, as in ``OutboxDelivery/token``.
     public let token: String
-    /// As for ``OutboxDelivery/attempt``.
+    /// The number of the attempt, as in ``OutboxDelivery/attempt``.
     public let attempt: Int
     /// The time at which the write was saved, in milliseconds since 1970.
     public let acceptedAt: Int64
@@ -60,12 +60,12 @@ public struct OutboxProgress: Hashable, Sendable {
     public let oldest: Duration?
     /// The number of delivered writes.
     public let delivered: Int
-    /// The number of attempts after the first.
+    /// The number of repeated attempts to deliver a write.
     public let retried: Int
     /// The number of writes that the handler has refused.
     public let refused: Int
-    /// The number of pending writes that cannot be decoded. This program cannot deliver them unless it has a function
-    /// for them.
+    /// The number of pending writes that cannot be decoded. This program can deliver them only if it passes a function
+    /// for such writes to the initializer.
     public let undecodable: Int
     /// The reason of the last failed attempt, for people; nil if there is none.
     public let lastFailure: String?

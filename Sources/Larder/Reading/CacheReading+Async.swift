@@ -6,7 +6,7 @@ import LarderEngine
 extension CacheReading {
     // MARK: One entry
 
-    /// ``value(_:forKey:fillCache:)-(_,CacheKey,_)``, without blocking the caller.
+    /// Runs ``value(_:forKey:fillCache:)-(_,CacheKey,_)`` without blocking the calling thread.
     public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) async throws(LarderError) -> Value? {
@@ -14,14 +14,15 @@ extension CacheReading {
         return try await source.ownModelForTask(type, try source.key(key, "get"), fillCache: fillCache)
     }
 
-    /// Like the call above, for models that may be shared: the decoded model of an entry in memory is kept.
+    /// Like the call above, for `Sendable` models, which several callers may share: the decoded model of an entry in
+    /// memory is kept.
     @inlinable public func value<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) async throws(LarderError) -> Value? {
         try await source.sharedModelForTask(type, key, fillCache: fillCache)
     }
 
-    /// ``bytes(forKey:fillCache:)``, without blocking the caller.
+    /// Runs ``bytes(forKey:fillCache:)`` without blocking the calling thread.
     public func bytes(forKey key: some CacheKey, fillCache: Bool = true) async throws(LarderError) -> [UInt8]? {
         let source = source
         return try await source.recordForTask(try source.key(key, "get"), fillCache: fillCache).map {
@@ -29,23 +30,23 @@ extension CacheReading {
         }
     }
 
-    /// ``contains(_:)``, without blocking the caller.
+    /// Runs ``contains(_:)`` without blocking the calling thread.
     public func contains(_ key: some CacheKey) async throws(LarderError) -> Bool {
         let source = source
         return try await source.recordForTask(try source.key(key, "contains"), "contains") != nil
     }
 
-    /// ``info(forKey:)``, without blocking the caller.
+    /// Runs ``info(forKey:)`` without blocking the calling thread.
     public func info(forKey key: some CacheKey) async throws(LarderError) -> EntryInfo? {
         try await source.infoForTask(try source.key(key, "info"))
     }
 
-    /// ``timeToLive(forKey:)``, without blocking the caller.
+    /// Runs ``timeToLive(forKey:)`` without blocking the calling thread.
     public func timeToLive(forKey key: some CacheKey) async throws(LarderError) -> TimeToLive? {
         try await info(forKey: key).flatMap { $0.isExpired ? nil : $0.left }
     }
 
-    /// ``tags(forKey:)``, without blocking the caller.
+    /// Runs ``tags(forKey:)`` without blocking the calling thread.
     public func tags(forKey key: some CacheKey) async throws(LarderError) -> [String]? {
         let source = source
         return try await source.recordForTask(try source.key(key, "tags"), "tags").map {
@@ -55,7 +56,7 @@ extension CacheReading {
 
     // MARK: Many entries
 
-    /// ``values(_:forKeys:fillCache:)``, without blocking the caller.
+    /// Runs ``values(_:forKeys:fillCache:)`` without blocking the calling thread.
     public func values<Key: CacheKey & Hashable, Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, fillCache: Bool = true
     ) async throws(LarderError) -> [Key: Value] {
@@ -63,7 +64,7 @@ extension CacheReading {
         return Self.dictionary(keys, try await source.modelsForTask(type, keys, fillCache: fillCache))
     }
 
-    /// Like the call above, for models that may be shared.
+    /// Like the call above, for `Sendable` models, which several callers may share.
     public func values<Key: CacheKey & Hashable, Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, fillCache: Bool = true
     ) async throws(LarderError) -> [Key: Value] {
@@ -71,7 +72,7 @@ extension CacheReading {
         return Self.dictionary(keys, try await source.sharedModelsForTask(type, keys, fillCache: fillCache))
     }
 
-    /// ``values(_:forKeys:notFound:fillCache:)``, without blocking the caller.
+    /// Runs ``values(_:forKeys:notFound:fillCache:)`` without blocking the calling thread.
     public func values<Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value,
         fillCache: Bool = true
@@ -79,7 +80,7 @@ extension CacheReading {
         try await source.modelsForTask(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
     }
 
-    /// Like the call above, for models that may be shared.
+    /// Like the call above, for `Sendable` models, which several callers may share.
     public func values<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value,
         fillCache: Bool = true
@@ -87,18 +88,18 @@ extension CacheReading {
         try await source.sharedModelsForTask(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
     }
 
-    /// ``count()``, without blocking the caller.
+    /// Runs ``count()`` without blocking the calling thread.
     public func count() async throws(LarderError) -> Int {
         try await BlockingWork.run { () throws(LarderError) in try self.count() }
     }
 
-    /// ``keys(_:)``, without blocking the caller.
+    /// Runs ``keys(_:)`` without blocking the calling thread.
     public func keys(_ options: EntryOptions = EntryOptions()) async throws(LarderError) -> [String] {
         try await BlockingWork.run { () throws(LarderError) in try self.keys(options) }
     }
 }
 
 extension CacheSnapshot {
-    /// ``close()``, without blocking the caller.
+    /// Runs ``close()`` without blocking the calling thread.
     public func close() async { await BlockingWork.run { self.close() } }
 }

@@ -7,14 +7,14 @@ import LarderEngine
 /// - Reads see every earlier write, by any thread, and wait until it has the promised durability.
 /// - Each call that may read from the disk has two forms with one name. The synchronous one blocks its thread. In
 ///   asynchronous code Swift picks the other one: it answers from memory on the caller's thread, and leaves the rest to
-///   Larder's own threads, so that Swift's cooperative pool is never blocked.
+///   Larder's own threads, so that Swift's cooperative thread pool is never blocked.
 /// - All calls throw ``LarderError``: ``LarderError/Code/closed`` after `Cache.close()`, ``LarderError/Code/deleted``
 ///   after the database was deleted, ``LarderError/Code/io`` and ``LarderError/Code/damaged`` if the disk fails,
 ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
 ///
 /// Thread-safe.
 public protocol CacheReading: Sendable {
-    /// The source of the reading calls.
+    /// The object through which the reading calls access the database.
     var source: CacheSource { get }
 }
 
@@ -22,7 +22,7 @@ extension CacheReading {
     /// The database's name.
     public var name: String { source.database.name }
 
-    /// The current policy of entries without a rule of their own.
+    /// The database's current policy, for entries without a policy of their own.
     public var policy: UpdatePolicy { source.database.policy }
 
     // MARK: One entry
@@ -47,8 +47,8 @@ extension CacheReading {
         try source.ownModel(type, key, fillCache: fillCache)
     }
 
-    /// Like ``value(_:forKey:fillCache:)-(_,CacheKey,_)``, for models that may be shared: the decoded model of an entry
-    /// in memory is kept and returned again, so that the next read costs a lookup.
+    /// Like ``value(_:forKey:fillCache:)-(_,CacheKey,_)``, for `Sendable` models, which several callers may share: the
+    /// decoded model of an entry in memory is kept and returned again, so that the next read costs a lookup.
     @inlinable public func value<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) throws(LarderError) -> Value? {
@@ -61,7 +61,7 @@ extension CacheReading {
         @inlinable get throws(LarderError) { try value(type, forKey: key) }
     }
 
-    /// Like the subscript above, for models that may be shared.
+    /// Like the subscript above, for `Sendable` models, which several callers may share.
     public subscript<Value: Decodable & Sendable>(key: some CacheKey, as type: Value.Type) -> Value? {
         @inlinable get throws(LarderError) { try value(type, forKey: key) }
     }
@@ -91,7 +91,7 @@ extension CacheReading {
     }
 
     /// Returns the tags of an entry, in the order in which they were specified; nil if there is no fresh entry. Omits
-    /// tags from other programs that are not UTF-8.
+    /// tags that are not UTF-8, which clients of the daemon can store.
     public func tags(forKey key: some CacheKey) throws(LarderError) -> [String]? {
         let source = source
         return try source.record(try source.key(key, "tags"), "tags").map { TagRules.texts($0.tags?.all ?? []) }
@@ -100,7 +100,7 @@ extension CacheReading {
     // MARK: Many entries
 
     /// Returns the models stored under several keys, at one instant. Keys without a fresh entry are missing from the
-    /// result. If Swift considers two keys equal although their bytes differ, the dictionary has one of them.
+    /// result. If Swift considers two keys equal although their bytes differ, the dictionary has only one of them.
     public func values<Key: CacheKey & Hashable, Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, fillCache: Bool = true
     ) throws(LarderError) -> [Key: Value] {
@@ -108,7 +108,8 @@ extension CacheReading {
         return Self.dictionary(keys, try source.ownModels(type, keys, fillCache: fillCache))
     }
 
-    /// Like the call above, for models that may be shared: models of entries in memory cost a lookup each.
+    /// Like the call above, for `Sendable` models, which several callers may share: models of entries in memory cost a
+    /// lookup each.
     public func values<Key: CacheKey & Hashable, Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, fillCache: Bool = true
     ) throws(LarderError) -> [Key: Value] {
@@ -134,7 +135,8 @@ extension CacheReading {
         try source.ownModels(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
     }
 
-    /// Like the call above, for models that may be shared: models of entries in memory cost a lookup each.
+    /// Like the call above, for `Sendable` models, which several callers may share: models of entries in memory cost a
+    /// lookup each.
     public func values<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value,
         fillCache: Bool = true
@@ -169,7 +171,7 @@ extension CacheReading {
     ///   - type: the model's type.
     ///   - from: the inclusive lower bound; nil for none.
     ///   - to: the exclusive upper bound; nil for none.
-    ///   - prefix: only keys that begin with it.
+    ///   - prefix: the text or bytes with which keys must begin.
     ///   - backward: whether to enumerate from the last key to the first.
     ///   - limit: the maximum number of entries; nil for all.
     public func entries<Value: Decodable>(

@@ -6,7 +6,7 @@ import LarderEngine
     import Foundation
 #endif
 
-// Filtering with #Predicate. Every entry is read and decoded. An entry with a value of another type is an error or is
+// Filters with #Predicate. They read and decode every entry. An entry with a value of another type is an error or is
 // skipped: see CacheOptions.onDecodingFailure.
 
 extension EntrySequence {
@@ -35,14 +35,14 @@ extension CacheReading {
         try entries(of: Value.self, options).filter(predicate).dictionary()
     }
 
-    /// ``keys(matching:_:)``, without blocking the caller.
+    /// Runs ``keys(matching:_:)`` without blocking the calling thread.
     public func keys<Value: Decodable>(
         matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
     ) async throws(LarderError) -> [String] {
         try await entries(of: Value.self, options).filter(predicate).keys()
     }
 
-    /// ``dictionary(matching:_:)``, without blocking the caller.
+    /// Runs ``dictionary(matching:_:)`` without blocking the calling thread.
     public func dictionary<Value: Decodable>(
         matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
     ) async throws(LarderError) -> [String: Value] {

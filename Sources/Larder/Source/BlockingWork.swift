@@ -1,9 +1,10 @@
 import LarderEngine
 import LarderPlatform
 
-/// Threads for work that may block, so that asynchronous callers do not block Swift's cooperative pool.
+/// Threads for work that may block, so that asynchronous callers do not block Swift's cooperative thread pool.
 ///
-/// At most ``threadsMax`` threads, started when there is work and kept for the life of the process; further work waits.
+/// There are at most ``threadsMax`` threads, which start when there is work and are kept until the process exits.
+/// Further work waits for a free thread.
 ///
 /// Thread-safe. `@unchecked Sendable`: all state is guarded by `lock`.
 final class BlockingWork: @unchecked Sendable {
@@ -27,7 +28,8 @@ final class BlockingWork: @unchecked Sendable {
                 continuation.resume(returning: result)
             }
         }
-        // The continuation orders `body` before the code that follows, but ThreadSanitizer knows only locks.
+        // Use the lock only for ThreadSanitizer, which does not know that `body` has ended before the continuation
+        // resumes.
         shared.lock.withLock {}
         return try result.get()
     }

@@ -2,7 +2,7 @@ import LarderEngine
 import LarderObserving
 
 extension CacheSource {
-    /// Returns the changes after a position.
+    /// Returns the sequence of changes after a position.
     /// - Parameter read: reads the value of an entry.
     func feed<Value: Sendable>(
         since position: ChangePosition, _ prefix: some CacheKey,
@@ -23,7 +23,8 @@ extension CacheSource {
         }
     }
 
-    /// Returns the next step with changes; nil if this cache was closed.
+    /// Returns the next part of the feed that has changes, and waits for changes if there are none; nil if this cache
+    /// was closed.
     private func nextStep(_ text: ChangePosition, _ options: FeedOptions) async throws -> FeedStep? {
         guard var position = FeedPosition(text.description) else { return nil }
         while !isClosed, !Task.isCancelled {

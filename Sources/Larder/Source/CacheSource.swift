@@ -2,8 +2,9 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// The source from which a ``Cache`` or a ``CacheSnapshot`` reads. Opaque: it lets ``CacheReading`` define every
-/// reading call once. A type that wraps a cache can return the cache's source.
+/// The object through which a ``Cache`` or a ``CacheSnapshot`` reads its database. It has no public members;
+/// ``CacheReading`` uses it to define the reading calls for both types. A type of your own that wraps a cache can
+/// return the source of that cache.
 ///
 /// Keeps the larder open until it is closed or released. Thread-safe. `@unchecked Sendable`: `lease` is guarded by
 /// `lock`; the rest is constant and thread-safe.
@@ -42,7 +43,7 @@ public final class CacheSource: @unchecked Sendable {
     /// Whether ``close()`` was called.
     var isClosed: Bool { closed.load(ordering: .acquiring) }
 
-    /// Returns the engine, which stays open while the caller holds the result.
+    /// Returns a lease with the engine, which stays open while the caller retains the lease.
     func hold(_ operation: String) throws(LarderError) -> EngineLease {
         guard let lease = lock.withLock({ lease }) else { throw closedError(operation) }
         return lease
@@ -58,7 +59,7 @@ public final class CacheSource: @unchecked Sendable {
         -> Result
     {
         let lease = try hold(operation)
-        // No lock is held here, so released entries can be freed.
+        // No lock is held here, so entries that were removed from memory can be freed.
         defer { database.releaseDetached() }
         defer { withExtendedLifetime(lease) {} }
         do throws(LarderError) {
@@ -69,20 +70,20 @@ public final class CacheSource: @unchecked Sendable {
     }
 
     func close() {
-        // Close these first: the sequences must end before calls of their consumers fail.
+        // Close the sequences of changes first: they must end before calls of their consumers fail.
         relays.close()
         closed.store(true, ordering: .releasing)
         feedSignals.close()
         snapshot?.close()
         leaseHolder.end()
-        // Released outside the lock, because the last release shuts the larder down, which takes time.
+        // Release the lease outside the lock, because the last release shuts the larder down, which takes time.
         var last = lock.withLock {
             defer { lease = nil }
             return lease
         }
         withExtendedLifetime(last) {}
         last = nil
-        // Decoded models in memory may hold references to this cache.
+        // Free removed entries, because their decoded models may hold references to this cache.
         database.releaseDetached()
     }
 
@@ -113,7 +114,7 @@ public final class CacheSource: @unchecked Sendable {
         return isFresh
     }
 
-    /// A copy of the payload of the fresh entry of a key.
+    /// Returns a copy of the payload of the fresh entry of a key; nil if there is none.
     @usableFromInline func bytes(_ key: UnsafeRawBufferPointer, fillCache: Bool) -> Result<[UInt8]?, LarderError> {
         var payload: [UInt8]?
         return Result { () throws(LarderError) in
@@ -122,7 +123,7 @@ public final class CacheSource: @unchecked Sendable {
         }
     }
 
-    /// Returns the fresh entry of a key at the time `now`.
+    /// Returns the entry of a key if it is fresh at the time `now`; nil otherwise.
     func record(_ key: Key, _ operation: String = "get", now: Int64? = nil, fillCache: Bool = true)
         throws(LarderError) -> Record?
     {
@@ -162,12 +163,13 @@ public final class CacheSource: @unchecked Sendable {
     func hasFiles() throws(LarderError) -> Bool {
         if database.exists { return true }
         let isThere = try database.get(Key([])) != nil
-        // The lookup was internal and must not count.
+        // Undo the count of this internal lookup in the statistics.
         database.noteReads(hits: isThere ? -1 : 0, misses: isThere ? 0 : -1)
         return isThere
     }
 
-    /// Reads keys one at a time, so that memory knows whether each has an entry. Not counted as reads.
+    /// Reads keys one at a time, so that the entry cache in memory knows whether each has an entry. The statistics do
+    /// not count these reads.
     func remember(_ keys: [Key]) throws(LarderError) {
         var (hits, misses) = (0, 0)
         defer { database.noteReads(hits: -hits, misses: -misses) }
@@ -207,7 +209,7 @@ public final class CacheSource: @unchecked Sendable {
 
     /// Returns the model in a record; nil if decoding fails and that counts as a miss.
     /// - Parameter isReplaceable: whether the caller can make a new value. If so, a failure always counts as a miss,
-    ///   and is reported.
+    ///   and is reported as an event.
     func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key, isReplaceable: Bool = false)
         throws(LarderError) -> Value?
     {
@@ -269,7 +271,7 @@ public final class CacheSource: @unchecked Sendable {
         try codec.payload(of: value, key, database.name)
     }
 
-    /// Removes a key if it still holds this record.
+    /// Removes the entry of a key if it is still `record`.
     func remove(_ key: Key, holding record: Record) throws(LarderError) {
         try whileOpen("remove") { (_) throws(LarderError) in
             try database.commit([key], loading: true) { update in

@@ -2,7 +2,7 @@ import LarderEngine
 import LarderObserving
 import LarderPlatform
 
-/// Forwards the engine's notifications to a sequence of changes. Thread-safe: constant.
+/// Forwards the engine's notifications to a sequence of changes. Thread-safe, because it is immutable.
 final class ChangeRelay: EntryObserver {
     let buffer: ChangeBuffer
     let observation: Observation
@@ -31,7 +31,7 @@ final class ChangeRelay: EntryObserver {
     }
 }
 
-/// The change sequences of one cache, which end with it.
+/// The sequences of changes of one cache. They end when the cache is closed.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class ChangeRelays: @unchecked Sendable {
@@ -60,7 +60,7 @@ final class ChangeRelays: @unchecked Sendable {
 }
 
 extension CacheSource {
-    /// Starts to collect changes of the database.
+    /// Returns a sequence that collects the changes of the database from now on.
     func changes(_ keys: ObservedKeys, bufferMax: Int) throws(LarderError) -> CacheChanges {
         guard bufferMax >= 1 else {
             throw LarderError(

@@ -14,7 +14,7 @@ extension CacheSource {
     {
         var model: Value?
         let sequence = key.withKeyBytes { bytes in
-            // The type is compared before the value is copied.
+            // `readDecoded` calls this only for a model of this type, so the cast is safe.
             readDecoded(ObjectIdentifier(type), bytes) { model = $0.assumingMemoryBound(to: Value.self).pointee }
         }
         guard let sequence else { return try modelToShare(type, key, fillCache: fillCache) }
@@ -22,7 +22,7 @@ extension CacheSource {
         return model
     }
 
-    /// Like ``sharedModel(_:_:fillCache:)``, for asynchronous callers: only work that must wait leaves their thread.
+    /// Like ``sharedModel(_:_:fillCache:)``, for asynchronous callers: only work that may block runs on another thread.
     @inlinable func sharedModelForTask<Value: Decodable & Sendable>(
         _ type: Value.Type, _ key: some CacheKey, fillCache: Bool
     ) async throws(LarderError) -> Value? {
@@ -37,12 +37,12 @@ extension CacheSource {
 
     /// Gives access to the decoded model of a fresh entry, if there is one of this type.
     /// - Parameter body: called at most once, with the address of the model, to copy it. Called with locks held.
-    /// - Returns: nil if `body` was not called, otherwise the commit unit to wait for with ``waitForCommit(_:)``; 0 for
-    ///   none.
+    /// - Returns: nil if `body` was not called, otherwise the sequence number of the commit to wait for with
+    ///   ``waitForCommit(_:)``; 0 for none.
     @usableFromInline func readDecoded(
         _ type: ObjectIdentifier, _ key: UnsafeRawBufferPointer, _ body: (UnsafeRawPointer) -> Void
     ) -> UInt64? {
-        // A larder that is being shut down has no decoded models, so it need not be held open here.
+        // A larder that is being shut down has no decoded models, so it need not be kept open here.
         guard keepsDecoded, !isClosed, key.count <= Key.bytesMax else { return nil }
         var ticket = CommitTicket.none
         let isRead = database.readAttached(key, now: database.now(), ticket: &ticket) { attachment in
@@ -53,8 +53,8 @@ extension CacheSource {
         return isRead ? ticket.sequence : nil
     }
 
-    /// Like ``readDecoded(_:_:_:)``, for fetching callers.
-    /// - Parameter endsSoon: set if the entry should be refreshed now.
+    /// Like ``readDecoded(_:_:_:)``, for callers with a fetch closure.
+    /// - Parameter endsSoon: set to true if the entry expires soon and should be refreshed now.
     @usableFromInline func readDecoded(
         _ type: ObjectIdentifier, _ key: UnsafeRawBufferPointer, endsSoon: inout Bool,
         _ body: (UnsafeRawPointer) -> Void
@@ -70,14 +70,14 @@ extension CacheSource {
         return isRead ? ticket.sequence : nil
     }
 
-    /// Waits until the unit from which a model was read is committed.
+    /// Waits until the commit with this sequence number, from which a model was read, has ended.
     @usableFromInline func waitForCommit(_ sequence: UInt64) throws(LarderError) {
         try whileOpen("get") { (engine) throws(LarderError) in
             try engine.pipeline.wait(for: CommitTicket(sequence: sequence))
         }
     }
 
-    /// Like ``sharedModel(_:_:fillCache:)``, if there is no decoded model.
+    /// Does the work of ``sharedModel(_:_:fillCache:)`` if there is no decoded model in memory.
     @usableFromInline func modelToShare<Value: Decodable & Sendable>(
         _ type: Value.Type, _ key: some CacheKey, fillCache: Bool
     ) throws(LarderError) -> Value? {
@@ -110,7 +110,7 @@ extension CacheSource {
         return try await ownModelForTask(type, key, fillCache: fillCache)
     }
 
-    /// Like ``ownModel(_:_:fillCache:)``, for asynchronous callers. Decodes on their thread.
+    /// Like ``ownModel(_:_:fillCache:)``, for asynchronous callers. Decodes in the calling task.
     func ownModelForTask<Value: Decodable>(_ type: Value.Type, _ key: Key, fillCache: Bool)
         async throws(LarderError) -> Value?
     {
@@ -118,7 +118,7 @@ extension CacheSource {
         return try await decodeForTask(type, record, key)
     }
 
-    /// The fresh entry of a key, for asynchronous callers.
+    /// Returns the fresh entry of a key, for asynchronous callers; nil if there is none.
     func recordForTask(_ key: Key, _ operation: String = "get", fillCache: Bool = true)
         async throws(LarderError) -> Record?
     {
@@ -147,11 +147,11 @@ extension CacheSource {
     /// The state of a key in memory: its fresh entry, or its absence.
     struct Known {
         var record: Record?
-        /// The version of the entry to which a model can be attached.
+        /// The version of the entry, with which a decoded model can be kept in memory; 0 if none can.
         var version: UInt64 = 0
     }
 
-    /// Returns the state if it is known without waiting; nil if the disk must be read, or a commit is pending.
+    /// Returns the state of a key if it is known without waiting; nil if the disk must be read, or a commit is pending.
     func known(_ key: Key, _ operation: String = "get") throws(LarderError) -> Known? {
         guard snapshot == nil else { return nil }
         return try whileOpen(operation) { (engine) throws(LarderError) in
@@ -194,7 +194,8 @@ extension CacheSource {
         var ticket = CommitTicket.none
         var found: Record?
         var version: UInt64 = 0
-        // The payload is copied, not decoded, under the shard's lock, because decoding runs code of the model.
+        // Only copy the payload here, where a lock of the entry cache is held. Decode it later, because decoding runs
+        // code of the model.
         let read = try key.withBytes { bytes in
             Result { () throws(LarderError) in
                 try database.readInMemory(bytes, now: now, ticket: &ticket) { header, record, itsVersion in

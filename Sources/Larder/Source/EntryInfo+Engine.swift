@@ -1,7 +1,7 @@
 import LarderEngine
 
 extension EntryInfo {
-    /// - Parameter ahead: how far the larder's time is ahead of a clock that was set back.
+    /// - Parameter ahead: how many milliseconds the larder's time is ahead of the system clock, if that was set back.
     init(_ header: RecordHeader, byteCount: Int, rules: FreshnessRules, now: Int64, ahead: Int64) {
         self.init(
             storedAtMilliseconds: header.storedAt - ahead,
@@ -19,7 +19,7 @@ extension EntryInfo {
 }
 
 extension CacheSource {
-    /// Metadata of the entry of a key, fresh or stale. A snapshot sees fresh entries only.
+    /// Returns the metadata of the entry of a key, fresh or stale. A snapshot returns only that of fresh entries.
     func info(_ key: Key) throws(LarderError) -> EntryInfo? {
         let now = database.now()
         guard snapshot == nil else {
@@ -32,7 +32,7 @@ extension CacheSource {
         }
     }
 
-    /// ``info(_:)`` for asynchronous callers.
+    /// Like ``info(_:)``, for asynchronous callers.
     func infoForTask(_ key: Key) async throws(LarderError) -> EntryInfo? {
         if snapshot == nil, !isClosed {
             let (isKnown, info, ticket) = try look(key, database.now(), .memoryOnly)
@@ -57,7 +57,7 @@ extension CacheSource {
         return (isKnown, found, ticket)
     }
 
-    /// Metadata of an entry, without its value.
+    /// Returns the metadata of an entry whose header is known.
     func info(_ header: RecordHeader, byteCount: Int, now: Int64) -> EntryInfo {
         EntryInfo(header, byteCount: byteCount, rules: database.rules, now: now, ahead: database.timeAhead)
     }

@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderPlatform
 
-/// The tasks of one cache that wait for a change.
+/// The tasks of one cache that wait for a change in a feed.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class FeedSignals: @unchecked Sendable {
@@ -35,7 +35,7 @@ final class FeedSignals: @unchecked Sendable {
     private var signals: [ObjectIdentifier: Signal] = [:]
     private var isClosed = false
 
-    /// Waits for a change after a position, or for the end of the task or the cache.
+    /// Waits until there is a change after `position`, the task is cancelled, or the cache is closed.
     func wait(_ database: Database, _ position: FeedPosition, _ prefix: [UInt8]) async {
         guard case .behind(let feed?, let place) = position.start else { return }
         let signal = Signal()

@@ -1,6 +1,6 @@
 import LarderEngine
 
-// Several models at one instant.
+// Calls that read several models at one instant.
 
 extension CacheSource {
     /// Returns the models of several keys at one instant, each decoded for this caller alone; nil for a key without a
@@ -63,7 +63,8 @@ extension CacheSource {
         return values
     }
 
-    /// A fresh entry, the index of its key, and the version to which a model can be attached; 0 for none.
+    /// A fresh entry, the index of its key, and its version, with which a decoded model can be kept in memory; 0 if
+    /// none can.
     private struct Found: Sendable {
         let index: Int
         let record: Record
@@ -83,7 +84,8 @@ extension CacheSource {
         return try await BlockingWork.run { () throws(LarderError) in try self.foundRecords(keys, fillCache) }
     }
 
-    /// Like ``recordsInMemory(_:waits:_:)``, but stores decoded models in their places at once.
+    /// Like ``recordsInMemory(_:waits:_:)``, but copies models that are already decoded to `values`, and omits their
+    /// entries from the result.
     private func takingDecoded<Value>(_ type: Value.Type, _ keys: [Key], _ values: inout [Value?], waits: Bool)
         throws(LarderError) -> [Found]?
     {
@@ -95,17 +97,17 @@ extension CacheSource {
         }
     }
 
-    /// Reads keys one at a time, so that memory keeps each result, an entry or its absence. Afterwards all can be read
-    /// at one instant.
-    /// - Returns: false if the larder keeps no entries in memory. If its memory is too small for all keys, the caller
-    ///   must read them from the disk.
+    /// Reads keys one at a time, so that the entry cache in memory keeps each result: the entry or its absence.
+    /// Afterwards all of them can be read from memory at one instant.
+    /// - Returns: false if the larder keeps no entries in memory. Even after true, its memory may be too small for all
+    ///   keys; the caller must then read them from the disk.
     private func keepRead(_ keys: [Key], _ fillCache: Bool) throws(LarderError) -> Bool {
         guard snapshot == nil, fillCache, database.attachmentBytesMax > 0 else { return false }
         try remember(keys)
         return true
     }
 
-    /// Returns the fresh entries of keys with their indices, if all are known in memory.
+    /// Returns the fresh entries of keys with their indices, if the entry cache in memory knows all of the keys.
     /// - Parameters:
     ///   - waits: whether to wait for commits; if not, and a commit is pending, the result is nil.
     ///   - use: receives the decoded model of an entry; called with locks held. Returns true to omit the entry.

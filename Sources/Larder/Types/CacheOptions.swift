@@ -10,7 +10,7 @@ public struct CacheOptions: Sendable {
     /// The failures that acknowledged writes survive, unless a write specifies its own durability. Nil, the default,
     /// means the durability with which the larder was opened, by default ``Durability/everysecond``.
     public var durability: Durability?
-    /// How models are encoded. The default is ``ModelCodec/standard``: JSON, and bytes as they are.
+    /// How models are encoded. The default is ``ModelCodec/standard``: JSON, and bytes unchanged.
     public var codec: ModelCodec = .standard
     /// The reaction to damaged files of a database: flipped bits, truncated or missing files.
     public enum DamageAction: Sendable, Hashable {
@@ -25,39 +25,41 @@ public struct CacheOptions: Sendable {
 
     /// The reaction to a stored value that is not a model of the requested type. The default is an error.
     /// `value(_:forKey:options:fetch:)`, `values(_:forKeys:options:fetch:)` and `update` always treat such a value as a
-    /// miss, because their closures can make a new one. With the default they report it to ``onEvent``.
+    /// miss, because their closures can make a new one. With the default they also report the failure to ``onEvent``.
     public var onDecodingFailure: DecodingFailureAction = .throwError
-    /// Whether decoded models of entries in memory are kept with their bytes, within ``memoryBytes``, so that reading
-    /// one again costs a lookup and no decoding. The default is true; set it to false if every read must decode.
+    /// Whether decoded models of entries in memory are kept with their bytes, within ``memoryBytes``, so that reading a
+    /// model again costs a lookup and no decoding. The default is true; set it to false if every read must decode.
     ///
     /// A model is kept if it and its stored value each take at most a quarter of ``memoryBytes``, 4 MiB by default;
     /// larger ones are decoded at each read. Any write to the entry in the process drops its model, and so do expiry
     /// and eviction. Objects and closures that a model's own initializer creates or refers to are not counted. Classes
-    /// are always decoded again, so that no two readers share an object; so are models that are ``DecodedEachTime``.
+    /// are always decoded again, so that no two readers share an object; so are models of types that conform to
+    /// ``DecodedEachTime``.
     public var decodedModels = true
 
-    /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes. The default is 32 MiB, the
-    /// range 0 to 1 TiB.
+    /// The memory for uncompressed blocks that were read from LevelDB's tables, shared by all databases, in bytes. The
+    /// default is 32 MiB, the range 0 to 1 TiB.
     public var blockCacheBytes = 32 << 20 { didSet { chosen.insert("blockCacheBytes") } }
-    /// Memory for entries in front of LevelDB, in bytes, including keys and overhead, shared by all databases of the
-    /// larder: 16 MiB by default; 0 for none. It does not change results. Entries that are not in LevelDB yet take
-    /// additional memory: usually the entries in about 64 MiB of journal. Writers wait when it reaches 128 MiB.
+    /// The memory for the cache of entries in front of LevelDB, in bytes, including keys and overhead, shared by all
+    /// databases of the larder: 16 MiB by default; 0 for none. The size does not change the results of calls. Entries
+    /// that are not in LevelDB yet take additional memory: usually the entries in about 64 MiB of journal. Writers wait
+    /// when the journal reaches 128 MiB.
     public var memoryBytes = 16 << 20 { didSet { chosen.insert("memoryBytes") } }
     /// The disk limit for all files of the larder in bytes: tables, journal, and files being removed. Entries with few
     /// recent reads in relation to their size are evicted first. From 16 MiB to 1 PiB. Nil, the default, means no
-    /// limit, because a program that keeps entries forever should not lose them unasked.
+    /// limit, because a larder should not evict entries unless the program asks for it.
     public var diskBytesMax: Int? { didSet { chosen.insert("diskBytesMax") } }
-    /// Bits per key of the Bloom filter, which saves reads of missing keys. The default is 10, the range 0 (none) to
-    /// 64.
+    /// The bits per key of the Bloom filter, which saves disk reads for missing keys. The default is 10, the range 0
+    /// (none) to 64.
     public var bloomBitsPerKey = 10 { didSet { chosen.insert("bloomBitsPerKey") } }
     /// Whether tables are compressed with snappy. The default is true.
     public var compression = true { didSet { chosen.insert("compression") } }
-    /// Memory for entries that are not yet in a table, per database, in bytes. The default is 4 MiB, the range 64 KiB
-    /// to 1 GiB.
+    /// The memory of LevelDB for entries that are not yet in a table, per database, in bytes. The default is 4 MiB, the
+    /// range 64 KiB to 1 GiB.
     public var writeBufferBytes = 4 << 20 { didSet { chosen.insert("writeBufferBytes") } }
-    /// Files kept open, per database. The default is 1000, the range 74 to 50,000.
+    /// The maximum number of files kept open per database. The default is 1000, the range 74 to 50,000.
     public var openFilesMax = 1000 { didSet { chosen.insert("openFilesMax") } }
-    /// The most databases with files in one larder. The default is 64, the range 1 to 10,000.
+    /// The maximum number of databases with files in one larder. The default is 64, the range 1 to 10,000.
     public var databasesMax = 64 { didSet { chosen.insert("databasesMax") } }
     /// Whether the larder's background threads run. They sync every second, write entries from the journal to LevelDB,
     /// sweep expired entries and retry after failed writes. The default is true. Set it to false for tests that control
@@ -67,12 +69,12 @@ public struct CacheOptions: Sendable {
     public var onDamage: DamageAction = .throwError { didSet { chosen.insert("onDamage") } }
     /// The source of time. The default is the system's clocks; tests use a ``ManualTimeSource``.
     public var timeSource: any TimeSource = SystemTimeSource() { didSet { chosen.insert("timeSource") } }
-    /// Called with events for the operator, such as a failed fsync in the background. Called from any thread, and must
-    /// not call the cache, because locks may be held. A larder has one handler: caches of one larder use copies of the
-    /// same options, or leave it nil. The default is nil.
+    /// A handler for events that an operator should see, such as a failed fsync in the background. It is called from
+    /// any thread, and must not call the cache, because locks may be held. A larder has one handler: caches of one
+    /// larder use copies of the same options, or leave it nil. The default is nil.
     public var onEvent: (@Sendable (CacheEvent) -> Void)? { didSet { listener = onEvent.map { EventListener($0) } } }
 
-    /// The options of the larder that were set.
+    /// The names of the options of the larder that the program has set.
     private var chosen: Set<String> = []
     private var listener: EventListener?
 
@@ -118,7 +120,7 @@ public struct CacheEvent: Sendable, CustomStringConvertible {
 }
 
 extension CacheOptions {
-    /// The options of the larder, validated.
+    /// Returns the options of the larder after checking their ranges.
     func engineOptions() throws(LarderError) -> EngineOptions {
         let ranges: [(String, Int, ClosedRange<Int>)] = [
             ("blockCacheBytes", blockCacheBytes, 0...1 << 40),
@@ -137,7 +139,8 @@ extension CacheOptions {
         }
         var options = EngineOptions()
         options.startsThreadsOnDemand = true
-        // Allow a model a quarter of the memory: even large models are much cheaper to keep than to decode again.
+        // Allow a model to take a quarter of the memory: even large models are much cheaper to keep than to decode
+        // again.
         options.largestMemoryPart = 4
         options.durability = durability ?? .everysecond
         options.blockCacheBytes = blockCacheBytes
@@ -159,7 +162,7 @@ extension CacheOptions {
         return options
     }
 
-    /// Refuses options that differ from those of the open larder.
+    /// Throws an error if an option differs from that of the open larder.
     func check(_ engine: Engine) throws(LarderError) {
         let present = engine.options
         if durability == .everysecond, present.durability == .os {
@@ -191,7 +194,7 @@ extension CacheOptions {
     }
 }
 
-/// Holds a program's event handler, so that copies of options share the identity of the handler.
+/// Wraps a program's event handler in an object, so that copies of the options have the same handler by identity.
 private final class EventListener: Sendable {
     let body: @Sendable (CacheEvent) -> Void
 

@@ -6,7 +6,8 @@ extension EntryPolicy.Checked {
     /// Returns the rule of an entry that is stored at `now`.
     /// - Parameters:
     ///   - settings: the database's policy.
-    ///   - ahead: how far the larder's time is ahead of the clock that absolute deadlines refer to.
+    ///   - ahead: how many milliseconds the larder's time is ahead of the system clock, to which absolute deadlines
+    ///     refer.
     ///   - previous: the rule of the fresh entry that is replaced; nil if there is none.
     func rule(_ settings: DatabasePolicy, now: Int64, ahead: Int64, previous: DeadlineRule?) -> DeadlineRule {
         switch lifetime {
@@ -18,7 +19,7 @@ extension EntryPolicy.Checked {
         }
     }
 
-    /// The grace of an entry that is stored, in milliseconds; nil for the database's.
+    /// Returns the grace of an entry that is stored, in milliseconds; nil for that of the database.
     func grace(previous: RecordHeader?) -> Int64? {
         if let grace { return grace }
         return lifetime == .keep ? previous?.grace : nil
@@ -74,7 +75,7 @@ extension UpdatePolicy {
 }
 
 extension Tags {
-    /// - Returns: nil without tags.
+    /// Returns the validated tags; nil if there are none.
     static func checked(_ tags: [String], _ database: String?, _ key: Key, _ operation: String = "set")
         throws(LarderError) -> Tags?
     {

@@ -9,7 +9,7 @@ extension LarderError {
             code, message, operation: operation, database: database, key: key, underlying: underlying)
     }
 
-    /// A value that could not be encoded. The text names types and fields, never values.
+    /// Returns the error for a value that could not be encoded. Its text names types and fields, never values.
     static func encodingFailed(_ type: Any.Type, _ codec: Codec, _ key: Key, _ database: String?, _ error: any Error)
         -> LarderError
     {
@@ -19,7 +19,8 @@ extension LarderError {
             operation: "set", database: database, key: key.description, underlying: error)
     }
 
-    /// A stored value of another type. The text names types and fields, never values.
+    /// Returns the error for a stored value that is not of the requested type. Its text names types and fields, never
+    /// values.
     static func decodingFailed(_ type: Any.Type, _ codec: Codec, _ key: Key, _ database: String, _ error: any Error)
         -> LarderError
     {

@@ -1,5 +1,6 @@
-// Types that users of Larder share with the engine, exported one by one: the whole module would also export names of
-// the C library. Types that the client shares too, such as EntryPolicy, CacheKey and EntryInfo, come with the codecs.
+// Types of the engine that are also part of Larder's API. They are exported one by one, because exporting the whole
+// engine would also export names of the C library. Types that LarderClient shares too, such as EntryPolicy, CacheKey
+// and EntryInfo, are exported with LarderModelCoding.
 
 @_exported import LarderModelCoding
 

@@ -4,7 +4,7 @@
     import Foundation
 #endif
 
-// Foundation shows errors by `localizedDescription`, which does not use `description`.
+// Without this conformance, Foundation's `localizedDescription` of an error would not contain its `description`.
 
 extension LarderError: LocalizedError {
     /// The error in words, as `description`.

@@ -2,21 +2,21 @@ import LarderEngine
 
 /// The result of salvaging a damaged database: what was kept, and what may be lost.
 public struct SalvageReport: Hashable, Sendable, CustomStringConvertible {
-    /// Entries that were kept, including expired ones that had not been swept.
+    /// The number of entries that were kept, including expired ones that had not been swept.
     public let entries: Int
-    /// Parts of files that could not be read.
+    /// The number of parts of files that could not be read.
     public let unreadablePieces: Int
     /// The total length of the unreadable parts in bytes, as far as it is known.
     public let unreadableBytes: Int
-    /// Key ranges that may have lost entries, described for people; the first 16.
+    /// The first 16 key ranges that may have lost entries, described for people.
     public let lostKeys: [String]
-    /// The number of these ranges.
+    /// The number of all key ranges that may have lost entries.
     public let lostKeyRanges: Int
-    /// Whether the current set of files was known. If not, because LevelDB's manifest is lost, possibly obsolete files
-    /// are ignored and their keys are in ``lostKeys``, so that nothing overwritten or removed comes back.
+    /// Whether it was known which files are current. False if LevelDB's manifest is lost: then files that may be
+    /// obsolete are ignored, and their keys are in ``lostKeys``, so that no overwritten or removed entry comes back.
     public let isComplete: Bool
-    /// Open questions, described for people: for example that the record of the length of LevelDB's log is damaged too.
-    /// Empty if there are none.
+    /// Losses that could not be ruled out, described for people: for example, because the record of the length of
+    /// LevelDB's log is damaged too. Empty if there are none.
     public let doubts: [String]
     /// The directory with the damaged files; nil if they could not be kept.
     public let evidence: String?

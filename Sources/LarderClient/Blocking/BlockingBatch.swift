@@ -6,7 +6,7 @@ import LarderRESP
 ///
 /// Models are encoded when they are added. The last change of a key wins.
 ///
-/// A value: copies are filled independently.
+/// A value type: copies are independent.
 public struct BlockingBatch: Sendable {
     private let codec: ModelCodec
     private(set) var changes: [BatchChange] = []
@@ -26,8 +26,8 @@ public struct BlockingBatch: Sendable {
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
     ///   - tags: as for ``BlockingLarderClient/set(_:forKey:policy:tags:)``.
-    /// - Throws: `encode`, with key and type, if the codec cannot encode the model; `invalidArgument` for an invalid
-    ///   lifetime or invalid tags. The batch is unchanged in these cases.
+    /// - Throws: `encode`, naming the key and the type, if the codec cannot encode the model; `invalidArgument` for an
+    ///   invalid lifetime or invalid tags. The batch is unchanged in these cases.
     public mutating func set(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
@@ -46,14 +46,14 @@ public struct BlockingBatch: Sendable {
         changes.append(try .set(bytes, key, policy, tags, .raw))
     }
 
-    /// Adds the removal of a key, whether or not there is such an entry.
+    /// Adds the removal of a key. It is not an error if the key has no entry.
     public mutating func remove(_ key: some CacheKey) {
         changes.append(BatchChange(key: key.keyBytes, action: .remove))
     }
 }
 
 extension BlockingLarderClient {
-    /// Stores many models in one step: all or none. If a key has two values, the later one wins.
+    /// Stores many models in one step: all or none. If a key occurs twice, the later value is stored.
     ///
     /// Accepts a dictionary, or pairs such as `["a": 1, "b": 2] as KeyValuePairs`.
     /// - Parameters:
@@ -68,8 +68,8 @@ extension BlockingLarderClient {
         try apply(batch)
     }
 
-    /// Fills a batch with `body` and applies it: all changes, or none if `body` or the daemon fails. Other clients see
-    /// all of them or none. An empty batch sends nothing.
+    /// Calls `body` to fill a batch, and applies the batch: all changes, or none if `body` or the daemon fails. Other
+    /// clients see either all changes or none. For an empty batch nothing is sent.
     /// - Returns: the result of `body`.
     /// - Throws: errors of `body`.
     @discardableResult
@@ -94,7 +94,7 @@ extension BlockingLarderClient {
         case .transaction(let commands):
             let replies = try session.perform(
                 [wordList("MULTI")] + commands + [wordList("EXEC")], operation: "batch")
-            // The first refusal has the reason; the error of EXEC does not.
+            // The first error reply has the reason of a refusal; the error of EXEC does not.
             for reply in replies + (replies.last?.elements ?? []) {
                 if let text = reply.errorMessage { throw .server(text, operation: "batch") }
             }

@@ -3,19 +3,19 @@
 //
 // - Never raises SIGPIPE, whatever the process does with that signal.
 // - Replies are read while a long request is still being sent, so two full socket buffers cannot block each other.
-// - After any failure the connection is unusable, because its replies would be out of step with the requests.
+// - After any failure the connection is unusable, because later replies could not be matched with their requests.
 
 import LarderPlatform
 import LarderRESP
 
-/// A connected stream socket. Single owner: one thread at a time.
+/// A connected stream socket. Not thread-safe: belongs to one thread at a time.
 package final class BlockingConnection {
     private static let readBytes = 16_384
-    /// A buffer that has received more bytes than this is released.
+    /// The parser's buffer is released after it has received more bytes than this.
     private static let keptBytesMax = 1_048_576
 
     private let socket: StreamSocket
-    /// 0 means no limit.
+    /// The longest wait without progress, in milliseconds; 0 for no limit.
     private let timeoutMilliseconds: Int
     private var parser = ReplyParser()
     /// Bytes received since the parser's buffer was last released.
@@ -25,7 +25,7 @@ package final class BlockingConnection {
     var keepsPushes = false
     var pushes: [RESPValue] = []
 
-    /// For ``Interruption``.
+    /// The socket's file descriptor, for ``Interruption``.
     var descriptor: CInt { socket.descriptor }
 
     /// Connects to the socket at `path`, which must not be longer than `UnixSocket.pathBytesMax`.
@@ -43,8 +43,7 @@ package final class BlockingConnection {
         UnixSocket.limit(descriptor, milliseconds: timeoutMilliseconds)
     }
 
-    /// Sends `request` and waits for `count` replies to it. Pushed messages are dropped, or
-    /// kept: see ``keepsPushes``.
+    /// Sends `request` and waits for `count` replies to it. Pushed messages are dropped, or kept: see ``keepsPushes``.
     package func exchange(_ request: [UInt8], replies count: Int) throws(WireFailure) -> [RESPValue] {
         guard try nextReply() == nil else {
             throw WireFailure(.protocolViolation("the server sent an answer without a request"))
@@ -77,8 +76,8 @@ package final class BlockingConnection {
         return replies
     }
 
-    /// Sends requests, and passes their replies and the endless lines or messages that follow to `visit`.
-    /// - Parameter visit: also called with the replies.
+    /// Sends requests, and passes their replies to `visit`, and then all lines or messages that follow.
+    /// - Parameter visit: called with each reply, line or message.
     func stream<Failure: Error>(
         _ request: [UInt8], _ visit: (RESPValue) throws(Failure) -> Void
     ) throws -> Never {
@@ -118,7 +117,7 @@ package final class BlockingConnection {
         }
     }
 
-    /// The next reply in the received bytes, or nil.
+    /// Returns the next reply in the received bytes, or nil.
     private func nextReply(withPushes: Bool = false) throws(WireFailure) -> RESPValue? {
         do throws(ProtocolError) {
             while let reply = try parser.next() {

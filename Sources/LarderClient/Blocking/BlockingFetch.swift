@@ -1,7 +1,7 @@
 import LarderFetching
 import LarderPlatform
 
-/// A key that a blocking client fetches. Single owner: used by one call.
+/// One key that a blocking client fetches. Not thread-safe: belongs to one call.
 final class BlockingFetch<Value: Codable> {
     /// A lease: the right to fetch the key.
     struct Lead {
@@ -18,8 +18,8 @@ final class BlockingFetch<Value: Codable> {
         case wait
     }
 
-    /// The longest wait in one request, in milliseconds: shorter than the client's time limit, so that it does not time
-    /// out.
+    /// The longest wait in one request, in milliseconds. It is shorter than the usual time limit of a client, so that
+    /// the request does not time out.
     private static var sliceMilliseconds: Int64 { 1_000 }
 
     private let client: BlockingLarderClient
@@ -73,7 +73,7 @@ final class BlockingFetch<Value: Codable> {
         return try end(lead, value)
     }
 
-    /// Fetches several keys with one call.
+    /// Fetches several keys with one call of `fetch`. If it throws, the leases are released.
     static func load<Key: Hashable>(
         _ leads: [(key: Key, call: BlockingFetch, lead: Lead)], _ fetch: ([Key]) throws -> [Key: Value]
     ) throws -> [Key: Value] {
@@ -89,6 +89,7 @@ final class BlockingFetch<Value: Codable> {
 
     // MARK: The daemon
 
+    /// Reads the key from the daemon, or requests a lease for it.
     /// - Parameter waits: whether to wait for another caller's fetch, up to the hard timeout.
     func ask(waits: Bool) throws -> Answer {
         guard try client.server().isLarder else { return try askRedis() }
@@ -97,6 +98,7 @@ final class BlockingFetch<Value: Codable> {
             ?? .answer(try any())
     }
 
+    /// Requests the key with FETCH, and waits for another caller's fetch if `waits` is true.
     /// - Returns: nil if the value cannot be decoded, so that a newer one is needed.
     private func ask(waits: Bool, _ maxAge: Int64?, since began: Int64) throws -> Answer? {
         var limit = AgeLimit(maxAge)
@@ -131,6 +133,7 @@ final class BlockingFetch<Value: Codable> {
         }
     }
 
+    /// Converts the daemon's answer to FETCH.
     /// - Parameter asked: the maximum age in the request.
     /// - Returns: nil for a value that cannot be decoded.
     private func answer(_ answer: FetchAnswer, _ asked: Int64?) throws -> Answer? {
@@ -148,7 +151,7 @@ final class BlockingFetch<Value: Codable> {
         }
     }
 
-    /// Redis has no leases, and the age of its values is unknown.
+    /// Reads the key from Redis, which has no leases and does not report the age of values.
     private func askRedis() throws -> Answer {
         let value = try client.decodable(Value.self, try client.bytes(forKey: key), key)
         if let value, options.maxAge == nil { return .answer(value) }
@@ -214,7 +217,7 @@ final class BlockingFetch<Value: Codable> {
         if let failure { throw failure }
     }
 
-    /// The request that ends a lease; nil if there is no lease and nothing to store.
+    /// Returns the request that ends a lease; nil if there is no lease and nothing to store.
     private func request(_ lead: Lead, _ value: Value?, _ server: ServerKind) throws(LarderClientError)
         -> Request<Bool>?
     {

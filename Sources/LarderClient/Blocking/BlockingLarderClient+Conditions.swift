@@ -33,8 +33,8 @@ extension BlockingLarderClient {
         return try put(try encoded(value, key), key, policy, tags, if: wordList("XX"))
     }
 
-    /// Replaces a fresh entry if it holds `previous` (compare and swap). Compares the bytes as the client's codec encodes
-    /// `previous`. Needs larderd, or Redis 8.4 or later.
+    /// Replaces a fresh entry if it holds `previous` (compare and swap). Encodes `previous` with the client's codec,
+    /// and compares the bytes with the stored ones. Needs larderd, or Redis 8.4 or later.
     /// - Parameters:
     ///   - previous: the expected value.
     ///   - value: the model.
@@ -68,16 +68,16 @@ extension BlockingLarderClient {
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
-    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a
-    ///     deadline of its own stays; an entry that follows the database's policy counts as stored now, so its time
-    ///     starts again.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's own deadline
+    ///     if it has one. An entry that follows the database's policy counts as stored now, so its lifetime starts
+    ///     again.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps its tags.
-    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. The default, nil,
-    ///     means 64 times, and more until the client's time limit has passed. Random, growing pauses of up to half a
+    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. Nil, the default,
+    ///     allows 64 runs, and more until the client's time limit has passed. Random, growing pauses of up to half a
     ///     second separate the runs, so that many clients that change one key all succeed.
-    ///   - body: receives the model; nil if there is no fresh entry, or one of another type. It leaves the model to
-    ///     store, or nil to remove the entry. It may run several times, so its side effects must be repeatable. If it
-    ///     throws, nothing is written.
+    ///   - body: receives the model; nil if there is no fresh entry, or its value is of another type. `body` changes
+    ///     the parameter to the model to store, or to nil to remove the entry. It may run several times, so its side
+    ///     effects must be repeatable. If it throws, nothing is written.
     /// - Returns: the result of the last run of `body`.
     /// - Throws: `conflict` if another client changed the value in every attempt, and errors of `body`.
     @discardableResult
@@ -99,7 +99,8 @@ extension BlockingLarderClient {
         }
     }
 
-    /// - Returns: whether the value was still `previous`.
+    /// Stores a model, or removes the entry for nil, if the stored value is still `previous`.
+    /// - Returns: whether it was.
     private func exchange<Value: Encodable>(
         _ previous: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
     ) throws(LarderClientError) -> Bool {
@@ -112,7 +113,8 @@ extension BlockingLarderClient {
         return try perform(.remove(key, ifEqual: previous))
     }
 
-    /// - Returns: whether the condition held and the value was stored.
+    /// Stores a value under a condition of SET.
+    /// - Returns: true if the condition held and the value was stored.
     func put(
         _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String],
         if condition: [[UInt8]]
@@ -129,7 +131,8 @@ extension BlockingLarderClient {
 
     // MARK: Counters
 
-    /// Adds to an integer in one step. A key without a fresh entry counts as 0. The entry keeps its rule and its tags.
+    /// Adds to an integer in one step. A key without a fresh entry counts as 0. The entry keeps its deadline rule and
+    /// its tags.
     /// - Returns: the sum.
     /// - Throws: `server` if the value is not an integer, or the sum is not an `Int`.
     @discardableResult
@@ -137,11 +140,12 @@ extension BlockingLarderClient {
         Int(clamping: try perform(.increment(key.keyBytes, by: Int64(step))))
     }
 
-    /// Like the call above, for integers of another type: the sum must fit into it. The daemon itself adds signed
-    /// 64-bit numbers. Other types take two round trips, and more if other clients change the entry in the meantime;
-    /// they need larderd, or Redis 8.4 or later.
-    /// - Throws: `decode` if the value is not an integer of this type, `invalidArgument` if the sum is not, `conflict`
-    ///   if other clients changed the entry in every attempt; for signed 64-bit integers, `server` instead.
+    /// Like the call above, for integers of another type. Signed 64-bit numbers are added by the daemon itself, in one
+    /// round trip. Other types take two round trips, and more if other clients change the entry in the meantime. They
+    /// need larderd, or Redis 8.4 or later.
+    /// - Throws: `decode` if the value is not an integer of this type, `invalidArgument` if the sum does not fit into
+    ///   the type, `conflict` if other clients changed the entry in every attempt. For signed 64-bit integers, `server`
+    ///   is thrown instead of these.
     @discardableResult
     public func increment<Value: FixedWidthInteger & Sendable>(_ key: some CacheKey, by step: Value)
         throws(LarderClientError) -> Value
@@ -161,7 +165,8 @@ extension BlockingLarderClient {
         }
     }
 
-    /// Adds to a number in one step. A key without a fresh entry counts as 0. The entry keeps its rule and its tags.
+    /// Adds to a number in one step. A key without a fresh entry counts as 0. The entry keeps its deadline rule and its
+    /// tags.
     /// - Returns: the sum.
     /// - Throws: `server` if the value is not a number, or the sum is not finite; the entry is unchanged in that case.
     ///   `decode` if Redis has stored a sum that does not fit into a `Double`.
@@ -183,7 +188,7 @@ extension BlockingLarderClient {
         return try decoded(type, bytes, key)
     }
 
-    /// Reads the model of a key and changes the lifetime of its entry in one step. Policies as for
+    /// Reads the model of a key and changes the lifetime of its entry in one step. For the policies see
     /// ``touch(_:policy:)``.
     /// - Returns: nil if there is no fresh entry.
     /// - Throws: `decode` if the value is of another type; the entry still gets its new lifetime.

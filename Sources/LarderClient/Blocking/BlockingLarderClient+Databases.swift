@@ -1,15 +1,15 @@
 // Databases: selecting and emptying them, their policies, and information about the daemon.
 
 extension BlockingLarderClient {
-    /// Selects the database `name`, also for later connections. Its first entry creates it.
+    /// Selects a database, also for later connections. The daemon creates it when it stores the first entry.
     public func select(_ database: String) throws(LarderClientError) {
         try session.select(database)
     }
 
-    /// The databases of the larder, by name.
+    /// Returns the databases of the larder, ordered by name.
     public func databases() throws(LarderClientError) -> [DatabaseInfo] { try perform(.databases) }
 
-    /// The policy of this client's database.
+    /// Returns the policy of this client's database.
     public func policy() throws(LarderClientError) -> UpdatePolicy {
         let info = try policyInfo()
         guard let policy = UpdatePolicy(serverInterval: info.intervalMilliseconds ?? -1) else {
@@ -18,8 +18,8 @@ extension BlockingLarderClient {
         return policy
     }
 
-    /// Changes the policy of this client's database. It also applies to existing entries, but does not revive expired
-    /// ones.
+    /// Changes the policy of this client's database. It also applies to existing entries that follow it, but does not
+    /// revive expired ones.
     /// - Parameters:
     ///   - policy: how long entries without a policy of their own stay fresh.
     ///   - grace: how long entries are kept after their deadline for calls that fetch, unless they have a grace of
@@ -38,8 +38,8 @@ extension BlockingLarderClient {
     public func removeAll() throws(LarderClientError) -> PurgeReport { try perform(.purge()) }
 
     /// Removes all entries with a tag, at a cost that does not depend on their number. The removal is durable when the
-    /// call returns, and no later read returns such an entry; their space is reclaimed in the background. A running
-    /// fetch of a key with the tag is out of date, and its result is not stored. Needs larderd.
+    /// call returns, and no later read returns such an entry; their space is reclaimed in the background. If a fetch of
+    /// a key with the tag is running, its result is not stored, because it may be out of date. Needs larderd.
     /// - Parameters:
     ///   - tag: as for ``set(_:forKey:policy:tags:)``. The removal is also recorded if no entry has the tag.
     ///   - soft: whether to make the entries stale instead of removing them. Calls that fetch may still return them
@@ -65,7 +65,7 @@ extension BlockingLarderClient {
         try perform(.purge(tags: words))
     }
 
-    /// Removes expired entries of this client's database that have not been removed yet.
+    /// Removes expired entries of this client's database that the daemon has not removed yet.
     @discardableResult
     public func removeExpired() throws(LarderClientError) -> PurgeReport {
         try perform(.purge(wordList("EXPIRED")))

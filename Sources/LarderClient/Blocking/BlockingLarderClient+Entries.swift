@@ -4,7 +4,7 @@ extension BlockingLarderClient {
     // MARK: Reading
 
     /// Returns the model stored under a key; nil if there is none or it has expired.
-    /// - Throws: `decode`, with the type and the key, if the value is of another type.
+    /// - Throws: `decode`, naming the type and the key, if the value is of another type.
     public func value<Value: Decodable>(_ type: Value.Type = Value.self, forKey key: some CacheKey)
         throws(LarderClientError) -> Value?
     {
@@ -14,7 +14,7 @@ extension BlockingLarderClient {
     }
 
     /// Returns the models of the keys that have a fresh entry, read at one instant.
-    /// - Throws: `decode`, with the type and the key, if a value is of another type.
+    /// - Throws: `decode`, naming the type and the key, if a value is of another type.
     public func values<Key: CacheKey & Hashable, Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>
     ) throws(LarderClientError) -> [Key: Value] {
@@ -30,7 +30,7 @@ extension BlockingLarderClient {
         return models
     }
 
-    /// Returns the models of several keys in their order, read at one instant, with `notFound` for each key without a
+    /// Returns one model for each key, in the order of the keys, read at one instant: `notFound` for a key without a
     /// fresh entry.
     public func values<Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value
@@ -56,7 +56,7 @@ extension BlockingLarderClient {
         }
     }
 
-    /// Decodes stored bytes; returns nil if that fails, for callers that can make a new value.
+    /// Decodes stored bytes. Returns nil if that fails: the caller then makes a new value.
     func decodable<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]?, _ key: [UInt8])
         throws(LarderClientError) -> Value?
     {
@@ -83,7 +83,7 @@ extension BlockingLarderClient {
         try perform(.get(key.keyBytes))
     }
 
-    /// Whether there is a fresh entry under a key, whatever its value.
+    /// Returns whether there is a fresh entry under a key, whatever its value.
     public func contains(_ key: some CacheKey) throws(LarderClientError) -> Bool {
         try perform(.contains(key.keyBytes))
     }
@@ -100,7 +100,7 @@ extension BlockingLarderClient {
     }
 
     /// Returns the tags of an entry, in the order in which they were specified; nil if there is no fresh entry. Omits
-    /// tags from other programs that are not UTF-8. Needs larderd.
+    /// tags that are not UTF-8, which other programs may have stored. Needs larderd.
     public func tags(forKey key: some CacheKey) throws(LarderClientError) -> [String]? {
         try perform(Request<[String]?>.tags(key.keyBytes))
     }
@@ -110,8 +110,8 @@ extension BlockingLarderClient {
         try perform(Request<[[UInt8]]?>.tagBytes(key.keyBytes))
     }
 
-    /// Returns the number of fresh entries in the database. The daemon reads all of them if the database was written to
-    /// since the last count.
+    /// Returns the number of fresh entries in the database. If the database was changed since the last count, the
+    /// daemon reads all entries to count them.
     public func count() throws(LarderClientError) -> Int { Int(clamping: try perform(.count)) }
 
     // MARK: Writing
@@ -122,10 +122,10 @@ extension BlockingLarderClient {
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. By default it follows the database's policy; with
-    ///     ``EntryPolicy/keep`` it keeps the rule of the entry that it replaces.
+    ///     ``EntryPolicy/keep`` it keeps the deadline rule of the entry that it replaces.
     ///   - tags: labels for removing groups of entries with `removeAll(tagged:soft:)`: at most 16 different ones, each
-    ///     of 1 to 128 bytes of UTF-8 without NUL. None by default; with ``EntryPolicy/keep`` that means the tags of
-    ///     the replaced entry. Needs larderd.
+    ///     of 1 to 128 bytes of UTF-8 without NUL. By default none, or with ``EntryPolicy/keep`` the tags of the
+    ///     replaced entry. Needs larderd.
     /// - Throws: `encode` if the codec cannot encode the model; `invalidArgument` for an invalid lifetime or invalid
     ///   tags, before anything is sent.
     public func set(
@@ -181,7 +181,8 @@ extension BlockingLarderClient {
     ///
     /// Includes every key that exists during the whole call, and possibly others. Keys that are not UTF-8 are omitted;
     /// ``forEachKey(matching:_:)`` includes them, and is better for many keys.
-    /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
+    /// - Parameter pattern: a glob pattern: `*` matches any characters, `?` one character, `[a-c]` one of a, b and c;
+    ///   nil for all keys.
     public func keys(matching pattern: String? = nil) throws(LarderClientError) -> [String] {
         try allKeys(matching: pattern).compactMap { ScanStep.text($0) }
     }
@@ -197,7 +198,7 @@ extension BlockingLarderClient {
         return seen
     }
 
-    /// Calls `body` with each key of the database's fresh entries, a few hundred per round trip, until it returns
+    /// Calls `body` with each key of the database's fresh entries, a few hundred per round trip, until `body` returns
     /// false.
     ///
     /// Includes every key that exists during the whole call, and possibly others. No lock is held between round trips:

@@ -7,9 +7,10 @@ extension BlockingLarderClient {
     /// Returns the model of a key. On a miss it runs `fetch`, and stores the result.
     ///
     /// Concurrent callers in all processes of the machine share one fetch of a key: one runs its closure, on its own
-    /// thread, and the others wait for the value, on connections of their own. If the entry has a grace, they get the
-    /// stale value at once in the meantime. Nothing runs in the background: the fetching caller waits for the origin,
-    /// and ``FetchOptions/softTimeout`` has no effect; ``FetchOptions/hardTimeout`` limits the wait for other callers.
+    /// thread, and the others wait for the value, on connections of their own. If the entry is stale but within its
+    /// grace, they get the stale value at once instead. Nothing runs in the background: the fetching caller waits for
+    /// the origin, and ``FetchOptions/softTimeout`` has no effect; ``FetchOptions/hardTimeout`` limits the wait for
+    /// other callers.
     ///
     /// A value of another type, such as one from an older version of the program, counts as missing.
     ///
@@ -20,7 +21,7 @@ extension BlockingLarderClient {
     ///   - options: see ``FetchOptions``.
     ///   - fetch: reads the value from the origin. Must not fetch the same key: that throws
     ///     ``FetchError/Code/recursion``.
-    /// - Throws: if there is nothing to serve instead, the error of `fetch`; ``FetchError``; ``LarderClientError``.
+    /// - Throws: the error of `fetch` if there is no value to return instead; ``FetchError``; ``LarderClientError``.
     public func value<Value: Codable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: () throws -> Value
@@ -42,7 +43,7 @@ extension BlockingLarderClient {
 
     /// Returns the models of several keys. One call of `fetch` gets all keys that the daemon does not have, and its
     /// results are stored. Keys without a result are missing from the dictionary, and their absence is remembered for
-    /// the duration ``FetchOptions/absent``. The call waits for running fetches of its keys.
+    /// the duration ``FetchOptions/absent``. The call waits for running fetches of its keys by other callers.
     /// - Parameters:
     ///   - type: the models' type.
     ///   - keys: the entries' keys.
@@ -88,7 +89,8 @@ extension BlockingLarderClient {
             try BlockingFetch.endAll(asked.map { (call: $0.call, lead: $0.lead, value: fetched[$0.key]) })
             for (key, _, _) in asked { found[key] = fetched[key] }
         }
-        // Do this last: others may be waiting for the values that this call has fetched.
+        // Wait for the other callers' fetches last, because these callers may be waiting for the values that this call
+        // fetches.
         for (key, call) in waits { found[key] = try call.value { try fetch([key])[key] } }
         return found
     }

@@ -21,7 +21,8 @@ extension BlockingLarderClient {
     package struct Change {
         /// Nil for a change that affects all entries.
         package let key: [UInt8]?
-        /// The daemon's word: `stored`, `removed`, `expired`, `evicted`, `purged`, `fellbehind`, or a newer one.
+        /// The kind of the change, in the daemon's words: `stored`, `removed`, `expired`, `evicted`, `purged`,
+        /// `fellbehind`, or a newer one.
         package let kind: [UInt8]
         /// The tag whose entries were purged.
         package let tag: [UInt8]?
@@ -62,14 +63,15 @@ extension BlockingLarderClient {
         try session.stream([words], operation: words.first.map { printableKey($0) } ?? "command", visit)
     }
 
-    /// Returns the messages pushed between replies since the last call. Those before the first call are dropped.
+    /// Returns the messages pushed between replies since the last call. Messages pushed before the first call are
+    /// dropped.
     package func takePushes() -> [RESPValue] { session.takePushes() }
 
     /// Shuts down the connection on which another thread waits in a call. That call throws `closed`, and so does every
     /// later call that has to wait, until ``forgetInterruption()``.
     package func interrupt() { session.interruption.interrupt() }
 
-    /// Lets calls wait again.
+    /// Ends the effect of ``interrupt()``, so that later calls can wait again.
     package func forgetInterruption() { session.interruption.forget() }
 
     private func messages(_ requests: [[[UInt8]]], _ visit: (Message) throws -> Void) throws -> Never {

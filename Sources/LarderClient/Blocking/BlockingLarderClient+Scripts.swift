@@ -18,8 +18,8 @@ extension BlockingLarderClient {
         }
     }
 
-    /// Runs a script in the selected database, as ``LarderClient/LarderClient/script(_:keys:arguments:readOnly:returning:)``,
-    /// and blocks until it has ended.
+    /// Runs a script in the selected database, as
+    /// ``LarderClient/LarderClient/script(_:keys:arguments:readOnly:returning:)``, and blocks until it has ended.
     public func script<Result: ScriptResult>(
         _ script: Script, keys: [any CacheKey] = [], arguments: [any ScriptArgument] = [], readOnly: Bool = false,
         returning type: Result.Type = Result.self

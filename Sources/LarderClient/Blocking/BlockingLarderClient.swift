@@ -12,7 +12,8 @@
 /// Every call blocks until the daemon has answered, so do not call it on Swift's cooperative pool. The client has one
 /// connection, made when the client is created. If it is lost, the call that notices the loss throws, and the next call
 /// reconnects and selects the database again. A request is sent again only if the daemon cannot have received any of
-/// it. A snapshot that was open on the lost connection is lost too, and the call that notices this always throws.
+/// it. A snapshot that was open on the lost connection is lost too; in this case the call that notices the loss always
+/// throws.
 ///
 /// Thread-safe: calls from several threads are executed one at a time.
 public final class BlockingLarderClient: Sendable {
@@ -27,8 +28,8 @@ public final class BlockingLarderClient: Sendable {
     ///   - timeoutMilliseconds: how long a call may wait without progress in either direction, 1 to
     ///     ``ClientOptions/timeoutMillisecondsMax``; 0 for no limit. A long reply is not cut off while it keeps
     ///     arriving.
-    ///   - codec: encodes the models. The default is JSON. Reads use the codec stored with the entry; only entries of a
-    ///     custom codec need that codec again.
+    ///   - codec: encodes the models. The default is JSON. Reads use the codec that is stored with the entry. Only a
+    ///     custom codec must be passed again to read its entries.
     ///   - trustedUsers: additional users whose daemons are trusted: see ``ClientOptions/trustedUsers``.
     /// - Throws: `noDaemon` if nothing answers at the socket, `untrusted` if the process belongs to another user,
     ///   `invalidArgument` for a path that is empty or too long, or a time limit out of range, `server` if the daemon
@@ -80,7 +81,7 @@ public final class BlockingLarderClient: Sendable {
     }
 
     /// Sends several commands at once and returns their replies, in the same order. Not atomic: commands of other
-    /// clients may run in between. An error is a value in its command's place.
+    /// clients may run in between. If a command fails, its reply is the error, as a value.
     ///
     /// Costs one round trip for all of them. `SELECT` must be the last command, because commands after a refused
     /// `SELECT` would run in the previous database.
@@ -105,7 +106,7 @@ public final class BlockingLarderClient: Sendable {
 
     // MARK: For the other files of this module
 
-    /// Returns the reply to one command; an error of the server is a value.
+    /// Returns the reply to one command. An error of the server is returned as a value.
     private func reply(_ words: [[UInt8]]) throws(LarderClientError) -> RESPValue {
         let name = words.first.map { printableKey($0) } ?? "command"
         let replies = try session.perform([words], operation: name)
@@ -123,8 +124,8 @@ public final class BlockingLarderClient: Sendable {
         return server
     }
 
-    /// Performs a request that has another form for servers other than larderd: the client assumes larderd until the
-    /// server refuses.
+    /// Performs a request whose form depends on the kind of the server. The client assumes larderd until the server
+    /// refuses the request.
     func perform<Result>(
         _ request: (ServerKind) throws(LarderClientError) -> Request<Result>
     ) throws(LarderClientError) -> Result {
@@ -137,7 +138,7 @@ public final class BlockingLarderClient: Sendable {
         }
     }
 
-    /// Performs one request; an error of the server is thrown.
+    /// Performs one request. An error of the server is thrown.
     func perform<Result>(_ request: Request<Result>) throws(LarderClientError) -> Result {
         do throws(LarderClientError) {
             return try request.result(of: try reply(request.words))

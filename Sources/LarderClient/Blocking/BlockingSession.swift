@@ -1,5 +1,5 @@
-// The layer between the calls and the wire: one connection at a time, which is replaced after a loss and brought into
-// the previous connection's state.
+// The layer between the calls of a client and its connection. A lost connection is replaced, and the same database is
+// selected on the new one.
 
 import LarderCommandCatalog
 import LarderPlatform
@@ -14,16 +14,16 @@ final class BlockingSession: @unchecked Sendable {
     private let password: String?
     private let trust: PeerTrust
 
-    /// Ends waits on any connection of this session.
+    /// Interrupts waits on any connection of this session.
     let interruption: Interruption
 
     private let lock = Lock()
     private var connection: BlockingConnection?
     /// The database to select on every new connection; nil for the server's default.
     private var database: String?
-    /// The commands queued in a transaction: the names of the databases that they select, nil for other commands.
+    /// For each command that is queued in a transaction, the database that it selects; nil for other commands.
     private var queued: [String?] = []
-    /// Whether the connection has state that a new one would lack, such as an open snapshot.
+    /// Whether the connection has state that a new connection would lack, such as an open snapshot.
     private var carriesState = false
     private var isClosed = false
     /// The kind of the server; nil until it is needed.
@@ -77,7 +77,8 @@ final class BlockingSession: @unchecked Sendable {
             timeoutMilliseconds: timeoutMilliseconds, trust: trust, interruption: interruption)
     }
 
-    /// Returns the messages pushed between replies since the last call. Those before the first call are dropped.
+    /// Returns the messages pushed between replies since the last call. Messages pushed before the first call are
+    /// dropped.
     func takePushes() -> [RESPValue] {
         lock.withLock {
             keepsPushes = true
@@ -110,8 +111,8 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
-    /// Sends requests, and passes their replies and the endless lines or messages that follow to `visit`, on a
-    /// connection of its own.
+    /// Sends requests on a connection of its own, and passes their replies to `visit`, and then all lines or messages
+    /// that follow.
     /// - Throws: errors of `visit`, or the reason why the connection ended.
     func stream(_ requests: [[[UInt8]]], operation: String, _ visit: (RESPValue) throws -> Void) throws -> Never {
         var bytes: [UInt8] = []
@@ -216,7 +217,7 @@ final class BlockingSession: @unchecked Sendable {
             let selected =
                 row.effect == .selectsDatabase && request.count > 1
                 ? String(validating: request[1], as: UTF8.self) : nil
-            // Nothing was executed yet.
+            // The command is only queued: it takes effect with EXEC.
             if reply == .simpleString("QUEUED") {
                 queued.append(selected)
                 continue

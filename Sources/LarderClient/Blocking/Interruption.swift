@@ -8,7 +8,7 @@ final class Interruption: @unchecked Sendable {
     private var descriptor: CInt?
     private var isWanted = false
 
-    /// Begins a wait on a connection, which must stay open until ``end()``.
+    /// Registers a wait on a connection, which must stay open until ``end()``.
     func begin(_ descriptor: CInt) {
         lock.withLock {
             self.descriptor = descriptor

@@ -1,6 +1,7 @@
-// Lifetimes in the daemon's syntax.
+// The conversion of lifetimes to the daemon's syntax.
 
 extension EntryPolicy {
+    /// Returns the validated policy.
     /// - Throws: `invalidArgument` for an invalid lifetime.
     func checked(_ operation: String, _ database: String? = nil, key: [UInt8]) throws(LarderClientError) -> Checked {
         do throws(Impossible) {
@@ -13,8 +14,9 @@ extension EntryPolicy {
 }
 
 extension EntryPolicy.Checked {
-    /// The words for SET and MSETEX. Redis has no policies: it receives milliseconds, shortened by the jitter, and no
-    /// grace, because it keeps nothing after the deadline.
+    /// Returns the words for SET and MSETEX that set the lifetime. Redis has no policies, so it receives a time in
+    /// milliseconds, which the client has shortened by the random jitter. It receives no grace, because it keeps no
+    /// entry after the deadline.
     func words(for server: ServerKind) -> [[UInt8]] {
         guard server.isLarder else { return redisWords }
         return lifetimeWords + (grace.map { wordList("GRACE", EntryPolicy.graceText($0)) } ?? [])
@@ -26,7 +28,7 @@ extension EntryPolicy.Checked {
         case .governed: []
         case .keep: wordList("KEEPTTL")
         case .policy(let policy): wordList("POLICY", policy.description)
-        // The server refuses 0; 1 is in the past too.
+        // The server refuses 0. The instant 1 is in the past too.
         case .until(let instant): wordList("PXAT", "\(max(1, instant))")
         }
     }

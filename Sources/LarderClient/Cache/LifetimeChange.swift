@@ -1,12 +1,13 @@
-// Lifetimes of existing entries.
+// Changes of the lifetimes of existing entries.
 
 import LarderRESP
 
-/// A change of the lifetime of an existing entry, as requests.
+/// The requests that change the lifetime of an existing entry.
 struct LifetimeChange: Sendable {
-    /// The last reply shows whether there was a fresh entry.
+    /// The requests, in order. The reply to the last one shows whether there was a fresh entry.
     let requests: [Request<Bool>]
 
+    /// Creates the requests for a policy.
     /// - Throws: `invalidArgument` for an invalid lifetime, or one for which the daemon has no command.
     init(_ policy: EntryPolicy, _ database: String, _ key: [UInt8]) throws(LarderClientError) {
         let policy = try Self.checked(policy, "touch", database, key)
@@ -15,7 +16,8 @@ struct LifetimeChange: Sendable {
         case .keep: requests = [.contains(key)]
         case .until(let instant): requests = [.expire(key, atMilliseconds: instant)]
         case .policy(let interval):
-            // PERSIST's reply does not distinguish a missing entry from one that does not expire.
+            // The reply to PERSIST does not distinguish a missing entry from one that does not expire, so EXISTS
+            // follows.
             requests =
                 interval.intervalMilliseconds.map {
                     [.expire(key, afterMilliseconds: Jitter.shortened($0, by: policy.jitter ?? 0))]
@@ -35,14 +37,14 @@ struct LifetimeChange: Sendable {
         return policy
     }
 
-    /// Reads the replies.
+    /// Reads the replies, and returns whether there was a fresh entry.
     func result(_ replies: [RESPValue]) throws(LarderClientError) -> Bool {
         var isThere = false
         for (request, reply) in zip(requests, replies) { isThere = try request.result(of: reply) }
         return isThere
     }
 
-    /// The words of GETEX for a lifetime.
+    /// Returns the words of GETEX that set a lifetime.
     static func words(renewing policy: EntryPolicy, _ database: String, _ key: [UInt8]) throws(LarderClientError)
         -> [[UInt8]]
     {

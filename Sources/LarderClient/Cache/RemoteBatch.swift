@@ -19,6 +19,7 @@ struct BatchChange: Sendable {
         return BatchChange(key: key, action: .set(value, policy, try CheckedTags(tags, "SET", key: key), codec))
     }
 
+    /// Checks that the server supports the tags.
     /// - Throws: `invalidArgument` for tags that the server would ignore.
     func check(for server: ServerKind) throws(LarderClientError) {
         guard case .set(_, _, let tags, _) = action else { return }
@@ -34,12 +35,13 @@ struct BatchChange: Sendable {
     }
 }
 
-/// The commands that apply a batch atomically. A value.
+/// The commands that apply a batch atomically. A value type.
 enum BatchPlan {
     case command(Request<Void>)
     /// Commands to send between MULTI and EXEC.
     case transaction([[[UInt8]]])
 
+    /// Chooses the commands for some changes.
     /// - Parameter changes: at least one.
     /// - Throws: `invalidArgument` for tags that the server would ignore.
     init(_ changes: [BatchChange], for server: ServerKind) throws(LarderClientError) {
@@ -51,8 +53,8 @@ enum BatchPlan {
         }
     }
 
-    /// Returns one command for entries with the same policy, tags and codec; nil if there is none. Redis's command
-    /// supports no policy.
+    /// Returns one command that stores all entries; nil if they differ in policy, tags or codec, or if a change is a
+    /// removal. Also nil for several entries with a policy in Redis, because MSET supports none.
     private static func sets(_ changes: [BatchChange], _ server: ServerKind) -> Request<Void>? {
         guard case .set(_, let policy, let tags, let codec) = changes[0].action else { return nil }
         if changes.count == 1 { return .expectingOK(changes[0].words(for: server), key: changes[0].key) }
@@ -86,7 +88,7 @@ enum BatchPlan {
 /// A batch is sent as one command if it has only entries with the same policy, tags and codec, or only keys to
 /// remove, and otherwise as a transaction.
 ///
-/// A value: copies are filled independently.
+/// A value type: copies are independent.
 public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
     private let codec: ModelCodec
     private(set) var changes: [BatchChange] = []
@@ -101,8 +103,8 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
     public var isEmpty: Bool { changes.isEmpty }
 
     /// Adds a model to store under a key.
-    /// - Throws: `encode`, with key and type, if the codec cannot encode the model; `invalidArgument` for an invalid
-    ///   lifetime or invalid tags. The batch is unchanged in these cases.
+    /// - Throws: `encode`, naming the key and the type, if the codec cannot encode the model; `invalidArgument` for an
+    ///   invalid lifetime or invalid tags. The batch is unchanged in these cases.
     public mutating func set(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
@@ -121,7 +123,7 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
         changes.append(try .set(value, bytes, policy, tags, .raw))
     }
 
-    /// Adds the removal of a key, whether or not there is such an entry.
+    /// Adds the removal of a key. It is not an error if the key has no entry.
     public mutating func remove(_ key: some CacheKey) {
         changes.append(BatchChange(key: key.keyBytes, action: .remove))
     }

@@ -3,19 +3,21 @@ import LarderObserving
 // Observing changes by any process.
 
 extension RemoteCache {
-    /// Observes all entries of the database, from the end of this call on: entries that any process stores, removes or
-    /// purges, or that expire.
+    /// Observes all entries of the database: reports every entry that any process stores, removes or purges, and every
+    /// entry that expires, after this call has returned.
     ///
     /// ```swift
     /// for try await change in try await readers.changes() { print(change) }
     /// ```
-    /// All such sequences of a client share one connection, separate from its other connections. If it is lost,
-    /// `CacheChanges.Iterator.next()` throws `closed` once, and the client reconnects. After `closed`, the sequence can
-    /// be iterated again; it then reports `CacheChange.Kind.fellBehind`. An expiry is reported within about a second of
-    /// the deadline if the entry was stored while it was observed, for at most 65,536 entries with a deadline. Other
-    /// expiries are reported when the daemon reclaims their space.
+    /// All such sequences of a client share one connection, separate from its other connections. If that connection is
+    /// lost, `CacheChanges.Iterator.next()` throws `closed` once, and the client reconnects. After `closed`, the
+    /// sequence can be iterated again; it then reports `CacheChange.Kind.fellBehind`.
     ///
-    /// A read after a reported change returns that state or a newer one, also with a near cache.
+    /// The daemon reports an expiry within about a second of the deadline if the entry was stored while it was
+    /// observed, for at most 65,536 entries with a deadline. It reports other expiries when it reclaims the space of
+    /// the entries.
+    ///
+    /// A read after a reported change returns the state after that change or a newer one, also with a near cache.
     /// - Parameter bufferMax: the number of keys with unread changes, at least 1. If more keys have unread changes, all
     ///   unread changes are dropped, and `CacheChange.Kind.fellBehind` is reported instead.
     /// - Throws: `invalidArgument` for an invalid `bufferMax`, and if the server is not larderd.
@@ -24,7 +26,7 @@ extension RemoteCache {
     }
 
     /// Observes one entry, like ``changes(bufferMax:)``. Changes that affect all entries, such as purges, are reported
-    /// too. If there is an entry, its expiry is reported within about a second.
+    /// too. The expiry of an existing entry is reported within about a second of its deadline.
     /// - Throws: also `invalidArgument` for a key of more than 65,536 bytes.
     public func changes(forKey key: some CacheKey, bufferMax: Int = 1_024) async throws(LarderClientError)
         -> CacheChanges
@@ -33,7 +35,7 @@ extension RemoteCache {
     }
 
     /// Observes the entries whose keys begin with `prefix`, like ``changes(bufferMax:)``. Changes that affect all
-    /// entries, such as purges, are reported too. The empty prefix stands for all.
+    /// entries, such as purges, are reported too. An empty prefix matches all entries.
     /// - Throws: also `invalidArgument` for a prefix of more than 65,536 bytes.
     public func changes(prefix: some CacheKey, bufferMax: Int = 1_024) async throws(LarderClientError)
         -> CacheChanges
@@ -41,19 +43,19 @@ extension RemoteCache {
         try await observe(.prefix(prefix.keyBytes), bufferMax)
     }
 
-    /// ``changes(bufferMax:)``, with the newest value of each stored entry.
+    /// Observes all entries, like ``changes(bufferMax:)``, and reads the newest value of each stored entry.
     public func decodedChanges(bufferMax: Int = 1_024) async throws(LarderClientError) -> DecodedChanges<Value> {
         decoded(try await changes(bufferMax: bufferMax))
     }
 
-    /// ``changes(forKey:bufferMax:)``, with the newest value of each stored entry.
+    /// Observes one entry, like ``changes(forKey:bufferMax:)``, and reads its newest value each time it was stored.
     public func decodedChanges(forKey key: some CacheKey, bufferMax: Int = 1_024) async throws(LarderClientError)
         -> DecodedChanges<Value>
     {
         decoded(try await changes(forKey: key, bufferMax: bufferMax))
     }
 
-    /// ``changes(prefix:bufferMax:)``, with the newest value of each stored entry.
+    /// Observes entries, like ``changes(prefix:bufferMax:)``, and reads the newest value of each stored entry.
     public func decodedChanges(prefix: some CacheKey, bufferMax: Int = 1_024) async throws(LarderClientError)
         -> DecodedChanges<Value>
     {
@@ -69,7 +71,7 @@ extension RemoteCache {
     {
         do throws(LarderClientError) {
             try check(keys, bufferMax)
-            // This also selects the database, and so checks its name.
+            // The first connection also selects the database, so an invalid name is reported here.
             guard try await store.server().isLarder else {
                 throw LarderClientError(
                     .invalidArgument, "only larderd reports changes", operation: "changes",
@@ -78,7 +80,7 @@ extension RemoteCache {
             let listener = ChangeListener(keys, of: store, max: bufferMax, socketPath: core.socketPath)
             let hub = core.changesHub
             let changes = CacheChanges(listener.buffer, owner: core) { _ in hub.remove(listener) }
-            // If this fails, the sequence is released and undoes its registration.
+            // If this throws, `changes` is released, and then removes the listener.
             try await hub.add(listener, listener.topics)
             return changes
         } catch {

@@ -33,9 +33,9 @@ extension RemoteCache {
 
     /// Replaces a fresh entry if it holds `previous` (compare and swap).
     ///
-    /// Compares the encoded bytes, as the cache's codec encodes `previous`. This works for models that are always encoded
-    /// the same way, and not for dictionaries. ``update(forKey:policy:tags:attempts:_:)`` needs no comparison. Needs
-    /// larderd, or Redis 8.4 or later.
+    /// Encodes `previous` with the cache's codec, and compares the bytes with the stored ones. This works only for
+    /// models that are always encoded to the same bytes; dictionaries are not.
+    /// ``update(forKey:policy:tags:attempts:_:)`` works for all models. Needs larderd, or Redis 8.4 or later.
     /// - Parameters:
     ///   - previous: the expected value.
     ///   - value: the model.
@@ -64,7 +64,8 @@ extension RemoteCache {
         }
     }
 
-    /// - Returns: whether the condition held and the value was stored.
+    /// Stores a value under a condition of SET.
+    /// - Returns: true if the condition held and the value was stored.
     func put(
         _ value: (bytes: [UInt8], codec: Codec), _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String],
         if condition: [[UInt8]]
@@ -93,16 +94,17 @@ extension RemoteCache {
     /// Needs larderd, or Redis 8.4 or later.
     /// - Parameters:
     ///   - key: the entry's key.
-    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a
-    ///     deadline of its own stays; an entry that follows the database's policy counts as stored now, so its time
-    ///     starts again.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's own deadline
+    ///     if it has one. An entry that follows the database's policy counts as stored now, so its lifetime starts
+    ///     again.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps its tags.
-    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. The default, nil,
-    ///     means 64 times, and more until ``ClientOptions/timeoutMilliseconds`` have passed. Random, growing pauses of
+    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. Nil, the default,
+    ///     allows 64 runs, and more until ``ClientOptions/timeoutMilliseconds`` have passed. Random, growing pauses of
     ///     up to half a second separate the runs, so that many tasks that change one key all succeed.
-    ///   - body: receives the model; nil if there is no fresh entry, or one of another type, which
-    ///     ``ClientOptions/onUndecodable`` reports. It leaves the model to store, or nil to remove the entry. It may
-    ///     run several times, so its side effects must be repeatable. If it throws, nothing is written.
+    ///   - body: receives the model; nil if there is no fresh entry, or its value is of another type, which is reported
+    ///     to ``ClientOptions/onUndecodable``. `body` changes the parameter to the model to store, or to nil to remove
+    ///     the entry. It may run several times, so its side effects must be repeatable. If it throws, nothing is
+    ///     written.
     /// - Returns: the result of the last run of `body`.
     /// - Throws: `conflict` if another client changed the value in every attempt, and errors of `body`.
     @discardableResult
@@ -123,7 +125,8 @@ extension RemoteCache {
         }
     }
 
-    /// - Returns: whether the value was still `previous`.
+    /// Stores a model, or removes the entry for nil, if the stored value is still `previous`.
+    /// - Returns: whether it was.
     private func exchange(
         _ previous: [UInt8]?, for model: Value?, _ key: [UInt8], _ policy: EntryPolicy, _ tags: [String]
     ) async throws(LarderClientError) -> Bool {
@@ -152,7 +155,7 @@ extension RemoteCache {
     }
 
     /// Reads the model of a key and changes the lifetime of its entry in one step, for example for sessions that expire
-    /// when unused. Policies as for ``touch(_:policy:)``. Never uses the near cache.
+    /// when unused. For the policies see ``touch(_:policy:)``. Never uses the near cache.
     /// - Returns: nil if there is no fresh entry.
     /// - Throws: `decode` if the value is of another type; the entry still gets its new lifetime.
     public func value(forKey key: some CacheKey, renewing policy: EntryPolicy) async throws(LarderClientError)
@@ -188,7 +191,8 @@ extension RemoteCache {
 }
 
 extension RemoteCache where Value == Int {
-    /// Adds to an integer in one step. A key without a fresh entry counts as 0. The entry keeps its rule and its tags.
+    /// Adds to an integer in one step. A key without a fresh entry counts as 0. The entry keeps its deadline rule and
+    /// its tags.
     /// - Returns: the sum.
     /// - Throws: `server` if the value is not an integer, or the sum is not an `Int`.
     @discardableResult
@@ -201,14 +205,15 @@ extension RemoteCache where Value == Int {
 }
 
 extension RemoteCache where Value: FixedWidthInteger {
-    /// Adds to an integer. A key without a fresh entry counts as 0. The entry keeps its rule and its tags.
+    /// Adds to an integer. A key without a fresh entry counts as 0. The entry keeps its deadline rule and its tags.
     ///
-    /// The daemon itself adds signed 64-bit numbers. Other types take two round trips, and more if other clients change
-    /// the entry in the meantime, as in ``update(forKey:policy:tags:attempts:_:)``; they need larderd, or Redis 8.4 or
-    /// later.
+    /// Signed 64-bit numbers are added by the daemon itself, in one round trip. Other types take two round trips, and
+    /// more if other clients change the entry in the meantime, as in ``update(forKey:policy:tags:attempts:_:)``. They
+    /// need larderd, or Redis 8.4 or later.
     /// - Returns: the sum.
-    /// - Throws: `decode` if the value is not an integer of this type, `invalidArgument` if the sum is not, `conflict`
-    ///   if other clients changed the entry in every attempt; for signed 64-bit integers, `server` instead.
+    /// - Throws: `decode` if the value is not an integer of this type, `invalidArgument` if the sum does not fit into
+    ///   the type, `conflict` if other clients changed the entry in every attempt. For signed 64-bit integers, `server`
+    ///   is thrown instead of these.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Value = 1) async throws(LarderClientError) -> Value {
         let increment = WholeIncrement(key: key.keyBytes, step: step)
@@ -236,7 +241,8 @@ extension RemoteCache where Value: FixedWidthInteger {
 }
 
 extension RemoteCache where Value == Double {
-    /// Adds to a number in one step. A key without a fresh entry counts as 0. The entry keeps its rule and its tags.
+    /// Adds to a number in one step. A key without a fresh entry counts as 0. The entry keeps its deadline rule and its
+    /// tags.
     /// - Returns: the sum.
     /// - Throws: `server` if the value is not a number, or the sum is not finite; the entry is unchanged in that case.
     ///   `decode` if Redis has stored a sum that does not fit into a `Double`.

@@ -1,12 +1,12 @@
 import LarderObserving
 import LarderRESP
 
-// Change feeds.
+// Reading the change feed of a database.
 
 extension RemoteCache {
-    /// Returns the changes of the database after a position, by any client. Each change has a position from which a
-    /// later call can continue, even in another process and after a restart of the daemon. If the history after the
-    /// position is no longer available, all entries are reported first.
+    /// Returns the changes that any client has made to the database after a position. Each change has a position from
+    /// which a later call can continue, even in another process and after a restart of the daemon. If the history after
+    /// the position is no longer available, all entries are reported first.
     ///
     /// Each iteration uses its own connection while it waits.
     /// - Parameters:
@@ -17,7 +17,7 @@ extension RemoteCache {
         feed(since: position, prefix.keyBytes) { entry in entry.value }
     }
 
-    /// ``changes(since:prefix:)`` with decoded values.
+    /// Returns the same changes as ``changes(since:prefix:)``, with decoded values.
     public func decodedChanges(since position: ChangePosition, prefix: some CacheKey = "") -> PositionedChanges<Value> {
         let codec = codec
         return feed(since: position, prefix.keyBytes) { entry in
@@ -26,7 +26,7 @@ extension RemoteCache {
         }
     }
 
-    /// How long the daemon waits for a change before it replies that there is none.
+    /// How long the daemon waits for a change before it replies that there is none, in milliseconds.
     private static var waitMilliseconds: Int { 30_000 }
 
     private func feed<Read: Sendable>(
@@ -38,16 +38,17 @@ extension RemoteCache {
         }
     }
 
-    /// Returns the next reply with changes; nil if the client was closed.
+    /// Returns the next reply with changes; nil if the task was cancelled.
     private func nextReply(_ position: ChangePosition, _ prefix: [UInt8]) async throws -> FeedReply? {
         var from = position.description
-        // A separate connection for waiting. While there are changes, the client's shared connections are used.
+        // The separate connection on which the daemon waits for a change. It is created when the daemon has no more
+        // changes; until then, requests use the client's shared connections.
         var link: Link?
         defer { if let link { store.waitingLinks.end(link) } }
         while !Task.isCancelled {
             let words = FeedReply.words(
                 since: from, prefix: prefix, count: 100, blockMilliseconds: link == nil ? 0 : Self.waitMilliseconds)
-            let request = Request<FeedReply>(words, isRead: true, expects: "a step of changes") {
+            let request = Request<FeedReply>(words, isRead: true, expects: "a map with changes") {
                 (reply) throws(LarderClientError) in try FeedReply(reply)
             }
             let reply: FeedReply

@@ -11,23 +11,24 @@ extension RemoteCache {
     /// let weather = try await reports.value(forKey: "oslo") { try await api.weather(in: "oslo") }
     /// ```
     /// Concurrent callers in all processes of the machine share one fetch of a key: one runs its closure, and the
-    /// others wait for the value without blocking the connection. If the entry has a grace, they get the stale value at
-    /// once in the meantime. If the fetching process exits, another one takes over at once. The closure runs in a task
-    /// of its own: a cancelled caller throws without affecting the other callers in the process, and the task is
-    /// cancelled when no caller is left. If the key is written, removed or purged in the meantime, the callers get the
-    /// fetched value, but it is not stored.
+    /// others wait for the value without blocking the connection. If the entry is stale but within its grace, they get
+    /// the stale value at once instead. If the fetching process exits, another process takes over at once. The closure
+    /// runs in a task of its own: a cancelled caller throws without affecting the other callers in the process, and the
+    /// task is cancelled when no caller is left. If the key is written, removed or purged in the meantime, the callers
+    /// get the fetched value, but it is not stored.
     ///
-    /// A near cache hit costs no round trip, and is not refreshed ahead of its deadline. Fetching uses one additional
-    /// connection for each database. A value of another type, such as one from an older version of the program, counts
-    /// as missing, and ``ClientOptions/onUndecodable`` reports it. With Redis instead of larderd, one caller of each
-    /// process fetches, no age is known, and neither failures nor missing values are remembered.
+    /// A near cache hit costs no round trip, and does not refresh the value ahead of its deadline. Fetching uses one
+    /// additional connection for each database. A value of another type, such as one from an older version of the
+    /// program, counts as missing, and is reported to ``ClientOptions/onUndecodable``. With Redis instead of larderd,
+    /// one caller of each process fetches, the age of values is unknown, and neither failures nor missing values are
+    /// remembered.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - options: see ``FetchOptions``.
     ///   - fetch: reads the value from the origin. Must not fetch the same key: that throws
     ///     ``FetchError/Code/recursion``.
-    /// - Throws: if there is nothing to serve instead, the error of `fetch`, to all waiting callers in the process;
-    ///   ``FetchError``; ``LarderClientError``, including `cancelled`.
+    /// - Throws: the error of `fetch` if there is no value to return instead (all waiting callers in the process get
+    ///   this error); ``FetchError``; ``LarderClientError``, including `cancelled`.
     public func value(
         forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value
@@ -61,7 +62,7 @@ extension RemoteCache {
             }
         case .cacheOnly: return try await youngEnough(key, checked.maxAge)
         case .cacheElseOrigin where checked.maxAge == nil && near != nil:
-            // Read it in this way, so that the near cache keeps it.
+            // Read the key without FETCH, so that the near cache keeps the value.
             if let value = try await missingIfUndecodable({ () async throws(LarderClientError) in
                 try await value(forKey: key)
             }) {
@@ -72,8 +73,7 @@ extension RemoteCache {
         return try await cancellable { try await FlightTable.shared.value(backend, checked, load) }
     }
 
-    /// Returns the result of `read`; nil if it throws because a value cannot be decoded. The fetching call then reports
-    /// the failure.
+    /// Returns the result of `read`; nil if a value cannot be decoded. The fetch that follows reports that failure.
     private func missingIfUndecodable<Result>(
         _ read: () async throws(LarderClientError) -> Result?
     ) async throws(LarderClientError) -> Result? {
@@ -104,8 +104,8 @@ extension RemoteCache {
         return try await decoded(stored, bytes)
     }
 
-    /// Returns the daemon's value of a key, fresh or stale, followed by the fetched value, which is stored: up to two
-    /// values.
+    /// Returns a sequence of up to two values: the daemon's value of a key, fresh or stale, and then the fetched value,
+    /// which is also stored.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - options: see ``FetchOptions``; its source is ignored.
@@ -117,7 +117,7 @@ extension RemoteCache {
         sequence(key.keyBytes, options, fetch) { _, _ in false }
     }
 
-    /// Like the call above, without the second value if it equals the first one.
+    /// Like the call above. With `leavingOutEqual`, the second value is omitted if it equals the first one.
     public func cachedThenFetched(
         forKey key: some CacheKey, leavingOutEqual: Bool, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value?
@@ -146,13 +146,13 @@ extension RemoteCache {
     /// results are stored. Keys without a result are missing from the dictionary, and their absence is remembered for
     /// the duration ``FetchOptions/absent``.
     ///
-    /// If every key has at least a stale value, these are returned as for one key, and the closure runs in the
-    /// background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure, and for
-    /// running fetches of its keys. Unlike for one key, the closure is cancelled with the caller. Callers waiting for
-    /// its keys then fetch them themselves. The daemon lets one client fetch 10,000 keys at a time (`larderd
-    /// --max-leases`), and returns an error for more.
+    /// If every key has at least a stale value, the call returns these values as for one key, and the closure runs in
+    /// the background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure, and for
+    /// running fetches of its keys by other callers. Unlike for one key, cancelling the caller also cancels the
+    /// closure. Other callers that wait for its keys then fetch these keys themselves. The daemon lets one client fetch
+    /// 10,000 keys at a time (`larderd --max-leases`), and returns an error for more.
     ///
-    /// Takes one round trip to read the keys, one to look up the missing ones, and one to store the results.
+    /// Takes one round trip to read the keys, one to request leases for the missing keys, and one to store the results.
     /// - Parameters:
     ///   - keys: the entries' keys.
     ///   - options: see ``FetchOptions``.

@@ -4,9 +4,9 @@ extension RemoteCache {
     // MARK: Reading
 
     /// Returns the models of the keys that have a fresh entry. Models that are not in the near cache are read in one
-    /// round trip, at one instant, and kept there as by ``value(forKey:)``. Without a near cache, all models are read
-    /// in this way.
-    /// - Throws: `decode`, with type and key, if a value is of another type.
+    /// round trip, at one instant, and then kept in the near cache, as by ``value(forKey:)``. Without a near cache, all
+    /// models are read in one round trip.
+    /// - Throws: `decode`, naming the type and the key, if a value is of another type.
     public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>) async throws(LarderClientError)
         -> [Key: Value]
     {
@@ -33,7 +33,7 @@ extension RemoteCache {
     }
 
     /// Reads keys together with the remaining lifetimes of their entries, in one round trip.
-    /// - Parameter tokens: one for each key; each is used or given up.
+    /// - Parameter tokens: one near cache token for each key. The call uses each token or gives it up.
     private func valuesToKeep<Key: CacheKey & Hashable>(
         _ keys: [Key], _ near: NearCache, _ tokens: [NearCache.Token]
     ) async throws(LarderClientError) -> [Key: Value] {
@@ -53,8 +53,8 @@ extension RemoteCache {
         return models
     }
 
-    /// Returns the models of several keys in their order, read as by ``values(forKeys:)``, with `notFound` for each key
-    /// without a fresh entry.
+    /// Returns one model for each key, in the order of the keys: `notFound` for a key without a fresh entry. Reads them
+    /// as ``values(forKeys:)`` does.
     public func values(forKeys keys: some Sequence<some CacheKey>, notFound: Value)
         async throws(LarderClientError) -> [Value]
     {
@@ -63,16 +63,17 @@ extension RemoteCache {
         return keys.map { found[$0] ?? notFound }
     }
 
-    /// Returns the number of fresh entries in the database. The daemon reads all of them if the database was written to
-    /// since the last count.
+    /// Returns the number of fresh entries in the database. If the database was changed since the last count, the
+    /// daemon reads all entries to count them.
     public func count() async throws(LarderClientError) -> Int { Int(clamping: try await store.perform(.count)) }
 
-    /// Returns the keys of the database's fresh entries, each once, in no particular order. Takes a round trip for
-    /// every few hundred of them.
+    /// Returns the keys of the database's fresh entries, each once, in no particular order. Takes one round trip for
+    /// every few hundred keys.
     ///
     /// Includes every key that exists during the whole call, and possibly others. Keys that are not UTF-8 are omitted;
-    /// ``entries(matching:)`` and ``allKeys(matching:)`` have their bytes.
-    /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
+    /// ``entries(matching:)`` and ``allKeys(matching:)`` return the bytes of such keys too.
+    /// - Parameter pattern: a glob pattern: `*` matches any characters, `?` one character, `[a-c]` one of a, b and c;
+    ///   nil for all keys.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
         try await ScanStep.texts(matching: pattern) { (request) async throws(LarderClientError) in
             try await store.perform(request)
@@ -83,8 +84,8 @@ extension RemoteCache {
 
     /// Stores many models in one step: all or none.
     ///
-    /// Accepts a dictionary, or pairs such as `["a": 1, "b": 2] as KeyValuePairs`. If a key has two values, the later
-    /// one wins. All have the same policy and the same tags.
+    /// Accepts a dictionary, or pairs such as `["a": 1, "b": 2] as KeyValuePairs`. If a key occurs twice, the later
+    /// value is stored. All entries get the same policy and the same tags.
     public func set<Key: CacheKey>(
         _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) {
@@ -107,8 +108,8 @@ extension RemoteCache {
         }
     }
 
-    /// Fills a batch with `body` and applies it: all changes, or none if `body` or the daemon fails. Other clients see
-    /// all of them or none. An empty batch sends nothing.
+    /// Calls `body` to fill a batch, and applies the batch: all changes, or none if `body` or the daemon fails. Other
+    /// clients see either all changes or none. For an empty batch nothing is sent.
     ///
     /// ```swift
     /// try await readers.batch {
@@ -148,7 +149,7 @@ extension RemoteCache {
 
     // MARK: The database
 
-    /// The database's policy. Entries without a policy of their own follow it.
+    /// Returns the database's policy, which applies to entries without a policy of their own.
     public func policy() async throws(LarderClientError) -> UpdatePolicy {
         let info = try await store.perform(.policy)
         guard let policy = UpdatePolicy(serverInterval: info.intervalMilliseconds ?? -1) else {
@@ -180,9 +181,9 @@ extension RemoteCache {
     }
 
     /// Removes all entries with a tag, at a cost that does not depend on their number. The removal is durable when the
-    /// call returns, and no later read returns such an entry; their space is reclaimed in the background. A running
-    /// fetch of a key with the tag is out of date, and its result is not stored. The near cache is emptied. Needs
-    /// larderd.
+    /// call returns, and no later read returns such an entry; their space is reclaimed in the background. If a fetch of
+    /// a key with the tag is running, its result is not stored, because it may be out of date. The near cache is
+    /// emptied. Needs larderd.
     /// - Parameters:
     ///   - tag: as for ``set(_:forKey:policy:tags:)``. The removal is also recorded if no entry has the tag.
     ///   - soft: whether to make the entries stale instead of removing them. Calls that fetch may still return them
@@ -212,7 +213,7 @@ extension RemoteCache {
         }
     }
 
-    /// Removes expired entries that have not been removed yet.
+    /// Removes expired entries that the daemon has not removed yet.
     @discardableResult
     public func removeExpired() async throws(LarderClientError) -> PurgeReport {
         try await store.perform(.purge(wordList("EXPIRED")))

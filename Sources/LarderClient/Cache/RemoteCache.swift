@@ -10,20 +10,20 @@ import LarderRESP
 /// ```
 ///
 /// - Models are stored as JSON, in the bytes that the library writes by default and other programs can read, or by
-///   another ``ModelCodec``; the library has the same codecs. Reads use the codec stored with the entry; only entries
-///   of a custom codec need that codec again, which is then tried first for all entries.
+///   another ``ModelCodec``; the library has the same codecs. Reads use the codec that is stored with the entry. Only a
+///   custom codec must be passed again to read its entries, and is then tried first for all entries.
 /// - Expired entries are never returned: an entry exists until its deadline.
-/// - With ``ClientOptions/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` answer from this process if they
-///   can, without a round trip and without decoding. Such an answer is never older than the last change that was
-///   reported to this process; a report takes as long as a message. The client always reads its own writes through a
-///   cache. All readers share one decoded value, which is safe for `Sendable` values. Classes, collections of them, and
-///   models that are ``DecodedEachTime`` are not kept.
+/// - With ``ClientOptions/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` return models from the memory of
+///   this process if they can, without a round trip and without decoding. Such a model is never older than the last
+///   change that the daemon has reported to this process; a report takes as long as a message. After a write through a
+///   cache of this client, its caches return that value or a newer one. All readers share one decoded value, which is
+///   safe for `Sendable` values. Classes, collections of them, and models that are ``DecodedEachTime`` are not kept.
 /// - All calls throw ``LarderClientError``: `server` with the daemon's own text, `noDaemon`, `closed`, `timeout`,
 ///   `cancelled`, `io`, `protocolViolation`; and those documented at the call.
 /// - A key has at most 65,536 bytes: larderd refuses longer ones with `server`.
 /// - Each call costs one round trip unless documented otherwise.
 ///
-/// Thread-safe: a value that refers to the client. The client stays connected while such a value exists.
+/// Thread-safe: a value type with a reference to the client. The client stays connected while such a value exists.
 public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     let core: ClientCore
     let store: DatabaseStore
@@ -47,9 +47,9 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
 
     /// Returns the model stored under a key; nil if there is none or it has expired.
     ///
-    /// If the near cache has it, or its absence, no round trip is made. Otherwise the near cache keeps the result if
-    /// possible.
-    /// - Throws: `decode`, with type and key, if the value is of another type.
+    /// No round trip is made if the near cache has the model, or knows that the key has no entry. Otherwise the near
+    /// cache keeps the result if possible.
+    /// - Throws: `decode`, naming the type and the key, if the value is of another type.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         guard let near else {
             let bytes = key.keyBytes
@@ -82,7 +82,8 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Keeps the daemon's answer for a key in the near cache, if the replies for value and remaining lifetime agree.
+    /// Keeps a value, or the absence of an entry, in the near cache, if the daemon's replies about the value and about
+    /// the remaining lifetime agree. They differ if the entry has changed or expired between the two commands.
     func keep(
         _ value: Value?, _ time: TimeToLive?, _ near: NearCache, _ token: NearCache.Token, askedAt: Int64,
         valueBytes: Int
@@ -100,14 +101,14 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Returns the near cache's answer for a key.
+    /// Looks up a key in the near cache.
     func find(_ near: NearCache, _ key: some CacheKey) -> NearCache.Found<Value> {
         near.find(Value.self, nearIdentity, key)
     }
 
     /// Decodes stored bytes. Tries the likely codec first, and requests the entry's codec from the daemon if that
     /// fails.
-    /// - Parameter operation: the operation, for the error.
+    /// - Parameter operation: the name of the operation, for errors.
     func decoded(_ bytes: [UInt8]?, _ key: [UInt8], _ operation: String = "GET") async throws(LarderClientError)
         -> Value?
     {
@@ -123,7 +124,8 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Decodes stored bytes; returns nil, and reports the error, if that fails. For callers that can make a new value.
+    /// Decodes stored bytes. If that fails, returns nil and reports the error to ``ClientOptions/onUndecodable``: the
+    /// caller then makes a new value.
     func decodable(_ bytes: [UInt8]?, _ key: [UInt8], _ operation: String = "GET") async throws(LarderClientError)
         -> Value?
     {
@@ -154,12 +156,12 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - policy: how long this entry stays fresh. By default it follows the database's policy; with
-    ///     ``EntryPolicy/keep`` it keeps the rule of the entry that it replaces.
+    ///     ``EntryPolicy/keep`` it keeps the deadline rule of the entry that it replaces.
     ///   - tags: labels for removing groups of entries with `removeAll(tagged:soft:)`: at most 16 different ones, each
-    ///     of 1 to 128 bytes of UTF-8 without NUL. None by default; with ``EntryPolicy/keep`` that means the tags of
-    ///     the replaced entry. Needs larderd.
-    /// - Throws: `encode`, with key and type, if the codec cannot encode the model; `invalidArgument` for an invalid
-    ///   lifetime, invalid tags, and a value of more than 512 MiB, before anything is sent.
+    ///     of 1 to 128 bytes of UTF-8 without NUL. By default none, or with ``EntryPolicy/keep`` the tags of the
+    ///     replaced entry. Needs larderd.
+    /// - Throws: `encode`, naming the key and the type, if the codec cannot encode the model; `invalidArgument` for an
+    ///   invalid lifetime, invalid tags, and a value of more than 512 MiB, before anything is sent.
     public func set(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) {
@@ -200,7 +202,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Whether there is a fresh entry under a key, whatever its value.
+    /// Returns whether there is a fresh entry under a key, whatever its value.
     public func contains(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
         try await store.perform(.contains(key.keyBytes))
     }
@@ -217,15 +219,15 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     }
 
     /// Returns the tags of an entry, in the order in which they were specified; nil if there is no fresh entry. Omits
-    /// tags from other programs that are not UTF-8. Needs larderd.
+    /// tags that are not UTF-8, which other programs may have stored. Needs larderd.
     public func tags(forKey key: some CacheKey) async throws(LarderClientError) -> [String]? {
         try await store.perform(Request<[String]?>.tags(key.keyBytes))
     }
 
     // MARK: For the other files of this module
 
-    /// Runs a change of `keys`. Whether it succeeds or fails, the near cache drops the keys before the caller
-    /// continues, so that the caller reads its own writes; results of reads that were running are not kept.
+    /// Runs `body`, which changes `keys`. Whether it succeeds or fails, the near cache then drops the keys, so that the
+    /// caller reads its own writes. The near cache does not keep the results of reads that are running at that time.
     func changing<Result>(
         _ keys: [[UInt8]], _ body: () async throws(LarderClientError) -> Result
     ) async throws(LarderClientError) -> Result {
@@ -234,7 +236,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         return try await body()
     }
 
-    /// Like ``changing(_:_:)``, for a change of any number of keys.
+    /// Like ``changing(_:_:)``, for a `body` that may change any key: the near cache drops all keys.
     func changingAll<Result>(_ body: () async throws(LarderClientError) -> Result) async throws(LarderClientError)
         -> Result
     {

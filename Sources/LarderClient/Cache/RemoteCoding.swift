@@ -1,18 +1,19 @@
-// Codable models as the bytes of the daemon's entries, with this module's errors.
+// Encoding of Codable models to the bytes of the daemon's entries, and decoding.
 
 import LarderRESP
 
-/// Chooses the codec in a process that does not see the headers of entries: `GET` returns only bytes, and the daemon
-/// returns an entry's codec only on request (`META`). A second request for each read would halve the speed, so the
-/// codec is inferred from the bytes if it is unambiguous, and requested from the daemon otherwise:
+/// Encodes models, and chooses the codec to decode stored bytes. `GET` returns only the bytes of an entry; the daemon
+/// returns its codec only on request (`META`). A second request for each read would halve the speed, so the codec is
+/// inferred from the bytes if they are unambiguous, and requested from the daemon otherwise:
 ///
-/// - Bytes and text are raw, unless the bytes could also be JSON or a property list with such a value.
-/// - Models are JSON, or a property list if the bytes begin like one. Raw bytes are decoded in the same ways, so the
-///   daemon's answer would change nothing.
-/// - A cache with a custom codec tries that first.
+/// - A type that holds bytes or text is decoded as raw, unless the bytes could also be JSON or a property list.
+/// - Other types are decoded as JSON, or as a property list if the bytes begin like one. If the entry's codec is raw,
+///   it is decoded in the same way, so the daemon's answer would change nothing.
+/// - A cache with a custom codec tries that codec first.
 /// - If decoding fails, the value is decoded with the codec that the daemon returns. Redis stores no codecs: there a
 ///   value is assumed to have the codec that the cache itself would use, or to be raw.
 enum RemoteCoding {
+    /// Checks the size of a value.
     /// - Throws: `invalidArgument` for a value that the daemon would not accept.
     static func check(valueBytes count: Int, key: [UInt8]) throws(LarderClientError) {
         guard count > CommandRules.wordBytesMax else { return }
@@ -39,8 +40,8 @@ enum RemoteCoding {
         return (payload.bytes, used)
     }
 
-    /// - Parameter storedAs: requests the entry's codec from the daemon; nil if there is no entry any more, or the
-    ///   server does not support codecs.
+    /// - Parameter storedAs: requests the entry's codec from the daemon; returns nil if the entry no longer exists, or
+    ///   the server does not support codecs.
     static func decode<Model: Decodable>(
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8], _ operation: String = "GET",
         storedAs ask: () async throws(LarderClientError) -> Codec?
@@ -74,7 +75,8 @@ enum RemoteCoding {
         }
     }
 
-    /// - Returns: nil if the codec must be requested from the daemon.
+    /// Chooses the codec without a request.
+    /// - Returns: the codec, inferred from the bytes; nil if it must be requested from the daemon.
     private static func guess(_ type: Any.Type, _ bytes: [UInt8], _ codec: ModelCodec) -> Codec? {
         if codec.codec == .custom { return .custom }
         let isPropertyList = ModelCodec.isPropertyList(bytes)
@@ -89,8 +91,8 @@ enum RemoteCoding {
         return isPropertyList ? .propertyList : .json
     }
 
-    /// Whether bytes look like a JSON document, judged by their first and last characters. A model's JSON must not be
-    /// returned as text.
+    /// Returns whether bytes look like a JSON document, judged by their first and last characters. The codec of such
+    /// bytes must be requested, so that a model's JSON is not returned as text.
     private static func couldBeJSON(_ bytes: [UInt8]) -> Bool {
         func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
         guard let start = bytes.firstIndex(where: { !isBlank($0) }),
@@ -109,8 +111,8 @@ enum RemoteCoding {
         }
     }
 
-    /// Decodes ambiguous bytes.
-    /// - Parameter reported: the codec from the daemon; nil if it has none.
+    /// Decodes bytes from which the codec cannot be inferred.
+    /// - Parameter reported: the codec that the daemon has returned; nil for none.
     private static func decode<Model: Decodable>(
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, reported: Codec?, key: [UInt8],
         _ operation: String

@@ -1,6 +1,6 @@
 // Enumeration of the entries of a database.
 
-/// An entry of ``RemoteEntries``. A value.
+/// An entry of ``RemoteEntries``. A value type.
 public struct RemoteEntry<Value: Sendable>: Sendable {
     /// The key's bytes.
     public let keyBytes: [UInt8]
@@ -11,17 +11,17 @@ public struct RemoteEntry<Value: Sendable>: Sendable {
     public var key: String { String(decoding: keyBytes, as: UTF8.self) }
 }
 
-/// The fresh entries of a database, keys and models, read lazily: some hundred keys at a time, 32 values at a time.
+/// The fresh entries of a database, with keys and models, read lazily: a few hundred keys and 32 values at a time.
 ///
 /// ```swift
 /// for try await entry in readers.entries(matching: "reader:*") { print(entry.key, entry.value.userName) }
 /// ```
 ///
 /// Includes every entry that exists during the whole iteration, and possibly others. Does not use the near cache.
-/// larderd returns each entry once, in the order of the keys' bytes; Redis may return one more than once. Each
+/// larderd returns each entry once, in the order of the keys' bytes; Redis may return an entry more than once. Each
 /// iteration starts from the beginning.
 ///
-/// Thread-safe: a value that refers to the client. An iterator belongs to one task.
+/// Thread-safe: a value type with a reference to the client. An iterator belongs to one task.
 public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable {
     public typealias Element = RemoteEntry<Value>
     public typealias Failure = LarderClientError
@@ -45,8 +45,9 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
             self.pattern = pattern
         }
 
-        /// - Throws: errors of the client's calls, and `decode` if a value is of another type; the iteration is over
-        ///   afterwards.
+        /// Returns the next entry; nil at the end.
+        /// - Throws: errors of the client's calls, and `decode` if a value is of another type. The iteration ends after
+        ///   an error.
         public mutating func next() async throws(LarderClientError) -> Element? {
             do throws(LarderClientError) {
                 while true {

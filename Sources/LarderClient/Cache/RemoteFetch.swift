@@ -2,7 +2,7 @@ import LarderFetching
 import LarderPlatform
 import LarderRESP
 
-/// A key of a daemon's database as seen by a fetching caller.
+/// One key of a daemon's database, for a caller that fetches its value from an origin.
 struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
     let cache: RemoteCache<Value>
     let key: [UInt8]
@@ -29,7 +29,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
             let answer = try await store.fetch(.fetch(key, maxAge: asked, lease: lease))
             guard answer.state == .wait, let wakeUp else {
                 if let reply = try await reply(answer, asked, isReplaceable: !isSecond) { return reply }
-                // The value cannot be decoded, so a newer one is needed.
+                // The value cannot be decoded, so ask for a newer one.
                 isSecond = true
                 limit = AgeLimit(0)
                 continue
@@ -40,7 +40,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         }
     }
 
-    /// Uses one round trip.
+    /// Looks up several keys, in one round trip unless a value cannot be decoded.
     static func askAll(
         _ backends: [Self], maxAge: Int64?, lease: Int64?
     ) async -> [Result<FetchReply<Value>, any Error>] {
@@ -82,8 +82,10 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         return answers
     }
 
-    /// - Parameter isReplaceable: whether to treat a value that cannot be decoded as missing.
-    /// - Returns: nil if such a value is treated as missing.
+    /// Converts the daemon's answer to FETCH.
+    /// - Parameter isReplaceable: whether to treat a value that cannot be decoded as missing; otherwise `decode` is
+    ///   thrown.
+    /// - Returns: the reply for the fetching caller; nil if a value that cannot be decoded is treated as missing.
     private func reply(
         _ answer: FetchAnswer, _ maxAge: Int64?, isReplaceable: Bool
     ) async throws -> FetchReply<Value>? {
@@ -97,7 +99,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
                 ? try await cache.decodable(bytes, key, "FETCH") : try await cache.decoded(bytes, key, "FETCH")
             return value.map { answer.state == .fresh ? .fresh($0) : .stale($0) }
         case .lead:
-            // If the value cannot be decoded, it is not served: the caller with the lease is about to replace it.
+            // Ignore a value that cannot be decoded: the caller that gets the lease replaces it.
             let value = try? await cache.decoded(answer.value, key, "FETCH")
             let isYoung = answer.isYoung(maxAge)
             return .lead(
@@ -108,7 +110,8 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         }
     }
 
-    /// Redis has no leases: each process fetches for itself, and no age is known.
+    /// Reads a value from Redis, which has no leases: each process fetches for itself, and the age of a value is
+    /// unknown.
     private func askRedis(_ maxAge: Int64?) async throws -> FetchReply<Value> {
         let value = try await cache.decodable(try await store.perform(.get(key)), key)
         guard let value else { return .lead(token: 0, nil) }
@@ -129,7 +132,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         }
     }
 
-    /// Uses one round trip.
+    /// Ends the leases of several keys in one round trip.
     static func endAll(_ ends: [FetchEnd<Self>], _ options: CheckedFetch) async -> (any Error)? {
         guard let cache = ends.first?.backend.cache else { return nil }
         var failure: (any Error)?
@@ -166,7 +169,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         return failure
     }
 
-    /// The request that ends a lease; nil if there is no lease and nothing to store.
+    /// Returns the request that ends a lease; nil if there is no lease and nothing to store.
     private func request(_ end: FetchEnd<Self>, _ options: CheckedFetch, _ server: ServerKind)
         throws(LarderClientError) -> Request<Bool>?
     {

@@ -1,23 +1,23 @@
 // Enumeration of the keys of a database.
 
-/// The keys of a database's fresh entries, read lazily: some hundred in each round trip, so that a database of any size
-/// needs little memory.
+/// The keys of a database's fresh entries, read lazily: a few hundred in each round trip, so that listing a database of
+/// any size needs little memory.
 ///
 /// ```swift
 /// for try await key in readers.allKeys(matching: "reader:*") { print(key) }
 /// ```
 ///
 /// Includes every key that exists during the whole iteration, and possibly others. larderd returns each key once, in
-/// the order of their bytes; Redis may return one more than once. Each iteration starts from the beginning.
+/// byte order; Redis may return a key more than once. Each iteration starts from the beginning.
 ///
 /// Keys that are not UTF-8 are omitted; ``bytes`` has all keys.
 ///
-/// Thread-safe: a value that refers to the client. An iterator belongs to one task.
+/// Thread-safe: a value type with a reference to the client. An iterator belongs to one task.
 public struct RemoteKeys: AsyncSequence, Sendable {
     public typealias Element = String
     public typealias Failure = LarderClientError
 
-    /// All keys, as their bytes.
+    /// All keys as bytes, including those that are not UTF-8.
     public let bytes: RemoteKeyBytes
 
     public func makeAsyncIterator() -> Iterator { Iterator(bytes: bytes.makeAsyncIterator()) }
@@ -42,7 +42,7 @@ public struct RemoteKeys: AsyncSequence, Sendable {
 
 /// The keys of a database's fresh entries as bytes, read like ``RemoteKeys`` and including those that are not UTF-8.
 ///
-/// Thread-safe: a value that refers to the client. An iterator belongs to one task.
+/// Thread-safe: a value type with a reference to the client. An iterator belongs to one task.
 public struct RemoteKeyBytes: AsyncSequence, Sendable {
     public typealias Element = [UInt8]
     public typealias Failure = LarderClientError
@@ -91,7 +91,8 @@ public struct RemoteKeyBytes: AsyncSequence, Sendable {
 extension RemoteCache {
     /// Returns the keys of the database's fresh entries as a sequence: see ``RemoteKeys``. ``keys(matching:)`` returns
     /// all at once.
-    /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
+    /// - Parameter pattern: a glob pattern: `*` matches any characters, `?` one character, `[a-c]` one of a, b and c;
+    ///   nil for all keys.
     public func allKeys(matching pattern: String? = nil) -> RemoteKeys {
         RemoteKeys(bytes: RemoteKeyBytes(store: store, pattern: pattern.map(\.keyBytes)))
     }

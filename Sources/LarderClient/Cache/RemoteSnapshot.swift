@@ -1,4 +1,4 @@
-// Consistent reads.
+// Consistent reads from a snapshot.
 
 import LarderRESP
 
@@ -27,14 +27,14 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
     }
 
     /// Returns the model stored under a key; nil if there was none or it has expired.
-    /// - Throws: `decode`, with type and key, if the value is of another type.
+    /// - Throws: `decode`, naming the type and the key, if the value is of another type.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         let key = key.keyBytes
         guard let bytes = try await perform(Request<[UInt8]?>.get(key)) else { return nil }
         return try await decoded(bytes, key)
     }
 
-    /// Returns the models of the keys that had an entry, in one round trip.
+    /// Returns the models of the keys that have a fresh entry in the snapshot, in one round trip.
     public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>) async throws(LarderClientError)
         -> [Key: Value]
     {
@@ -55,12 +55,13 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
         try await perform(.get(key.keyBytes))
     }
 
-    /// Whether there was an entry under a key and it is still fresh.
+    /// Returns whether the snapshot has an entry under a key that is still fresh.
     public func contains(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
         try await perform(.contains(key.keyBytes))
     }
 
-    /// Returns the tags of an entry; nil if there was none or it has expired. As for ``RemoteCache/tags(forKey:)``.
+    /// Returns the tags of an entry; nil if there was no entry or it has expired. Otherwise like
+    /// ``RemoteCache/tags(forKey:)``.
     public func tags(forKey key: some CacheKey) async throws(LarderClientError) -> [String]? {
         try await perform(.tags(key.keyBytes))
     }
@@ -93,7 +94,8 @@ extension RemoteCache {
             }
             try await say("OPEN")
             let result = try await body(RemoteSnapshot(connection, codec))
-            // If CLOSE fails, the daemon had closed the snapshot before, and later reads have thrown an error.
+            // If CLOSE fails, the daemon has closed the snapshot earlier, and all reads since then have thrown an
+            // error.
             if (try? await say("CLOSE")) != nil { connection.isClean = true }
             return result
         }

@@ -32,7 +32,7 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         }
     }
 
-    /// Called with `lock` held.
+    /// Throws `closed` if the body has ended. Called with `lock` held.
     private func checkIsRunning(_ operation: String) throws(LarderClientError) {
         if isOver { throw OwnConnection.overError(operation) }
     }
@@ -98,8 +98,9 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
 }
 
 extension RemoteCache {
-    /// Reads, decides and writes in isolation from other clients (WATCH, MULTI, EXEC). If no watched key was changed
-    /// since it was watched, all writes are executed together. Otherwise none is, and `body` runs again.
+    /// Runs a transaction with optimistic locking (WATCH, MULTI, EXEC): `body` reads values and adds writes. If no
+    /// watched key was changed since it was watched, all writes are executed together. Otherwise no write is executed,
+    /// and `body` runs again.
     ///
     /// ```swift
     /// let left = try await stock.transaction(watching: ["apples"]) { transaction in
@@ -108,9 +109,8 @@ extension RemoteCache {
     ///     return apples - 1
     /// }
     /// ```
-    /// Uses a connection of its own. Transactions of this client that must retry do so one at a time, with short
-    /// pauses. A transaction that writes nothing is over when `body` returns; it does not check that its reads are
-    /// consistent.
+    /// Uses a connection of its own. Transactions of this client that must run again do so one at a time, with short
+    /// pauses. A transaction without writes ends when `body` returns; it does not check that its reads are consistent.
     /// - Parameters:
     ///   - keys: the keys to watch.
     ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less.
@@ -163,8 +163,9 @@ extension RemoteCache {
             operation: "transaction", database: name, key: keys.first.map { printableKey($0) })
     }
 
-    /// Waits for a random, growing time, from at most 1 ms to at most 64 ms, so that several clients that use the same
-    /// keys do not conflict forever.
+    /// Waits for a random time before the next attempt, so that several clients that use the same keys do not conflict
+    /// again and again: up to 1 ms after the first attempt, and up to twice as long after each further one, at most 64
+    /// ms.
     private static func rest(afterAttempts count: Int) async throws(LarderClientError) {
         try await rest(.random(in: 0...(1_000_000 << UInt64(min(count - 1, 6)))), "transaction")
     }
@@ -179,7 +180,8 @@ extension RemoteCache {
         }
     }
 
-    /// - Returns: false if a watched key was changed.
+    /// Executes the writes of a batch as a transaction.
+    /// - Returns: false if nothing was written because a watched key was changed.
     private func carryOut(
         _ batch: RemoteBatch<Value>, on connection: OwnConnection, _ server: ServerKind
     ) async throws(LarderClientError) -> Bool {

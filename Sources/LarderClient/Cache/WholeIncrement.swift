@@ -1,17 +1,18 @@
-// Counters of any width.
+// Counters of any integer type.
 
 import LarderRESP
 
-/// An addition to an integer. The daemon itself adds signed 64-bit numbers. Sums of other types are computed by the
-/// client, and stored only if the entry has not changed since it was read. Therefore a sum outside the type's range,
-/// which could not be read again, is never stored.
+/// An addition to an integer. The daemon itself adds signed 64-bit numbers. The client computes sums of other types,
+/// and stores a sum only if the entry has not changed since it was read. So a sum outside the type's range, which could
+/// not be read again, is never stored.
 struct WholeIncrement<Number: FixedWidthInteger & Sendable>: Sendable {
     let key: [UInt8]
     let step: Number
 
-    /// The step as a number that the daemon can add; nil if it cannot.
+    /// The step as a number that the daemon can add; nil for a type that the daemon cannot add.
     var stepOfDaemon: Int64? { Number.min == Int64.min && Number.max == Int64.max ? Int64(step) : nil }
 
+    /// Adds the step to the stored number.
     /// - Parameter previous: the stored bytes; nil if there is no fresh entry.
     /// - Returns: the sum, and its bytes.
     func sum(_ previous: [UInt8]?) throws(LarderClientError) -> (number: Number, bytes: [UInt8]) {

@@ -1,7 +1,7 @@
 // Exclusive connections.
 
 extension LarderClient {
-    /// Runs `body` with a new connection to the client's database, and closes it afterwards.
+    /// Runs `body` with an exclusive connection to the client's database, and closes the connection afterwards.
     ///
     /// ```swift
     /// let both = try await client.withConnection { connection in
@@ -9,7 +9,8 @@ extension LarderClient {
     ///     return [try await connection.command("GET", "a"), try await connection.command("GET", "b")]
     /// }
     /// ```
-    /// If ``ClientOptions/ownConnectionsMax`` of them are in use, waits for as long as a call may take.
+    /// If ``ClientOptions/ownConnectionsMax`` such connections are in use, the call waits for a free one, for as long
+    /// as a call may take.
     /// - Throws: errors of `body`; `noDaemon`, `timeout` and similar errors if no connection can be made.
     @discardableResult
     public func withConnection<Result>(

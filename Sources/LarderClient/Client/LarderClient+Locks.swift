@@ -8,35 +8,38 @@ extension LarderClient {
     ///     try await store.write(report, fencedBy: lock.token)
     /// }
     /// ```
-    /// The lock is renewed in the background while `body` runs, after each third of its time, so `body` may take longer
-    /// than `time`. It is released when `body` returns, throws or is cancelled. If the process is killed, or cannot
-    /// reach the daemon, the lock expires, and the longest waiter gets it. It survives a restart of the daemon.
+    /// While `body` runs, the client renews the lock in the background each time a third of `time` has passed, so
+    /// `body` may take longer than `time`. The lock is released when `body` returns, throws or is cancelled. If the
+    /// process is killed, or cannot reach the daemon, the lock expires, and the caller that has waited longest gets it.
+    /// The lock survives a restart of the daemon.
     ///
-    /// If the lock is lost (its entry was removed, or the daemon could not be reached within its time), `body` is
-    /// cancelled, and the call throws `lockLost` when it has ended; ``HeldLock/check()`` detects it earlier. A task
-    /// that has lost the lock without noticing may still write. To prevent that, pass the fencing token,
+    /// If the lock is lost (its entry was removed, or the daemon could not be reached before it expired), `body` is
+    /// cancelled, and the call throws `lockLost` when `body` has ended; ``HeldLock/check()`` reports the loss earlier.
+    /// A task that has lost the lock without noticing may still write. To prevent that, pass the fencing token,
     /// ``HeldLock/token``, with each write.
     ///
-    /// Waiters do not poll; they are woken when the lock is released. The tasks of one process get it in the order of
-    /// their calls, and so do waiting processes. If a lock is held for more than half a minute, those that have waited
-    /// longest may get it in any order.
+    /// Waiters do not poll; they are woken when the lock is released. The tasks of one process get the lock in the
+    /// order of their calls, and waiting processes in the order in which they began to wait. If a lock is held for more
+    /// than 30 seconds, the processes that have waited longest may get it in any order.
     ///
     /// `body` runs in a task of its own, with the priority and the task-local values of the caller. It must not take
     /// the same lock with this client: that throws `recursion`.
     ///
     /// A lock is an entry under its name in the database, accompanied by `name:fence` and the queue `name:queue`. Do
-    /// not use these keys for other purposes. Locks that other clients take as one entry with a deadline and a random
-    /// value (redis-py's `lock()`, Redlock on one server) under the same name and database exclude this one, and vice
-    /// versa; those clients do not queue, and have no token.
+    /// not use these keys for other purposes.
     ///
-    /// Takes two round trips to get a free lock, and one to release it. A client that waits in the queue uses a
-    /// connection for that.
+    /// Other clients, such as redis-py's `lock()` and Redlock on one server, store a lock as one entry with a deadline
+    /// and a random value. Such a lock with the same name in the same database excludes this one, and vice versa. Those
+    /// clients do not queue, and have no token.
+    ///
+    /// Takes two round trips to get a free lock, and one to release it. A client that waits in the daemon's queue uses
+    /// one more connection while it waits.
     /// - Parameters:
     ///   - name: the lock's name, a key.
-    ///   - time: how long the lock is held without renewal, from 1 millisecond to a day. Usually some seconds: a lock
-    ///     with too short a time is lost when the machine is busy, and with too long a time others wait for a process
-    ///     that was killed.
-    ///   - limit: how long to wait for the lock; zero for not at all. Nil, the default, for no limit.
+    ///   - time: how long the lock is held without renewal, from 1 millisecond to a day. Usually some seconds: if the
+    ///     time is too short, the lock is lost when the machine is busy; if it is too long, others wait for the lock of
+    ///     a process that was killed.
+    ///   - limit: how long to wait for the lock; zero to try only once; nil, the default, for no limit.
     ///   - database: the database of the lock; nil, the default, for the client's own.
     ///   - body: receives the held lock with its token.
     /// - Returns: the result of `body`.
@@ -50,7 +53,7 @@ extension LarderClient {
         try await lock(name, for: time, waitingUpTo: limit, database: database, clock: .system, body)
     }
 
-    /// For tests.
+    /// Like the public call, with another clock, for tests.
     func lock<Result: Sendable>(
         _ name: some CacheKey, for time: Duration, waitingUpTo limit: Duration? = nil, database: String? = nil,
         clock: LockClock, _ body: @escaping @Sendable (HeldLock) async throws -> Result

@@ -1,8 +1,8 @@
 // Messages: subscribing to channels and publishing to them.
 
 extension LarderClient {
-    /// Subscribes to channels. Receives all messages published after this call has returned, for each channel in the
-    /// order of publishing.
+    /// Subscribes to channels. The subscription receives all messages published after this call has returned, for each
+    /// channel in the order of publishing.
     ///
     /// ```swift
     /// let news = try await client.subscribe(to: "news")
@@ -13,8 +13,8 @@ extension LarderClient {
     /// ``ChannelMessage/followsGap``.
     /// - Parameters:
     ///   - channels: names of channels.
-    ///   - bufferMax: the number of unread messages that are buffered, at least 1, of any size. Beyond that the oldest
-    ///     are dropped, and the next message reports it. The default is 1,024.
+    ///   - bufferMax: how many unread messages are buffered, whatever their size; at least 1. If there are more, the
+    ///     oldest are dropped, and the next message reports that. The default is 1,024.
     /// - Throws: `server` if the daemon refuses, `invalidArgument` if it does not support RESP3, no channel is given,
     ///   or `bufferMax` is less than 1.
     public func subscribe(to channels: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
@@ -23,16 +23,17 @@ extension LarderClient {
         try await subscribe(channels.map { .channel(Array($0.utf8)) }, bufferMax)
     }
 
-    /// Like ``subscribe(to:bufferMax:)``, for all channels whose names match: `*` stands for any characters, `?` for
-    /// one, `[a-c]` for one of these.
+    /// Like ``subscribe(to:bufferMax:)``, for all channels whose names match one of the glob patterns: `*` matches any
+    /// characters, `?` one character, `[a-c]` one of a, b and c.
     public func subscribe(matching patterns: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
         -> Subscription
     {
         try await subscribe(patterns.map { .pattern(Array($0.utf8)) }, bufferMax)
     }
 
-    /// Like ``subscribe(to:bufferMax:)``, for sharded channels (SSUBSCRIBE). They have separate names,
-    /// ``publish(_:toSharded:)-([UInt8],_)`` publishes to them, and no pattern matches them.
+    /// Like ``subscribe(to:bufferMax:)``, for sharded channels (SSUBSCRIBE). A sharded channel and an ordinary channel
+    /// of the same name are different. ``publish(_:toSharded:)-([UInt8],_)`` publishes to sharded channels, and no
+    /// pattern matches them.
     public func subscribe(toSharded channels: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
         -> Subscription
     {
@@ -50,7 +51,7 @@ extension LarderClient {
         }
         let buffer = MessageBuffer(max: bufferMax)
         let subscription = Subscription(core.hub, buffer, owner: core)
-        // If this fails, the subscription is released and undoes its registration.
+        // If this throws, `subscription` is released, and then removes the buffer from the hub.
         try await core.hub.add(buffer, topics)
         return subscription
     }

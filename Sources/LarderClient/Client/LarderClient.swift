@@ -14,7 +14,7 @@ import LarderRESP
 ///
 /// - Any number of tasks may use one client concurrently: their requests are pipelined over one connection for each
 ///   database. No call blocks a thread of Swift's cooperative pool.
-/// - A lost connection is replaced, with exponential back-off and jitter. Calls wait for that for
+/// - A lost connection is replaced, with exponential back-off and jitter. Calls wait for the new connection for up to
 ///   ``ClientOptions/reconnectPatienceMilliseconds``. A request is sent again if the daemon cannot have received it, or
 ///   if it only reads. A request that writes throws `closed` if its reply was lost, because it is unknown whether it
 ///   was executed.
@@ -56,10 +56,10 @@ public final class LarderClient: Sendable {
     /// subscriptions have no references left.
     public func close() { core.close() }
 
-    /// Returns a database of the larder for models of one type. Sends nothing: the first entry creates the database,
-    /// and the first call reports an invalid name.
+    /// Returns a cache for models of one type in a database of the larder. Sends nothing: the daemon creates the
+    /// database when it stores the first entry, and the first call of the cache reports an invalid name.
     ///
-    /// All caches with one name share the connection and the near cache.
+    /// All caches of one database share the connection and the near cache.
     /// - Parameters:
     ///   - name: nil for the client's own database.
     ///   - type: the model's type.
@@ -75,7 +75,7 @@ public final class LarderClient: Sendable {
     /// Sends one command to the client's own database and returns the reply unchanged. An error of the server is
     /// returned as a value, ``RESPValue/error(_:)``, and is not thrown.
     ///
-    /// The near cache is notified of the command's changes soon afterwards, not before this call returns.
+    /// The daemon notifies the near cache of the command's changes, possibly shortly after this call has returned.
     /// - Parameter words: the command's name and its arguments.
     /// - Throws: `invalidArgument` for commands that change the state of the shared connection: see
     ///   ``withConnection(_:)``.
@@ -97,14 +97,14 @@ public final class LarderClient: Sendable {
     }
 
     /// Sends several commands at once and returns their replies, in the same order. Not atomic: commands of other
-    /// clients may run in between. An error is a value in its command's place. Costs one round trip.
+    /// clients may run in between. If a command fails, its reply is the error, as a value. Costs one round trip.
     public func pipeline(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         try await core.own.commands(commands, rules: .shared)
     }
 
     /// Executes several commands in one step (MULTI, EXEC), and returns their replies. No command of another client
-    /// runs in between. A command that fails when it runs, such as INCR of a text, does not stop the others: its error
-    /// is a value in its place.
+    /// runs in between. A command that fails when it runs, such as INCR of a text, does not stop the others: its reply
+    /// is the error, as a value.
     ///
     /// For models use ``RemoteCache/batch(_:)``, and for transactions that depend on their reads
     /// ``RemoteCache/transaction(watching:attempts:_:)``.
@@ -129,7 +129,7 @@ public final class LarderClient: Sendable {
 
     // MARK: The whole larder
 
-    /// The databases of the larder, by name.
+    /// Returns the databases of the larder, ordered by name.
     public func databases() async throws(LarderClientError) -> [DatabaseInfo] { try await core.own.perform(.databases) }
 
     /// Returns the daemon's `INFO`: lines of `name:value` under headings.

@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// A counting semaphore for tasks: a limited number may hold it at the same time; the others wait in order, for a
-/// limited time.
+/// A counting semaphore for tasks: a limited number of tasks have a permit at the same time; the others wait in order,
+/// for a limited time.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class AsyncSemaphore: @unchecked Sendable {
     enum Outcome {
-        /// A permit, which must be released.
+        /// The task has a permit, which it must return with ``giveBack()``.
         case given
         case timeout
         case cancelled
@@ -28,8 +28,8 @@ final class AsyncSemaphore: @unchecked Sendable {
     init(_ count: Int) { free = count }
 
     /// Waits for a permit.
-    /// - Parameter limit: the longest wait, in milliseconds; 0 for no limit. A limit is needed if all holders may wait
-    ///   for a second permit.
+    /// - Parameter limit: the longest wait, in milliseconds; 0 for no limit. A limit is needed if tasks may wait for a
+    ///   second permit: all of them could have one and wait for each other.
     func take(limit: Int) async -> Outcome {
         let waiter = Waiter()
         let outcome = await withTaskCancellationHandler {

@@ -2,13 +2,13 @@ import LarderObserving
 import LarderPlatform
 
 /// Converts the daemon's messages into changes of entries. Invalidates the near cache first, so that a read after a
-/// reported change returns that state or a newer one.
+/// reported change returns the state after that change or a newer one.
 ///
 /// Thread-safe. `@unchecked Sendable`: the mutable property is guarded by `lock`.
 final class ChangeListener: TopicListener, @unchecked Sendable {
     let buffer: ChangeBuffer
     let topics: [Topic]
-    /// The channel for the whole database; channels of keys append a colon and the key.
+    /// The channel for the whole database. The channel of a key has this name followed by a colon and the key.
     private let channel: [UInt8]
     private let near: NearCache?
     private let socketPath: String
@@ -42,7 +42,7 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
         case Array("removed".utf8): buffer.add(.removed, key: key)
         case Array("evicted".utf8): buffer.add(.evicted, key: key)
         case Array("expired".utf8): buffer.add(.expired, key: key)
-        // A change that only a newer daemon knows.
+        // A kind of change that only a newer daemon reports.
         default: buffer.fallBehind()
         }
     }

@@ -4,7 +4,8 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// The databases in use and the subscriptions. Closes everything when its last reference is released.
+/// The state of a client: the databases in use and the subscriptions. Closes everything when its last reference is
+/// released.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class ClientCore: @unchecked Sendable {
@@ -13,7 +14,8 @@ final class ClientCore: @unchecked Sendable {
     /// The client's own database.
     let own: DatabaseStore
     private let lock = Lock()
-    /// By name; nil and the name of the server's default are the same database.
+    /// The databases in use, by name. The server's default database has one element, whether it is requested by nil or
+    /// by its name.
     private var stores: [String: DatabaseStore]
     private var subscriptions: SubscriptionHub?
     private var changes: SubscriptionHub?
@@ -52,8 +54,8 @@ final class ClientCore: @unchecked Sendable {
         }
     }
 
-    /// The subscriptions to changes of entries. They have a separate connection, so that other messages do not wait
-    /// behind them. No call waits until it is restored after a loss, because the listeners are notified of gaps.
+    /// The hub for changes of entries. It has a separate connection, so that these changes do not delay other messages.
+    /// Calls do not wait until this connection is restored after a loss, because its listeners are notified of the gap.
     var changesHub: SubscriptionHub {
         lock.withLock {
             if let changes { return changes }
@@ -69,7 +71,7 @@ final class ClientCore: @unchecked Sendable {
             isClosed = true
             return (Array(self.stores.values), [subscriptions, changes])
         }
-        // Close these first: the sequences must end before calls of their consumers fail.
+        // Close the hubs first: the sequences of messages and changes must end before calls of their consumers fail.
         for hub in hubs { hub?.close() }
         for store in stores { store.close() }
     }
@@ -79,11 +81,11 @@ final class ClientCore: @unchecked Sendable {
 ///
 /// Thread-safe: all its mutable state is thread-safe.
 final class DatabaseStore: LinkEvents {
-    /// The database that the connections select.
+    /// The name of the server's default database.
     static let standardName = "0"
 
     let database: String?
-    /// The database's name, for messages too.
+    /// The database's name.
     var name: String { database ?? Self.standardName }
     let links: [Link]
     let near: NearCache?
@@ -92,11 +94,11 @@ final class DatabaseStore: LinkEvents {
     let signals = FetchSignals()
     /// The connection for fetching, created by the first fetch. Leases end when it is closed.
     private let fetchLink: Link
-    /// Queues the tasks of this process for a lock, by the lock's key.
+    /// The queues of this process's tasks for locks, by the lock's key.
     let lockQueues = NamedSemaphores()
-    /// The connections of callers that wait for other processes.
+    /// The separate connections of callers whose requests the daemon blocks.
     let waitingLinks: WaitingLinks
-    /// Lets failed transactions retry one at a time.
+    /// Lets transactions that had a conflict run again one at a time.
     let retries = AsyncSemaphore(1)
     /// The longest time in milliseconds that a transaction waits for ``retries``. It then continues anyway, because the
     /// holder may be waiting for it.
@@ -117,7 +119,7 @@ final class DatabaseStore: LinkEvents {
         ownConnections = ConnectionPool(settings, max: options.ownConnectionsMax)
         waitingLinks = WaitingLinks(settings)
         var forFetches = settings
-        forFetches.hearsOfFetches = true
+        forFetches.pushesFetchResults = true
         fetchLink = Link(forFetches)
         links = (0..<options.connections).map { index in
             settings.tracks = options.nearCache != nil && index == 0
@@ -134,8 +136,8 @@ final class DatabaseStore: LinkEvents {
         ownConnections.close()
         lockQueues.close()
         waitingLinks.close()
-        // Do this here too: calls after this one must throw, and not be answered by the near cache, even before the
-        // loop notices the end of the connection.
+        // Empty the near cache now, before the loop notices the end of the connection: calls after this one must throw,
+        // and must not return values from the near cache.
         near?.setLive(false)
     }
 
@@ -226,19 +228,19 @@ final class DatabaseStore: LinkEvents {
         }
     }
 
-    /// For calls without anything to request: sends nothing.
+    /// Returns no replies and sends nothing, for a call that has nothing to request.
     /// - Throws: `closed` if the client was closed.
     @discardableResult
     func nothing(_ operation: String) throws(LarderClientError) -> [RESPValue] { try links[0].nothing(operation) }
 
-    /// The kind of the server. Costs nothing after the first connection.
+    /// Returns the kind of the server. Waits for a connection if there was none yet, and costs nothing afterwards.
     func server() async throws(LarderClientError) -> ServerKind {
         if let server = links[0].knownServer { return server }
         try await links[0].connected()
         return links[0].knownServer ?? ServerKind()
     }
 
-    /// Sends several unchanged commands; errors are values.
+    /// Sends several commands unchanged, and returns their replies. Errors of the server are returned as values.
     func commands(_ commands: [[[UInt8]]], rules: CommandRules) async throws(LarderClientError) -> [RESPValue] {
         guard !commands.isEmpty else { return try nothing("pipeline") }
         try rules.check(commands)
@@ -287,7 +289,7 @@ final class DatabaseStore: LinkEvents {
         let replies = try await link.perform(exchange)
         if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
         for (command, reply) in zip(commands, replies.dropFirst()) {
-            // The first refusal has the reason; the error of EXEC does not.
+            // The first error reply has the reason of a refusal; the error of EXEC does not.
             if let text = reply.errorMessage {
                 throw .server(text, operation: command.first.map { printableKey($0) } ?? "EXEC")
             }

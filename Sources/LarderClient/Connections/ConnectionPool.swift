@@ -21,8 +21,8 @@ final class ConnectionPool: @unchecked Sendable {
         semaphore = AsyncSemaphore(max)
     }
 
-    /// Runs `body` with an exclusive connection. Afterwards the connection is kept if it is ``OwnConnection/isClean``,
-    /// and closed otherwise.
+    /// Runs `body` with an exclusive connection. Afterwards the connection is kept for later callers if it is
+    /// ``OwnConnection/isClean``, and closed otherwise.
     func withOwnConnection<Result>(_ body: (OwnConnection) async throws -> Result) async throws -> Result {
         let (link, number) = try await take()
         let connection = OwnConnection(link: link, number: number)
@@ -35,7 +35,7 @@ final class ConnectionPool: @unchecked Sendable {
 
     /// Waits for a permit, and returns a connected link with its connection's number.
     private func take() async throws(LarderClientError) -> (link: Link, number: Int) {
-        try await takePlace()
+        try await takePermit()
         if let kept = lock.withLock({ idle.popLast() }) {
             let number = kept.lock.withLock { kept.connectionNumber }
             if kept.isConnected(number) {
@@ -84,7 +84,7 @@ final class ConnectionPool: @unchecked Sendable {
         semaphore.close()
     }
 
-    private func takePlace() async throws(LarderClientError) {
+    private func takePermit() async throws(LarderClientError) {
         let limit = settings.timeoutMilliseconds
         let (code, message): (LarderClientError.Code, String)
         switch await semaphore.take(limit: limit) {
@@ -111,13 +111,14 @@ final class ConnectionPool: @unchecked Sendable {
 public final class OwnConnection: Sendable {
     let link: Link
     let number: Int
-    /// Whether nothing is watched on it, no snapshot is open and no reply is pending.
+    /// Whether another caller can use the connection next: no key is watched, no snapshot is open and no reply is
+    /// pending.
     var isClean: Bool {
         get { clean.load(ordering: .acquiring) }
         set { clean.store(newValue, ordering: .releasing) }
     }
     private let clean = Atomic(false)
-    /// Once true, the connection may belong to another caller.
+    /// Whether ``end()`` was called. The connection may then belong to another caller.
     private let isOver = Atomic(false)
 
     init(link: Link, number: Int) {
@@ -130,10 +131,11 @@ public final class OwnConnection: Sendable {
 
     static func overError(_ operation: String) -> LarderClientError {
         LarderClientError(
-            .closed, "the connection was valid only during a call that has ended", operation: operation)
+            .closed, "the connection can be used only in the body of the call that provided it, which has ended",
+            operation: operation)
     }
 
-    /// Sends one command and returns the reply unchanged; an error of the server is a value.
+    /// Sends one command and returns the reply unchanged. An error of the server is returned as a value.
     @discardableResult
     public func command(_ words: String...) async throws(LarderClientError) -> RESPValue {
         try await pipeline([words.map { Array($0.utf8) }])[0]

@@ -3,10 +3,11 @@ import LarderRESP
 // Scripts in one database.
 
 extension DatabaseStore {
-    /// Runs a script by its digest, which is requested from a server once, or by its text if this server does not have
-    /// it. Whether it succeeds or fails, the near cache drops the script's keys.
-    /// - Parameter isOrdered: whether it is sent after all earlier ordered requests.
-    /// - Throws: the script's error, `server`, among others.
+    /// Runs a script by its digest, which the first call of the process requests from the server. If the server does
+    /// not have the script, runs it by its text. Whether the call succeeds or fails, the near cache then drops the
+    /// script's keys.
+    /// - Parameter isOrdered: whether the script is sent after all earlier ordered requests.
+    /// - Throws: `server` with the script's error, and errors of the connection.
     func run(_ call: ScriptCall, isOrdered: Bool = false) async throws(LarderClientError) -> RESPValue {
         defer { if let near { for key in call.keys { near.drop(key) } } }
         let link = isOrdered ? links[0] : nil

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// One semaphore for each name, with one permit; the tasks of this process wait in order.
+/// Semaphores by name, each with one permit. The tasks of this process wait in order for the permit of a name.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class NamedSemaphores: @unchecked Sendable {

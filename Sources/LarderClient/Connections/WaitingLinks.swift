@@ -12,7 +12,7 @@ final class WaitingLinks: @unchecked Sendable {
     init(_ settings: LinkSettings) { self.settings = settings }
 
     /// Creates a connection, which must be closed with ``end(_:)``.
-    /// - Parameter milliseconds: how long the daemon blocks; nil for no limit.
+    /// - Parameter milliseconds: how long the daemon may block the request; nil for no limit.
     func begin(waiting milliseconds: Int64?) -> Link {
         var settings = settings
         if let milliseconds, settings.timeoutMilliseconds > 0 {

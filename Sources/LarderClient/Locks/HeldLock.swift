@@ -1,10 +1,11 @@
-/// A lock held by the running body: see ``LarderClient/LarderClient/lock(_:for:waitingUpTo:database:_:)``.
+/// A lock that is held while the body of a call runs: see
+/// ``LarderClient/LarderClient/lock(_:for:waitingUpTo:database:_:)``.
 ///
-/// Thread-safe: a value.
+/// Thread-safe: a value type.
 public struct HeldLock: Sendable {
-    private let grip: LockHandle
+    private let lockHandle: LockHandle
 
-    init(_ grip: LockHandle) { self.grip = grip }
+    init(_ lockHandle: LockHandle) { self.lockHandle = lockHandle }
 
     /// The fencing token: greater than the tokens of all previous holders. Pass it to the protected resource, which
     /// should refuse tokens smaller than the last one seen. A holder that was suspended and does not know yet that it
@@ -12,16 +13,17 @@ public struct HeldLock: Sendable {
     ///
     /// It is never reused, even after restarts, purges and power failures, unless the machine's clock is set back by
     /// more than a week. It is less than 2^53.
-    public var token: UInt64 { grip.token }
+    public var token: UInt64 { lockHandle.token }
 
     /// Whether the lock is still held, as far as this process knows.
-    public var isHeld: Bool { grip.isHeld }
+    public var isHeld: Bool { lockHandle.isHeld }
 
-    /// Checks that the lock is still held. For a body that works for long without checking for cancellation.
+    /// Checks that the lock is still held. Call this in a body that runs for a long time without checking for
+    /// cancellation.
     /// - Throws: `lockLost` if the lock is no longer held.
     public func check() throws(LarderClientError) {
-        guard !grip.isHeld else { return }
-        if grip.isReleased { throw grip.name.error(.lockLost, "the lock was released when its body ended") }
-        throw grip.error(grip.loss ?? .unreachable)
+        guard !lockHandle.isHeld else { return }
+        if lockHandle.isReleased { throw lockHandle.name.error(.lockLost, "the lock was released when its body ended") }
+        throw lockHandle.error(lockHandle.loss ?? .unreachable)
     }
 }

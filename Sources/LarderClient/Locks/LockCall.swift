@@ -1,12 +1,14 @@
 import LarderVocabulary
 
-/// A call that runs a body with a lock held. A value.
+/// One call of `LarderClient.lock`: takes the lock, runs the body, and releases the lock. A value type.
 struct LockCall: Sendable {
     private static let longest: Int64 = 86_400_000
 
     private let entrance: LockQueue
 
-    /// - Throws: `invalidArgument`, and `recursion` if the task already holds the lock.
+    /// Checks the arguments of a call.
+    /// - Throws: `invalidArgument` for an invalid duration or time limit; `recursion` if the task already holds the
+    ///   lock.
     init(
         _ core: ClientCore, _ store: DatabaseStore, _ key: [UInt8], for time: Duration, waitingUpTo limit: Duration?,
         clock: LockClock
@@ -36,12 +38,15 @@ struct LockCall: Sendable {
         } catch {
             throw error.about(entrance.name.database)
         }
-        let grip = try await entrance.enter()
-        // An unstructured task: the lock is held until the body has ended, even if this task is cancelled.
+        let lockHandle = try await entrance.enter()
+        // Run the body in an unstructured task, so that the lock is held until the body has ended, even if this task is
+        // cancelled.
         let work = Task {
-            try await LockHandle.$held.withValue(LockHandle.held + [grip]) { try await body(HeldLock(grip)) }
+            try await LockHandle.$held.withValue(LockHandle.held + [lockHandle]) {
+                try await body(HeldLock(lockHandle))
+            }
         }
-        let keeper = Task { if await LockKeeper(grip: grip, entrance: entrance).keep() { work.cancel() } }
+        let keeper = Task { if await LockKeeper(lockHandle: lockHandle, entrance: entrance).keep() { work.cancel() } }
         let result = await withTaskCancellationHandler {
             await work.result
         } onCancel: {
@@ -49,25 +54,26 @@ struct LockCall: Sendable {
         }
         keeper.cancel()
         await keeper.value
-        let loss = await Task { await end(grip) }.value
+        let loss = await Task { await end(lockHandle) }.value
         if let loss {
             let underlying: (any Error)? = if case .failure(let error) = result { error } else { nil }
-            throw grip.error(loss, underlying)
+            throw lockHandle.error(loss, underlying)
         }
         return try result.get()
     }
 
     /// Releases the lock.
-    /// - Returns: nil if the lock was held until the body ended.
-    private func end(_ grip: LockHandle) async -> LockHandle.Loss? {
-        let wasHeld = grip.isHeld
-        grip.release()
+    /// - Returns: nil if the lock was held until the body ended; otherwise how it was lost.
+    private func end(_ lockHandle: LockHandle) async -> LockHandle.Loss? {
+        let wasHeld = lockHandle.isHeld
+        lockHandle.release()
         let answer = await entrance.release()
-        if let loss = grip.loss { return loss }
+        if let loss = lockHandle.loss { return loss }
         switch answer {
         case true?: return nil
         case false?: return .taken
-        // Without an answer: if the lock was held when the body ended, no other holder can have had it before.
+        // The daemon has not answered. If the lock had not expired when the body ended, no other holder can have had
+        // it.
         case nil: return wasHeld ? nil : .unreachable
         }
     }

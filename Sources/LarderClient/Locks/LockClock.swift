@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The clock that determines how long a holder's lock is valid. It continues while the machine sleeps. A value.
+/// The clock that determines how long a holder's lock is valid. It continues while the machine sleeps. A value type.
 struct LockClock: Sendable {
     /// Milliseconds since a fixed instant.
     let now: @Sendable () -> Int64

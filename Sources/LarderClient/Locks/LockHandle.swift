@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The identity of a lock. A value.
+/// The identity of a lock: its database and its key. A value type.
 struct LockName: Hashable, Sendable {
     private let store: ObjectIdentifier
     let key: [UInt8]
@@ -22,18 +22,18 @@ struct LockName: Hashable, Sendable {
     }
 }
 
-/// A held lock and its known state.
+/// A lock that this process has acquired, and what the process knows about its state.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class LockHandle: @unchecked Sendable {
     enum Loss {
-        /// The entry is gone, or belongs to another holder.
+        /// The lock's entry was removed, or belongs to another holder.
         case taken
-        /// The daemon could not be reached in time.
+        /// The daemon could not be reached before the lock expired.
         case unreachable
     }
 
-    /// The locks held by the running body, from the outermost to the innermost.
+    /// The locks in whose bodies the current task runs, outermost first.
     @TaskLocal static var held: [LockHandle] = []
 
     let name: LockName
@@ -54,10 +54,10 @@ final class LockHandle: @unchecked Sendable {
         self.end = end
     }
 
-    /// When the lock expires, by the clock.
+    /// When the lock expires, in milliseconds of ``clock``.
     var validUntil: Int64 { lock.withLock { end } }
     var loss: Loss? { lock.withLock { known } }
-    /// Whether its body has ended.
+    /// Whether the body of the lock has ended.
     var isReleased: Bool { lock.withLock { released } }
     var isHeld: Bool {
         let now = clock.now()

@@ -1,13 +1,13 @@
-/// Renews a lock while its body runs. A value.
+/// Renews a lock while its body runs. A value type.
 struct LockKeeper: Sendable {
-    let grip: LockHandle
+    let lockHandle: LockHandle
     let entrance: LockQueue
 
-    /// Renews the lock after each third of its time, until the task is cancelled or the lock is lost.
-    /// - Returns: whether it is lost, in which case the handle is marked as lost.
+    /// Renews the lock each time a third of its duration has passed, until the task is cancelled or the lock is lost.
+    /// - Returns: true if the lock was lost, which is then recorded in the handle; false if the task was cancelled.
     func keep() async -> Bool {
-        let clock = grip.clock
-        var rest = max(1, grip.milliseconds / 3)
+        let clock = lockHandle.clock
+        var rest = max(1, lockHandle.milliseconds / 3)
         while true {
             guard (try? await clock.sleep(rest)) != nil else { return false }
             let sentAt = clock.now()
@@ -15,29 +15,31 @@ struct LockKeeper: Sendable {
             if Task.isCancelled { return false }
             switch answer {
             case true?:
-                grip.renew(until: sentAt + grip.milliseconds)
-                rest = max(1, grip.milliseconds / 3)
+                lockHandle.renew(until: sentAt + lockHandle.milliseconds)
+                rest = max(1, lockHandle.milliseconds / 3)
             case false?:
-                grip.lose(.taken)
+                lockHandle.lose(.taken)
                 return true
             case nil:
-                let left = grip.validUntil - clock.now()
+                let left = lockHandle.validUntil - clock.now()
                 guard left > 0 else {
-                    grip.lose(.unreachable)
+                    lockHandle.lose(.unreachable)
                     return true
                 }
-                rest = min(left, max(1, grip.milliseconds / 10))
+                rest = min(left, max(1, lockHandle.milliseconds / 10))
             }
         }
     }
 
-    /// - Returns: nil if the daemon has not answered by the end of the lock's time.
+    /// Renews the lock once.
+    /// - Returns: whether the lock still belongs to this holder; nil if the daemon did not answer before the lock
+    ///   expired.
     private func renew() async -> Bool? {
-        let left = grip.validUntil - grip.clock.now()
+        let left = lockHandle.validUntil - lockHandle.clock.now()
         guard left > 0 else { return nil }
         return await withTaskGroup(of: Bool?.self) { group in
             group.addTask { await entrance.renew() }
-            group.addTask { [clock = grip.clock] in
+            group.addTask { [clock = lockHandle.clock] in
                 try? await clock.sleep(left)
                 return nil
             }

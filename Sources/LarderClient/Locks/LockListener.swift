@@ -3,10 +3,10 @@ import Synchronization
 
 /// Wakes a waiter when the daemon reports a change of the lock's entry.
 ///
-/// Thread-safe: its state is in the wake-up.
+/// Thread-safe, because all its properties are.
 final class LockListener: TopicListener {
     let wakeUp = WakeUp()
-    /// Whether the client was closed, so that there are no further wake-ups.
+    /// Whether the client was closed or the subscription has failed. There are no further wake-ups then.
     let isFinished = Atomic<Bool>(false)
     let topics: [Topic]
 

@@ -2,38 +2,40 @@ import LarderFetching
 import LarderPlatform
 import LarderRESP
 
-/// Queues for a lock: first among the tasks of this process, then in the daemon's queue, then on the lock's entry.
+/// Waits for a lock and takes it. A caller waits first for earlier tasks of this process, then for its turn in the
+/// daemon's queue, then for the holder.
 ///
-/// The queue consists of the callers of FETCH for a key that never has a value. Its head holds the lease of that key,
-/// and keeps the lease until it has the lock. Only the head watches the lock's entry, and waits for its expiry or for
-/// the daemon to report its removal. The lease ends with the connection, so a killed waiter leaves no gap. It also ends
-/// after half a minute, so there may be several heads; the lock's entry alone decides. A value.
+/// The daemon's queue consists of the callers of FETCH for a key that never has a value. The head of the queue has the
+/// lease of that key (the right to fetch its value), and keeps the lease until it has the lock. Only the head watches
+/// the lock's entry: it waits until the entry expires or the daemon reports its removal. The lease ends with its
+/// connection, so a killed waiter does not block others. The lease also ends after 30 seconds, so the queue may have
+/// several heads. This is safe, because only the lock's entry decides which caller gets the lock. A value type.
 struct LockQueue: Sendable {
-    /// How long the daemon keeps a FETCH waiting.
+    /// The longest wait of one FETCH, in milliseconds: one day.
     private static let waitMost: Int64 = 86_400_000
 
     let core: ClientCore
     let store: DatabaseStore
     let name: LockName
-    /// The value of the lock's entry.
+    /// The random value of the lock's entry, which identifies the holder.
     let value: [UInt8]
     /// How long the lock is valid, in milliseconds.
     let milliseconds: Int64
-    /// The latest time to get the lock; nil for no limit.
+    /// When the caller stops waiting for the lock, in milliseconds of ``clock``; nil for no limit.
     let deadline: Int64?
     let clock: LockClock
 
     /// A place in the daemon's queue.
     struct Place: Sendable {
-        /// 0 for none.
+        /// The token of the lease; 0 without a lease.
         var token: UInt64 = 0
-        /// The connection that owns the lease, if it is not a shared one.
+        /// The separate connection that owns the lease; nil if the shared connection for fetching owns it.
         var link: Link?
     }
 
     private var queue: [UInt8] { LockScripts.queue(name.key) }
 
-    /// The remaining time, in milliseconds; nil for no limit.
+    /// Returns the time until the deadline, in milliseconds; nil for no limit.
     private func left() -> Int64? { deadline.map { max(0, $0 - clock.now()) } }
 
     private var tooLate: LarderClientError {
@@ -45,7 +47,7 @@ struct LockQueue: Sendable {
 
     // MARK: The queue
 
-    /// Waits for the lock.
+    /// Waits for the lock and takes it.
     func enter() async throws(LarderClientError) -> LockHandle {
         switch await store.lockQueues.take(name.key, limit: left().map { Int(clamping: max(1, $0)) } ?? 0) {
         case .given: break
@@ -53,18 +55,18 @@ struct LockQueue: Sendable {
         case .cancelled: throw cancellation
         case .closed: throw closed
         }
-        var goneSince: Int64?
+        var unavailableSince: Int64?
         while true {
             var place = Place()
             do throws(LarderClientError) {
                 place = try await queueUp()
-                let grip = try await acquire()
+                let lockHandle = try await acquire()
                 // Leave the queue in the background, because the body need not wait for this.
                 Task { [place] in await leave(place) }
-                return grip
+                return lockHandle
             } catch {
                 let place = place
-                let isGone = isOfDaemonThatLeft(error) && mayComeBack(&goneSince)
+                let isGone = isDaemonUnavailable(error) && shouldKeepWaiting(&unavailableSince)
                 await Task { isGone ? await giveUp(place) : await leave(place) }.value
                 guard isGone else { throw error.about(name.database) }
                 guard (try? await clock.sleep(Self.pauseMilliseconds)) != nil else {
@@ -75,21 +77,23 @@ struct LockQueue: Sendable {
         }
     }
 
-    /// Whether the daemon is not running, or exited before it answered. The request can then be repeated: if it was
-    /// executed, the lock's entry has this caller's value.
-    private func isOfDaemonThatLeft(_ error: LarderClientError) -> Bool {
+    /// Returns whether an error means that the daemon is not running, or exited before it answered. The request can
+    /// then be repeated: if the daemon has executed it, the lock's entry has this caller's value, so the caller gets
+    /// the lock again.
+    private func isDaemonUnavailable(_ error: LarderClientError) -> Bool {
         error.code == .noDaemon || error.code == .closed && !store.links[0].isClosed
     }
 
-    /// The interval of checks whether the daemon is running again.
+    /// The pause between two checks whether the daemon is running again.
     private static let pauseMilliseconds: Int64 = 50
 
-    /// Whether to keep waiting for a daemon that is not running. Waits for at most the lock's time, because a holder
-    /// may keep the lock for as long.
-    private func mayComeBack(_ goneSince: inout Int64?) -> Bool {
+    /// Returns whether to keep waiting for a daemon that is not running. A caller waits at most for the lock's
+    /// duration, because another holder could keep the lock for as long. The first call sets `unavailableSince` to the
+    /// current time.
+    private func shouldKeepWaiting(_ unavailableSince: inout Int64?) -> Bool {
         let now = clock.now()
-        let since = goneSince ?? now
-        goneSince = since
+        let since = unavailableSince ?? now
+        unavailableSince = since
         return now - since < milliseconds && left() != 0
     }
 
@@ -102,8 +106,8 @@ struct LockQueue: Sendable {
     }
 
     private func queueUp() async throws(LarderClientError) -> Place {
-        // This task is not cancelled, so that a cancelled caller receives its place in the queue, if it got one, and
-        // can release it.
+        // Send the request in a task that is not cancelled with the caller. If the daemon grants a lease to a cancelled
+        // caller, the caller then receives its token and can release it.
         let asked = await Task { () async -> Result<FetchAnswer, LarderClientError> in
             do throws(LarderClientError) {
                 return .success(try await store.fetch(.fetch(queue, maxAge: nil, lease: nil)))
@@ -112,8 +116,8 @@ struct LockQueue: Sendable {
             }
         }.value
         let answer = try asked.get()
-        // If FETCH did not have to wait, the caller may try: only the lock's entry decides, whatever the state of the
-        // queue's key.
+        // With any answer but `wait`, the caller may try to take the lock: only the lock's entry decides whether it
+        // succeeds.
         guard answer.state == .wait else { return Place(token: answer.token) }
         let link = store.waitingLinks.begin(waiting: left())
         do throws(LarderClientError) {
@@ -125,19 +129,19 @@ struct LockQueue: Sendable {
                 if answer.state != .wait { return Place(token: answer.token, link: link) }
             }
         } catch {
-            // The place ends with the connection.
+            // Closing the connection also gives up the place in the daemon's queue.
             store.waitingLinks.end(link)
             throw error
         }
     }
 
-    /// Passes the place to the next waiter.
+    /// Gives up the place in the daemon's queue, and lets the next task of this process continue.
     func leave(_ place: Place) async {
         await giveUp(place)
         store.lockQueues.giveBack(name.key)
     }
 
-    /// Passes the place to the next process; the place among the tasks of this process stays.
+    /// Gives up the place in the daemon's queue. Other tasks of this process still wait for this task.
     private func giveUp(_ place: Place) async {
         if place.token != 0 {
             // If this request does not reach the daemon, the lease ends with its connection or after its duration.
@@ -155,17 +159,17 @@ struct LockQueue: Sendable {
         defer { if let listener { core.changesHub.remove(listener) } }
         while true {
             let attempt = try await attempt(call)
-            if case .held(let grip) = attempt { return grip }
+            if case .held(let lockHandle) = attempt { return lockHandle }
             guard let listener else {
-                // From now on the daemon reports each release. Try once more, because an earlier release may have been
-                // missed.
+                // Subscribe to changes of the entry, so that the daemon reports each release. Then try once more,
+                // because the lock may have been released before.
                 let new = LockListener(name)
                 listener = new
                 try await core.changesHub.add(new, new.topics)
                 continue
             }
             guard case .busy(let rest) = attempt else { continue }
-            // An entry without a deadline may get one, or be removed: both are reported.
+            // If the entry has no deadline, wait until the daemon reports that the entry has got one or was removed.
             let wait = min(rest < 0 ? Self.waitMost : max(1, rest), left() ?? Self.waitMost)
             guard wait > 0 else { throw tooLate }
             if listener.isFinished.load(ordering: .acquiring) { throw closed }
@@ -176,7 +180,8 @@ struct LockQueue: Sendable {
 
     private enum Attempt {
         case held(LockHandle)
-        /// Another holder has the lock, for this many milliseconds; -1 if it has no deadline.
+        /// Another holder has the lock. Its entry expires in this many milliseconds; -1 for an entry without a
+        /// deadline.
         case busy(Int64)
     }
 
@@ -186,7 +191,7 @@ struct LockQueue: Sendable {
         do throws(LarderClientError) {
             reply = try await store.run(call, isOrdered: true)
         } catch {
-            // The request may have been executed, so release the lock.
+            // The daemon may have executed the request, so release the lock.
             _ = await Task { await release() }.value
             throw error.code == .cancelled ? cancellation : error
         }
@@ -201,12 +206,14 @@ struct LockQueue: Sendable {
             LockHandle(name, token: token, milliseconds: milliseconds, end: sentAt + milliseconds, clock: clock))
     }
 
+    /// Releases the lock if it still belongs to this holder.
     /// - Returns: whether the lock still belonged to this holder; nil without an answer from the daemon.
     func release() async -> Bool? {
         guard let call = try? call(LockScripts.release, [name.key], []) else { return nil }
         return await answer(call)
     }
 
+    /// Extends the lock by its duration from now if it still belongs to this holder.
     /// - Returns: whether the lock still belongs to this holder; nil without an answer from the daemon.
     func renew() async -> Bool? {
         guard let call = try? call(LockScripts.renew, [name.key], ["\(milliseconds)"], mayRepeat: true) else {

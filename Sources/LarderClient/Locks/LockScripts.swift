@@ -1,19 +1,20 @@
 /// Scripts that the daemon runs for locks, each atomically.
 ///
-/// A lock is an entry under the lock's own name, with a random value and a deadline, as in other clients of Redis. A
-/// second entry has the last fencing token.
+/// A lock is an entry under the lock's name, with a random value and a deadline, as in other Redis clients. A second
+/// entry stores the last fencing token.
 enum LockScripts {
-    /// The key of the last fencing token.
+    /// Returns the key of the entry with the last fencing token.
     static func fence(_ key: [UInt8]) -> [UInt8] { key + Array(":fence".utf8) }
-    /// The key with the queue of waiting callers (FETCH). It never has an entry.
+    /// Returns the key that waiting callers request with FETCH. It never has an entry.
     static func queue(_ key: [UInt8]) -> [UInt8] { key + Array(":queue".utf8) }
 
-    /// KEYS: the lock, the fence. ARGV: the random value, milliseconds. Returns the token; or nothing, and the
-    /// remaining time of the other holder in milliseconds, -1 for no end.
+    /// Takes the lock. KEYS: the lock, the last token. ARGV: the holder's random value, the duration in milliseconds.
+    /// Returns the token and 0; or, if another holder has the lock, nil and the remaining time in milliseconds, -1
+    /// without a deadline.
     ///
-    /// The token is the daemon's clock in microseconds, or one more than the last token if the clock is not later. So
-    /// it also increases if the database was purged, or a power failure has lost the last token. Running it again gives
-    /// the same holder a new token.
+    /// The token is the daemon's clock in microseconds, or one more than the last token if the clock is not later than
+    /// that. So it increases even if the last token was purged, or lost in a power failure. A holder that runs the
+    /// script again gets a new token.
     static let acquire = Script(
         """
         local held = redis.call('get', KEYS[1])
@@ -28,14 +29,16 @@ enum LockScripts {
         return {token, 0}
         """)
 
-    /// KEYS: the lock. ARGV: the random value, milliseconds. Returns whether the lock still belongs to the caller.
+    /// Renews the lock. KEYS: the lock. ARGV: the holder's random value, the duration in milliseconds. Returns whether
+    /// the lock still belongs to the caller.
     static let renew = Script(
         """
         if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end
         return 0
         """)
 
-    /// KEYS: the lock. ARGV: the random value. Returns whether the lock still belonged to the caller.
+    /// Releases the lock. KEYS: the lock. ARGV: the holder's random value. Returns whether the lock still belonged to
+    /// the caller.
     static let release = Script(
         """
         if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end

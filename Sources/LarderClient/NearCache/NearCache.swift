@@ -2,26 +2,29 @@
 //
 // Why a hit is correct:
 // - The daemon remembers which keys were read on the tracked connection (CLIENT TRACKING) and pushes a key when it
-//   changes. The push is handled before everything that follows it; it removes the entry and invalidates the token of a
-//   read.
-// - A read whose result may be kept takes a token before it is sent, and passes the value with it. A token is
-//   invalidated by an invalidation of its key, by a write of this client, and by the end of the connection; the value
-//   is then not kept.
-// - Without a connection nothing is kept and nothing returned.
-// - An entry's remaining lifetime is requested together with its value, and counted from before the request.
+//   changes. The client handles the push before all later replies: it removes the entry, and invalidates the token of
+//   running reads of the key.
+// - A read takes a token before its request is sent, and passes the token with the value that it read. The token is
+//   invalidated if the daemon pushes its key, if this client writes the key, and if the connection ends. A value with
+//   an invalid token is not kept.
+// - Without a connection, nothing is kept, and nothing is returned from the cache.
+// - An entry's remaining lifetime is requested together with its value, and counted from the time before the request
+//   was sent.
 // - The absence of an entry is kept by the same rules: the daemon registers the key before the lookup, and storing an
-//   entry is a change. Entries with a timestamp from a clock that was ahead can become readable without a change;
-//   therefore absence is kept for a minute at most.
+//   entry is a change. An entry that was stored while the daemon's clock was ahead can become readable without a
+//   change. Therefore absence is kept for at most a minute.
 
 import LarderPlatform
 
+/// The near cache of one database: see the top of this file.
+///
 /// Thread-safe. `@unchecked Sendable`: every mutable property is guarded by `lock`.
 final class NearCache: @unchecked Sendable {
     /// A permission to keep the result of a read. `@unchecked Sendable`: guarded by the cache's `lock`.
     final class Token: @unchecked Sendable {
         fileprivate let key: [UInt8]
         fileprivate var users = 0
-        fileprivate var isSpoilt = false
+        fileprivate var isInvalidated = false
         fileprivate init(_ key: [UInt8]) { self.key = key }
     }
 
@@ -37,7 +40,7 @@ final class NearCache: @unchecked Sendable {
     private let keepsAbsences: Bool
     /// How long the absence of an entry is kept, in milliseconds.
     private static let absenceAgeMax: Int64 = 60_000
-    /// Monotonic milliseconds; tests set another source before the first use of the cache.
+    /// Returns the monotonic time in milliseconds. Tests set another clock before the first use of the cache.
     var clock: @Sendable () -> Int64 = { MonotonicClock.milliseconds() }
 
     init(_ options: NearCacheOptions) {
@@ -57,8 +60,8 @@ final class NearCache: @unchecked Sendable {
         case unknown
     }
 
-    /// Looks up the model of a key, or its absence, if it may be returned.
-    /// - Parameter identity: the identity of the type.
+    /// Looks up what is known about a key: its model, or that it has no entry.
+    /// - Parameter identity: the identity of the type and its codec.
     func find<Value: Sendable>(_ type: Value.Type, _ identity: NearIdentity, _ key: some CacheKey) -> Found<Value> {
         let box = key.withKeyBytes { bytes -> AnyObject? in
             lock.lock()
@@ -74,8 +77,8 @@ final class NearCache: @unchecked Sendable {
     }
 
     /// Begins a read of a key from the daemon; call it before the request is sent.
-    /// - Returns: nil while nothing can be kept. Otherwise pass the result to ``keep(_:_:_:deadline:valueBytes:)`` or
-    ///   ``giveUp(_:)``.
+    /// - Returns: nil if nothing can be kept, because the daemon currently reports no changes. Otherwise pass the token
+    ///   to ``keep(_:_:_:deadline:valueBytes:)`` or ``giveUp(_:)``.
     func begin(_ key: [UInt8]) -> Token? { begin([key])?.first }
 
     /// Like ``begin(_:)-([UInt8])``, for several keys that are read together.
@@ -100,7 +103,8 @@ final class NearCache: @unchecked Sendable {
         keep(token, NearBox(value, codec), identity, readAt, deadline, valueBytes)
     }
 
-    /// Keeps the absence of the key's entry, unless the key was changed in the meantime, or absence is not kept.
+    /// Keeps the fact that a key has no entry, unless the key was changed in the meantime, or
+    /// ``NearCacheOptions/keepsAbsences`` is false.
     func keepAbsence(_ token: Token, readAt: Int64) {
         guard keepsAbsences else { return giveUp(token) }
         let (deadline, overflows) = readAt.addingReportingOverflow(Self.absenceAgeMax)
@@ -114,7 +118,7 @@ final class NearCache: @unchecked Sendable {
         let (age, overflows) = readAt.addingReportingOverflow(ageMax)
         lock.withLock {
             release(token)
-            guard !token.isSpoilt else { return }
+            guard !token.isInvalidated else { return }
             table.insert(
                 token.key, box, type, deadline: min(deadline, overflows ? .max : age), valueBytes: valueBytes)
         }
@@ -122,7 +126,7 @@ final class NearCache: @unchecked Sendable {
 
     func giveUp(_ token: Token) { lock.withLock { release(token) } }
 
-    /// Called with `lock` held.
+    /// Ends the use of a token. Called with `lock` held.
     private func release(_ token: Token) {
         token.users -= 1
         if token.users == 0, tokens[token.key] === token { tokens[token.key] = nil }
@@ -149,7 +153,7 @@ final class NearCache: @unchecked Sendable {
 
     func dropAll() { lock.withLock { spoilAll() } }
 
-    /// Notes whether the daemon reports changes.
+    /// Records whether the daemon currently reports changes, and drops all entries.
     func setLive(_ live: Bool) {
         lock.withLock {
             isLive = live
@@ -158,12 +162,12 @@ final class NearCache: @unchecked Sendable {
     }
 
     private func spoil(_ key: [UInt8]) {
-        tokens.removeValue(forKey: key)?.isSpoilt = true
+        tokens.removeValue(forKey: key)?.isInvalidated = true
         _ = key.withUnsafeBytes { table.remove($0) }
     }
 
     private func spoilAll() {
-        for token in tokens.values { token.isSpoilt = true }
+        for token in tokens.values { token.isInvalidated = true }
         tokens.removeAll()
         table.removeAll()
     }

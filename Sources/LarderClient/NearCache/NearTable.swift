@@ -1,11 +1,12 @@
-// The table of the near cache, with its eviction.
+// The hash table of the near cache, with its eviction.
 
 import LarderPlatform
 
 /// A decoded model in memory that several tasks may read, because models are Sendable.
 final class NearBox<Value: Sendable>: Sendable {
     let value: Value
-    /// Keeps the codec alive, so that no other codec can get the same identity. Safe, because it is never accessed.
+    /// Keeps the codec alive, so that no other codec can get the same identity. `nonisolated(unsafe)` is safe here,
+    /// because the object is never accessed.
     private nonisolated(unsafe) let codecIdentity: AnyObject?
 
     init(_ value: Value, _ codec: ModelCodec?) {
@@ -14,7 +15,7 @@ final class NearBox<Value: Sendable>: Sendable {
     }
 }
 
-/// The kind of a decoded model: its type, and its codec if that decodes differently from others. A value.
+/// The kind of a decoded model: its type, and its codec if the codec has an identity of its own. A value type.
 struct NearIdentity: Hashable, Sendable {
     private let type: ObjectIdentifier
     private let codec: ObjectIdentifier?
@@ -30,22 +31,23 @@ struct NearIdentity: Hashable, Sendable {
     }
 }
 
-/// The type of the placeholder for a key that is known to have no entry.
+/// The placeholder for a key that is known to have no entry.
 enum NearAbsence {
     static let box = NearBox((), nil)
     static let identity = NearIdentity(absence: NearAbsence.self)
 }
 
-/// A hash table of keys and entries, limited in number and bytes. Entries that were not used since the hand last passed
-/// are evicted first (CLOCK in the form of SIEVE: an entry does not move when it is read).
+/// A hash table of keys and entries, limited in number and bytes. It evicts with the SIEVE algorithm: a hand moves over
+/// the slots, and evicts the next entry that was not read since the hand last passed it.
 ///
-/// Single owner.
+/// Not thread-safe: guarded by the lock of ``NearCache``.
 struct NearTable {
-    /// The part of a slot that lookups read. It has no references, so that a hit retains only one key and its box.
+    /// The part of a slot that each lookup reads. It has no references to objects, so that a hit retains only one key
+    /// and its box.
     private struct Head {
         var hash: UInt
         var type: NearIdentity
-        /// When it expires, in monotonic milliseconds.
+        /// When the entry expires, in monotonic milliseconds.
         var deadline: Int64
         var bytes: Int
         /// The next slot of the same bucket; -1 for none.
@@ -55,9 +57,9 @@ struct NearTable {
     }
 
     private var heads: [Head] = []
-    /// The keys and the boxes of the slots of ``heads``; empty and nil in free slots.
+    /// The key of each slot; empty for a free slot.
     private var keys: [[UInt8]] = []
-    /// A ``NearBox`` of the type in the head.
+    /// The ``NearBox`` of each slot, with a value of the type in its head; nil for a free slot.
     private var boxes: [AnyObject?] = []
     private var freeSlots: [Int32] = []
     private var buckets: [Int32]
@@ -67,7 +69,7 @@ struct NearTable {
     private(set) var count = 0
     private(set) var bytes = 0
     private(set) var evictions = 0
-    /// The approximate memory of an entry without its key and its value.
+    /// The approximate memory of an entry without its key and its value, in bytes.
     private static let overheadBytes = 160
 
     init(entriesMax: Int, bytesMax: Int) {
@@ -78,8 +80,8 @@ struct NearTable {
         buckets = [Int32](repeating: -1, count: size)
     }
 
-    /// FNV-1a over eight bytes at a time, mixed at the end. Simple, because keys come from the program itself, and
-    /// buckets are searched by comparing keys.
+    /// Hashes a key with FNV-1a over eight bytes at a time, mixed at the end. The hash need not resist attacks, because
+    /// the keys come from the program itself.
     static func hash(_ key: UnsafeRawBufferPointer) -> UInt {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325 ^ UInt64(truncatingIfNeeded: key.count)
         var index = 0
@@ -98,7 +100,7 @@ struct NearTable {
 
     private func bucket(_ hash: UInt) -> Int { Int(hash & UInt(buckets.count - 1)) }
 
-    /// The slot of a key; -1 if there is none.
+    /// Returns the slot of a key; -1 if there is none.
     private func slot(_ key: UnsafeRawBufferPointer, _ hash: UInt) -> Int32 {
         var index = buckets[bucket(hash)]
         while index >= 0 {
@@ -116,7 +118,7 @@ struct NearTable {
     }
 
     /// Returns the box of a key if there is one of that type, or ``NearAbsence/box`` if the key is known to have no
-    /// entry. Marks it as used.
+    /// entry. Marks the entry as used.
     mutating func find(_ key: UnsafeRawBufferPointer, _ type: NearIdentity, now: () -> Int64) -> AnyObject? {
         let index = Int(slot(key, Self.hash(key)))
         guard index >= 0, heads[index].type == type || heads[index].type == NearAbsence.identity else { return nil }

@@ -1,9 +1,9 @@
 import LarderRESP
 
-/// A change under a custom conflict rule: reads the target's entry, calls the rule, and writes only if the entry has
-/// not changed in the meantime.
+/// A change of the source about which a custom conflict rule decides. Reads the target's entry, calls the rule, and
+/// writes only if the entry has not changed in the meantime.
 struct ConflictedChange {
-    /// The command for the default rule: PLACE or UNPLACE.
+    /// The command that applies the change with the default rule: PLACE or UNPLACE.
     private let command: [[UInt8]]
     private let client: BlockingLarderClient
 
@@ -24,10 +24,11 @@ struct ConflictedChange {
             if try attempt(decide, &counts) { return }
         }
         throw LarderClientError(
-            .conflict, "the entry was changed by others in \(Self.attempts) attempts to decide about it",
+            .conflict, "other clients changed the entry in each of \(Self.attempts) attempts to replicate the change",
             operation: "replicate", key: printableKey(key))
     }
 
+    /// Tries once to apply the change.
     /// - Returns: false if the entry was changed in the meantime.
     private func attempt(
         _ decide: (ReplicationConflict) -> Bool, _ counts: inout FollowerTarget.Counts
@@ -53,7 +54,7 @@ struct ConflictedChange {
         return try write(hasPresent: looked[1].bytes != nil, &counts)
     }
 
-    /// The time at which the change was made.
+    /// The time at which the change was made, in milliseconds since 1970.
     private var time: Int64 {
         let mark = Array((isRemoval ? "" : "STOREDAT").utf8)
         let word = isRemoval ? command[2] : command.firstIndex(of: mark).map { command[$0 + 1] } ?? []
@@ -62,7 +63,8 @@ struct ConflictedChange {
 
     private func write(hasPresent: Bool, _ counts: inout FollowerTarget.Counts) throws(LarderClientError) -> Bool {
         var steps = [wordList("MULTI")]
-        // Write without versions, because the rule has decided.
+        // Write without a version: with one, the target would compare the times of the changes, but the rule has
+        // already decided.
         if hasPresent || isRemoval { steps.append([Array("DEL".utf8), key]) }
         if !isRemoval { steps.append(withoutVersion) }
         steps.append(wordList("EXEC"))
@@ -83,7 +85,7 @@ struct ConflictedChange {
     }
 
     private var withoutVersion: [[UInt8]] {
-        // VERSION and the words after it are at the end: see FeedReply.Entry.placing.
+        // VERSION and the words after it are the last options of PLACE: see FeedReply.Entry.placing.
         guard let place = command.lastIndex(of: Array("VERSION".utf8)) else { return command }
         return Array(command[..<place])
     }

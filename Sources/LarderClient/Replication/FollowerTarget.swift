@@ -2,7 +2,7 @@ import LarderRESP
 
 /// Applies changes of a source to a target.
 struct FollowerTarget {
-    /// The outcomes of changes.
+    /// The numbers of changes by outcome.
     struct Counts {
         var stored = 0
         var removed = 0
@@ -21,7 +21,7 @@ struct FollowerTarget {
         tags = options.allTags
     }
 
-    /// Whether the target has no entry that this follower would replicate.
+    /// Returns whether the target has no entry that this follower would replicate.
     func isEmpty() throws(LarderClientError) -> Bool {
         var after: [UInt8]?
         while true {
@@ -32,20 +32,23 @@ struct FollowerTarget {
         }
     }
 
-    /// Applies a step. If it throws, a part may be applied; applying it again is harmless.
+    /// Applies the changes in one reply of CHANGES. If this throws, some of them may have been applied; applying them
+    /// again is harmless.
     /// - Parameters:
-    ///   - known: the time range in which the source has seen the target's changes. Entries of the target from this
-    ///     range lose conflicts, and are removed if the source does not list them.
-    ///   - notified: if the larders follow each other, the target has seen the source's entries up to this time, so an
-    ///     entry up to this time that the target lacks was removed there.
+    ///   - known: in a full pass, the time range of those target entries that the source must have seen. Such entries
+    ///     lose conflicts, and are removed if the source does not list them.
+    ///   - notified: if the larders follow each other, the time up to which the target has received all entries of the
+    ///     source. If the target lacks an entry from before this time, it was removed in the target, so it is not
+    ///     stored again.
     func apply(
         _ reply: FeedReply, _ known: ClosedRange<Int64>?, notifiedUntil notified: Int64?
     ) throws(LarderClientError) -> Counts {
         var counts = Counts()
-        // If the target was joined, its own entries cannot be distinguished from replicated ones.
+        // If the target had entries of its own when it began to follow, these cannot be distinguished from replicated
+        // entries, so no entry loses conflicts only because of its time.
         let over = known.flatMap { $0.lowerBound <= 1 ? $0.upperBound : nil }
         var missing: Set<[UInt8]> = []
-        if let range = reply.range, let known { missing = try removeUnnamed(reply, range, known, &counts) }
+        if let range = reply.range, let known { missing = try removeUnlisted(reply, range, known, &counts) }
         var commands: [[[UInt8]]] = []
         for item in reply.items {
             switch item.change {
@@ -55,7 +58,7 @@ struct FollowerTarget {
                 } else if wants(entry.tags) {
                     commands.append(entry.placing(item.version, over: over))
                 } else {
-                    // Remove it: the entry may have had one of the tags before.
+                    // Remove the target's entry: before this change, it may have had one of the replicated tags.
                     commands.append(removal(entry.key, item.version))
                 }
             case .removed(let key): commands.append(removal(key, item.version))
@@ -63,7 +66,7 @@ struct FollowerTarget {
                 try send(&commands, &counts)
                 try purge(item.version, of: options.prefix, tags.isEmpty ? nil : Array(tags), &counts)
             case .purgedPrefix(let purged):
-                // Purge only keys with both prefixes: the source does not report other keys.
+                // Purge only keys with both prefixes, because this follower replicates no other keys.
                 guard purged.starts(with: options.prefix) || options.prefix.starts(with: purged) else { continue }
                 let common = purged.count < options.prefix.count ? options.prefix : purged
                 try send(&commands, &counts)
@@ -114,9 +117,10 @@ struct FollowerTarget {
 
     // MARK: Entries that a full pass does not list
 
-    /// Removes entries of the target that the source has seen but does not list.
+    /// Removes entries of the target that the source must have seen but does not list, because the source has removed
+    /// them.
     /// - Returns: the keys that the source lists and the target lacks.
-    private func removeUnnamed(
+    private func removeUnlisted(
         _ reply: FeedReply, _ range: (after: [UInt8]?, through: [UInt8]?), _ known: ClosedRange<Int64>,
         _ counts: inout Counts
     ) throws(LarderClientError) -> Set<[UInt8]> {
@@ -155,12 +159,12 @@ struct FollowerTarget {
         let tags: [[UInt8]]
     }
 
-    /// Returns the target's entries, without values.
+    /// Returns up to `count` entries of the target after a key, without values.
     private func entries(after: [UInt8]?, count: Int) throws(LarderClientError) -> [Found] {
         var words = wordList("ENTRIES", "NOVALUES", "COUNT", "\(count)")
         if let after { words += [Array("AFTER".utf8), after] }
         if !options.prefix.isEmpty { words += [Array("PREFIX".utf8), options.prefix] }
-        let wrong = LarderClientError.unexpectedReply(to: "ENTRIES", "a step of entries")
+        let wrong = LarderClientError.unexpectedReply(to: "ENTRIES", "a key and a list of entries")
         while true {
             let reply = try client.command(bytes: words)
             if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "ENTRIES") }
@@ -172,7 +176,7 @@ struct FollowerTarget {
                 else { throw wrong }
                 found.append(Found(key: key, storedAt: storedAt, tags: fields[7].elements?.compactMap(\.bytes) ?? []))
             }
-            // A page with only removed entries has the position to continue from.
+            // A page with no entries, because they were all removed, has the key to continue from.
             guard found.isEmpty, let next = parts[0].bytes else { return found }
             if let place = words.firstIndex(of: Array("AFTER".utf8)) {
                 words[place + 1] = next
@@ -184,6 +188,7 @@ struct FollowerTarget {
 }
 
 extension FollowerTarget.Counts {
+    /// Counts the outcome of a change.
     /// - Throws: the target's error.
     mutating func add(_ reply: RESPValue, to command: [[UInt8]]) throws(LarderClientError) {
         switch reply.string {
@@ -193,7 +198,7 @@ extension FollowerTarget.Counts {
         default:
             let key = command.count > 1 ? printableKey(command[1]) : nil
             guard let text = reply.errorMessage else {
-                throw LarderClientError.unexpectedReply(to: "PLACE", "what became of a change", key: key)
+                throw LarderClientError.unexpectedReply(to: "PLACE", "the outcome of a change", key: key)
             }
             throw LarderClientError.server(text, operation: "PLACE", key: key)
         }

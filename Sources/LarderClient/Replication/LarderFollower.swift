@@ -10,33 +10,35 @@ import LarderVocabulary
 /// while true { try follower.step(waitMilliseconds: 10_000) }       // forever
 /// ```
 ///
-/// Each entry keeps its time, its deadline or rule, its grace, its codec and its tags. The follower's position is
-/// stored in the target, in the database `_replication`, after the changes are applied: after any interruption,
-/// including restarts of either larder, another follower resumes there. If it was away for too long, or the source was
-/// replaced, it starts with a full pass, and the target then loses entries that the source has lost in the meantime.
+/// Each entry keeps its storage time, its deadline rule, its grace, its codec and its tags. The follower stores its
+/// position in the target, in the database `_replication`, after it has applied the changes. After any interruption,
+/// including restarts of either larder, this or another follower resumes from that position. If the source no longer
+/// has the changes since the position, or the source was replaced, the follower starts with a full pass over all
+/// entries. The target then loses entries that the source no longer has.
 ///
-/// Blocks. Call it from one thread at a time, and use the clients for nothing else. After an error call it again, or
-/// create another follower.
+/// All calls block. Use a follower from one thread at a time, and use its clients for nothing else. After an error call
+/// ``step(waitMilliseconds:)`` again, or create another follower.
 public final class LarderFollower {
     private let source: BlockingLarderClient
     private let target: FollowerTarget
     private let options: ReplicationOptions
     private let key: [UInt8]
-    /// The keys under which the source may have a mark for the target.
+    /// The keys under which the source may store its own position as a follower of the target.
     private let backKeys: [[UInt8]]
-    /// Nil if it must be read from the target.
+    /// The position of this follower and its times; nil if they must be read from the target.
     private var mark: ReplicationMark?
 
-    /// The database of a target that has the positions of its followers.
+    /// The database in which a target stores the positions of its followers.
     package static var positionsDatabase: String { ReplicationMark.database }
 
     /// The progress of the follower.
     public private(set) var progress = ReplicationProgress()
 
-    /// Checks both larders, and changes nothing.
+    /// Creates a follower. Checks both larders, and changes nothing.
     /// - Parameters:
-    ///   - source: must have a time limit that is longer than the waits of the steps.
-    ///   - target: receives the changes and the position.
+    ///   - source: a client of the larder to follow. Its time limit must be longer than the waits of
+    ///     ``step(waitMilliseconds:)``.
+    ///   - target: a client of the larder that receives the changes and stores the position.
     ///   - options: the changes to replicate.
     ///   - rule: resolves conflicts if both larders have changed an entry.
     /// - Throws: `invalidArgument` if both are the same larder, or an option is invalid; `server` if one is not a
@@ -68,7 +70,7 @@ public final class LarderFollower {
         let (from, to) = (try LarderIdentity(source), try LarderIdentity(target))
         guard from.run != to.run else {
             throw LarderClientError(
-                .invalidArgument, "both ends are the same larder, \(from.name)", operation: "replicate")
+                .invalidArgument, "the source and the target are the same larder, \(from.name)", operation: "replicate")
         }
         self.source = source
         self.target = FollowerTarget(target, options, rule)
@@ -90,7 +92,7 @@ public final class LarderFollower {
         do throws(LarderClientError) {
             return try apply(nextAfterWaiting: waitMilliseconds)
         } catch {
-            // The state of an unacknowledged step is unknown.
+            // It is unknown whether the step was applied, so the next step reads the position from the target.
             mark = nil
             throw error
         }
@@ -115,8 +117,8 @@ public final class LarderFollower {
         let before = mark
         if reply.reason != nil { try beginPass(&mark, at: reply.time) }
         if !reply.items.isEmpty, reply.time > mark.applied {
-            // Write the time before applying the changes. Then the applied entries count as replicated, even if the
-            // position after them is never written.
+            // Write the time before applying the changes. Then the applied entries count as replicated, even if an
+            // interruption prevents that their position is written.
             var ahead = mark
             ahead.applied = reply.time
             try ahead.write(target.client, key)
@@ -130,14 +132,15 @@ public final class LarderFollower {
             mark.isComplete = true
             mark.over = nil
         }
-        // Subtract a margin: a write takes its timestamp shortly before it is reported.
+        // Subtract a margin, because a write gets its timestamp shortly before CHANGES reports the write.
         if reply.state == "current" { mark.seen = max(mark.seen, reply.time - Self.seenMargin) }
         mark.position = reply.position
         mark.changes += reply.items.count
         note(reply, counts, mark)
-        // If only the position has changed, it is written only from time to time.
-        let isRested = before.isComplete && before.seen > 0 && mark.applied - before.applied <= Self.restingMilliseconds
-        if mark.position != before.position || !isRested {
+        // If the position has not changed, write the mark only every 30 seconds, to save the times in it.
+        let isRecent =
+            before.isComplete && before.seen > 0 && mark.applied - before.applied <= Self.idleWriteMilliseconds
+        if mark.position != before.position || !isRecent {
             try mark.write(target.client, key)
             self.mark = mark
         } else {
@@ -147,26 +150,27 @@ public final class LarderFollower {
     }
 
     private static let seenMargin: Int64 = 10
-    private static let restingMilliseconds: Int64 = 30_000
+    private static let idleWriteMilliseconds: Int64 = 30_000
 
     private func beginPass(_ mark: inout ReplicationMark, at time: Int64) throws(LarderClientError) {
         mark.passes += 1
         progress.passes += 1
         progress.total = progress.done + ((try? source.count()) ?? 0)
         if mark.isComplete {
-            // The source can only have removed entries that it has seen.
+            // An entry of the target that the source does not list was removed by the source only if the source has
+            // seen it before.
             if let seen = try back()?.seen {
                 (mark.over, mark.joined, mark.isPeer) = (seen, 0, true)
             } else {
                 (mark.over, mark.isPeer) = (mark.applied, false)
             }
         } else if mark.applied == 0 {
-            // An empty database receives entries only from this follower.
+            // All entries that an empty database receives during the pass are from this follower.
             if try target.isEmpty() {
                 mark.over = time
                 try takePolicy()
             } else {
-                // If the source follows the target, the two have been joined already.
+                // If the source follows the target, the user has already decided to merge the two.
                 let isFollowed = try back() != nil
                 guard options.joins || isFollowed else { throw refusal }
                 mark.joined = max(1, time)
@@ -184,7 +188,7 @@ public final class LarderFollower {
             operation: "replicate", database: options.database)
     }
 
-    /// Refuses a target with an origin, because the origin determines its contents.
+    /// Throws if the target's database has an origin, because the origin determines its contents.
     private func checkTargetHasNoOrigin() throws(LarderClientError) {
         // If this user has no permission to read the origin, the first change reports that.
         guard let url = (try? target.client.originInfo())?.first?.1, !url.isEmpty else { return }
@@ -204,7 +208,7 @@ public final class LarderFollower {
             policy, grace: .milliseconds(info.graceMilliseconds), jitter: Int(info.jitterPercent))
     }
 
-    /// Returns how far the source has followed the target.
+    /// Returns how far the source has followed the target; nil if it does not follow the target.
     private func back() throws(LarderClientError) -> ReplicationMark? {
         for key in backKeys { if let mark = try ReplicationMark.read(source, key) { return mark } }
         return nil

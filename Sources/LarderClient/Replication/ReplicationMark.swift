@@ -1,8 +1,8 @@
 import LarderRESP
 import LarderVocabulary
 
-/// How far a target has followed a source. Stored in the target itself, in a database for marks: so it is as durable as
-/// the changes that it covers, and is written after them.
+/// The progress of a follower: how far a target has followed a source. The follower stores it in the target, in a
+/// separate database, after the changes that it covers. So it is as durable as these changes.
 struct ReplicationMark: Codable, Equatable {
     /// The database for marks.
     static let database = CompanionName.positions
@@ -11,22 +11,23 @@ struct ReplicationMark: Codable, Equatable {
     var position = "0"
     /// Whether a full pass has ever completed.
     var isComplete = false
-    /// During a full pass: entries of the target up to this time that the source does not list are removed; nil for
-    /// none. In milliseconds since 1970.
+    /// During a full pass, in milliseconds since 1970: entries of the target that were stored up to this time, and that
+    /// the source does not list, are removed. Nil to remove none.
     var over: Int64?
-    /// The time when the target began to follow, if it had entries of its own; otherwise 0. Older entries need not be
-    /// from the source.
+    /// The time when the target began to follow, if it had entries of its own then; otherwise 0. Entries from before
+    /// this time may not be from the source.
     var joined: Int64 = 0
-    /// Whether the source follows the target too, so that the target may have removed entries that it lacks.
+    /// Whether the source follows the target too. If so, an entry that the target lacks may have been removed there.
     var isPeer = false
-    /// The target has all changes before this time, by the source's clock.
+    /// The time, by the source's clock, before which all changes of the source were applied to the target.
     var applied: Int64 = 0
-    /// Everything that the source had at this time, by its own clock, has been sent to the target.
+    /// The latest time, by the source's clock, at which the target was known to have received everything from the
+    /// source.
     var seen: Int64 = 0
     var changes = 0
     var passes = 0
 
-    /// The time range in which the source has seen the target's changes.
+    /// The time range of those target entries that the source must have seen; nil for none.
     var knownTimes: ClosedRange<Int64>? { over.flatMap { joined < $0 ? (joined + 1)...$0 : nil } }
 
     static func key(source: String, _ options: ReplicationOptions) -> [UInt8] {
@@ -37,7 +38,7 @@ struct ReplicationMark: Codable, Equatable {
     /// - Returns: nil if there is none.
     static func read(_ client: BlockingLarderClient, _ key: [UInt8]) throws(LarderClientError) -> ReplicationMark? {
         let replies = try inDatabase(client, [[Array("GET".utf8), key]])
-        // This includes a missing permission to read it: it is then unknown whether there is a mark.
+        // Throw also if the user has no permission to read the mark, because it is then unknown whether there is one.
         if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "GET") }
         guard let bytes = replies.first?.bytes else { return nil }
         return try client.decoded(ReplicationMark.self, bytes, key)

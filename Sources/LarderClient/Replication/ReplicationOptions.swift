@@ -1,24 +1,26 @@
-/// The changes that a ``LarderFollower`` replicates, and how.
+/// The options of a ``LarderFollower``: which changes it replicates, and how.
 ///
-/// Thread-safe: a value.
+/// Thread-safe: a value type.
 public struct ReplicationOptions: Sendable {
     /// The database, which has the same name in both larders.
     public var database = "0"
-    /// Only entries whose keys begin with this prefix.
+    /// The prefix of the keys of replicated entries. Empty, the default, for all entries.
     public var prefix: [UInt8] = []
-    /// Only entries with at least one of these tags or ``byteTags``; both empty for all.
+    /// The tags of replicated entries: an entry must have at least one of these tags or ``byteTags``. If both are
+    /// empty, all entries are replicated.
     public var tags: Set<String> = []
     /// Like ``tags``, for tags that are not text.
     public var byteTags: Set<[UInt8]> = []
-    /// The name of the source in the target: a later follower with the same name resumes from this one's position. Nil
-    /// for the path of the source's directory; larders of several machines with the same path need names.
+    /// The name of the source under which the target stores the position: a later follower with the same name resumes
+    /// from there. Nil for the path of the source's directory; larders of several machines with the same path need
+    /// names.
     public var sourceName: String?
-    /// The name of the target in the source, if the source follows the target too; nil for the path of the target's
-    /// directory.
+    /// The name of the target under which the source stores its own position, if the source follows the target too; nil
+    /// for the path of the target's directory.
     public var targetName: String?
     /// Whether the target may have entries of its own when it begins to follow the source. Both are then merged: the
-    /// later entry wins, and existing entries stay until the source changes them. Otherwise such a target is refused,
-    /// because the target should be a copy of the source. Later followers need not set this again.
+    /// later entry wins, and existing entries stay until the source changes them. If false, such a target is refused,
+    /// because it would become a copy of the source and lose its own entries. Later followers need not set this again.
     public var joins = false
     /// The number of changes applied at a time, 1 to 10,000.
     public var batchCount = 500
@@ -26,7 +28,7 @@ public struct ReplicationOptions: Sendable {
     /// Creates options for all entries of a database.
     public init(database: String = "0") { self.database = database }
 
-    /// Identifies the changes that a position refers to.
+    /// A text that identifies the prefix and the tags: a part of the key under which the position is stored.
     var filter: String {
         let names = allTags.map(Self.name(ofTag:)).sorted()
         return (prefix.isEmpty ? "" : "|prefix=\(Self.hex(prefix))")
@@ -35,7 +37,7 @@ public struct ReplicationOptions: Sendable {
 
     var allTags: Set<[UInt8]> { byteTags.union(tags.map { Array($0.utf8) }) }
 
-    /// A unique name of a tag without commas.
+    /// Returns a unique name, without commas, of a tag.
     private static func name(ofTag tag: [UInt8]) -> String {
         guard let text = String(validating: tag, as: UTF8.self), !text.contains(","), !text.hasPrefix("hex:") else {
             return "hex:" + hex(tag)
@@ -50,20 +52,21 @@ public struct ReplicationOptions: Sendable {
 
 /// Decides which of two entries of the same key wins if two larders have changed it.
 ///
-/// Thread-safe: a value.
+/// Thread-safe: a value type.
 public struct ReplicationRule: Sendable {
     /// Returns whether the incoming change replaces the target's entry; nil if the later change wins.
     let decide: (@Sendable (ReplicationConflict) -> Bool)?
 
-    /// The later change wins: by the time of the change, then by its sequence, then by the bytes of the value. All
-    /// larders arrive at the same result, in whatever order they receive the changes.
+    /// The rule that the later change wins: by the time of the change, then by its sequence number. If both are equal,
+    /// a removal wins over an entry, and otherwise the entry with the greater bytes wins. All larders arrive at the
+    /// same result, in whatever order they receive the changes.
     public static let later = ReplicationRule(decide: nil)
 
-    /// Calls a closure for each key that the target has with another value; true accepts the incoming change. If two
-    /// larders follow each other, their rules must arrive at the same result, or the larders differ permanently. Costs
-    /// three round trips to the target for each change. The closure may be called again for a change, after an
-    /// interruption or if the entry has changed in the meantime. An accepted change counts as made at the time of its
-    /// acceptance.
+    /// Returns a rule that calls a closure for each change whose key has another value in the target. If the closure
+    /// returns true, the incoming change is applied; otherwise the target's entry stays. If two larders follow each
+    /// other, their rules must arrive at the same result, or the larders differ permanently. Costs two round trips to
+    /// the target for each change. The closure may be called again for a change, after an interruption or if the entry
+    /// has changed in the meantime. An accepted change counts as made when it is applied to the target.
     public static func custom(_ decide: @escaping @Sendable (ReplicationConflict) -> Bool) -> ReplicationRule {
         ReplicationRule(decide: decide)
     }
@@ -71,7 +74,7 @@ public struct ReplicationRule: Sendable {
 
 /// Two different entries of two larders under one key.
 ///
-/// Thread-safe: a value.
+/// Thread-safe: a value type.
 public struct ReplicationConflict: Sendable {
     /// The key.
     public let key: [UInt8]
@@ -87,7 +90,7 @@ public struct ReplicationConflict: Sendable {
 
 /// The progress of a ``LarderFollower``.
 ///
-/// Thread-safe: a value.
+/// Thread-safe: a value type.
 public struct ReplicationProgress: Hashable, Sendable {
     /// The activity of a follower.
     public enum State: String, Sendable {

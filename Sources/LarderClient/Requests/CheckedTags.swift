@@ -1,4 +1,4 @@
-/// The validated tags of an entry in the daemon's syntax. A value.
+/// The validated tags of an entry in the daemon's syntax. A value type.
 struct CheckedTags: Hashable, Sendable {
     static let none = CheckedTags()
 
@@ -6,6 +6,7 @@ struct CheckedTags: Hashable, Sendable {
 
     private init() { bytes = [] }
 
+    /// Validates the tags.
     /// - Throws: `invalidArgument` for invalid tags.
     init(_ tags: [String], _ operation: String, _ database: String? = nil, key: [UInt8]) throws(LarderClientError) {
         if tags.isEmpty {
@@ -20,16 +21,18 @@ struct CheckedTags: Hashable, Sendable {
         }
     }
 
-    /// The words for SET and MSETEX.
+    /// The words of SET and MSETEX that set the tags.
     var words: [[UInt8]] { bytes.isEmpty ? [] : wordList("TAGS", "\(bytes.count)") + bytes }
 
-    /// The words with which a changed entry keeps its tags, if no others are specified.
+    /// Returns the words of SET with which a changed entry keeps its tags; none if the caller has specified other tags.
     static func kept(_ policy: EntryPolicy, _ tags: [String], _ server: ServerKind) -> [[UInt8]] {
-        // EntryPolicy.keep includes the tags.
+        // With EntryPolicy.keep the entry keeps its tags anyway.
         tags.isEmpty && policy != .keep && server.isLarder ? wordList("KEEPTAGS") : []
     }
 
-    /// - Throws: `invalidArgument` for tags that the server would ignore, so that no program relies on their removal.
+    /// Checks that the server supports the tags.
+    /// - Throws: `invalidArgument` for tags if the server is not larderd. It would ignore the tags, so they could not
+    ///   be used to remove entries.
     func check(for server: ServerKind, _ operation: String, _ database: String? = nil, key: [UInt8])
         throws(LarderClientError)
     {
@@ -51,15 +54,16 @@ struct CheckedTags: Hashable, Sendable {
         }
     }
 
-    /// Orders the tags so that SOFT is not the last of several words, where it would be the option. As the only word it
-    /// is a tag.
+    /// Returns the words that remove entries, and do not only make them stale. If the last of several tags is spelled
+    /// `soft`, the daemon would read it as the option SOFT, so another tag is repeated after it. As the only word,
+    /// `soft` is read as a tag.
     private static func hard(_ tags: [[UInt8]]) throws(TagRules.Impossible) -> [[UInt8]] {
         func isOption(_ tag: [UInt8]) -> Bool {
             tag.count == 4 && zip(tag, "SOFT".utf8).allSatisfy { $0 & 0xDF == $1 }
         }
         guard tags.count > 1, let last = tags.last, isOption(last) else { return tags }
         guard let other = tags.first(where: { !isOption($0) }) else {
-            throw TagRules.Impossible(message: "tags that are all spellings of 'soft' can be removed only one by one")
+            throw TagRules.Impossible(message: "tags that are all spellings of 'soft' can be purged only one by one")
         }
         return tags + [other]
     }

@@ -15,6 +15,7 @@ enum CommandRules {
     /// The longest word of a request, and so the longest value, in bytes: 512 MiB.
     static let wordBytesMax = RESPLimits().bulkBytesMax
 
+    /// Checks that all commands are allowed on this kind of connection.
     /// - Throws: `invalidArgument` for a command that is not allowed here, or has no name.
     func check(_ commands: [[[UInt8]]]) throws(LarderClientError) {
         for words in commands {
@@ -30,8 +31,9 @@ enum CommandRules {
         try checkOrder(commands)
     }
 
-    /// - Throws: `invalidArgument` for commands after a `SELECT` whose reply is unknown: if it is refused, they would
-    ///   run in the previous database.
+    /// Checks that no command follows a `SELECT`.
+    /// - Throws: `invalidArgument` for commands that are sent together with an earlier `SELECT`: if `SELECT` is
+    ///   refused, they would run in the previous database.
     private func checkOrder(_ commands: [[[UInt8]]]) throws(LarderClientError) {
         for words in commands.dropLast() {
             guard case .selectsDatabase = CommandMetadata.row(of: words)?.effect else { continue }
@@ -46,15 +48,16 @@ enum CommandRules {
     private func refusal(of row: CommandMetadata) -> String? {
         switch (self, row.effect) {
         case (_, .streams): "use LarderClient's subscribe(to:) for messages"
-        case (_, .silences): "every request needs its reply"
+        case (_, .silences): "it turns off replies, and the client needs a reply to every request"
         case (.blocking, .beginsTransaction): "send it in one pipeline with its commands and EXEC"
         case (.own, _), (.blocking, _), (_, .none), (_, .names), (_, .endsDaemon): nil
         case (.shared, _):
-            "it would change the state of a shared connection: see withConnection, transaction"
+            "it would change the state of a shared connection: use withConnection or transaction"
         case (.transaction, _): "it is not allowed in a transaction"
         }
     }
 
+    /// Checks the lengths of the words of a command.
     /// - Throws: `invalidArgument` for a word that is longer than any server accepts.
     static func checkLengths(_ words: [[UInt8]]) throws(LarderClientError) {
         for word in words where word.count > Self.wordBytesMax {

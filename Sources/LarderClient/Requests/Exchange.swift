@@ -1,6 +1,6 @@
 import LarderRESP
 
-/// Requests that are sent together, without others in between, and the caller that waits for their replies.
+/// Requests that are sent together, without other requests in between, and the caller that waits for their replies.
 ///
 /// `@unchecked Sendable`: the mutable properties are guarded by the lock of the exchange's ``Link``, and an exchange is
 /// given to one link only.
@@ -22,20 +22,20 @@ final class Exchange: @unchecked Sendable {
 
     /// When it times out, in monotonic milliseconds.
     var deadline = Int64.max
-    /// Until when it waits for a connection.
+    /// Until when it waits for a connection, in monotonic milliseconds.
     var patienceEnd = Int64.max
-    /// The offset of its first byte on the connection.
+    /// The offset of its first byte among all bytes sent on the connection.
     var start = 0
     /// Whether its bytes were, or will be, sent to a server.
-    var mayBeSeen = false
-    /// Whether it was on a connection that was lost.
+    var mayHaveReachedServer = false
+    /// Whether it was already sent on a connection that was lost.
     var wasRepeated = false
     var replies: [RESPValue] = []
-    /// Set while a caller waits for its outcome.
+    /// Resumes the caller; nil unless a caller waits for the outcome.
     var continuation: UnsafeContinuation<Outcome, Never>?
-    /// The outcome, if it ended before a caller waited.
+    /// The outcome, if the exchange ended before a caller waited for it.
     var outcome: Outcome?
-    /// Once true, its replies are dropped.
+    /// Whether the exchange has ended, or its caller has stopped waiting. Later replies are dropped.
     var isResolved = false
 
     init(

@@ -1,18 +1,18 @@
 import LarderRESP
 import LarderVocabulary
 
-/// A reply of CHANGES.
+/// A parsed reply to CHANGES.
 struct FeedReply {
     /// An entry with its metadata.
     struct Entry {
         let key: [UInt8]
         let value: [UInt8]
-        /// In milliseconds since 1970, like all times here.
+        /// When the entry was stored, in milliseconds since 1970.
         let storedAt: Int64
         let rule: String
-        /// -1 for never.
+        /// When the entry expires, in milliseconds since 1970; -1 for never.
         let deadline: Int64
-        /// In milliseconds; -1 for the database's.
+        /// How long the entry is kept after its deadline, in milliseconds; -1 for the database's grace.
         let grace: Int64
         /// The name of the codec, or the number of a codec without a name.
         let codec: String
@@ -42,13 +42,14 @@ struct FeedReply {
     let position: String
     let state: String
     let reason: String?
-    /// The key range that a full pass has listed completely: after a key (nil: from the first), through a key (nil: to
-    /// the last).
+    /// During a full pass, the range of keys of which this reply lists all entries: after one key (nil: from the first
+    /// key) through another (nil: to the last key).
     let range: (after: [UInt8]?, through: [UInt8]?)?
     let time: Int64
     let items: [Item]
 
-    /// - Throws: `server` for an error, `protocolViolation` for anything that is not a reply of CHANGES.
+    /// Parses a reply.
+    /// - Throws: `server` for an error, `protocolViolation` for anything that is not a reply to CHANGES.
     init(_ reply: RESPValue) throws(LarderClientError) {
         if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "CHANGES") }
         let fields = try ReplyFields(reply, of: "CHANGES")
@@ -72,7 +73,7 @@ struct FeedReply {
     }
 
     private static var wrong: LarderClientError {
-        LarderClientError.unexpectedReply(to: "CHANGES", "a step of changes")
+        LarderClientError.unexpectedReply(to: "CHANGES", "a map with changes")
     }
 
     private static func item(_ reply: RESPValue) -> Item? {
@@ -110,7 +111,7 @@ struct FeedReply {
             tags: tags.compactMap(\.bytes))
     }
 
-    /// The command that requests changes.
+    /// Returns the command that requests changes.
     static func words(
         since position: String, prefix: [UInt8], count: Int, blockMilliseconds: Int
     ) -> [[UInt8]] {
@@ -122,7 +123,7 @@ struct FeedReply {
 }
 
 extension FeedReply.Entry {
-    /// The command that stores it in the selected database.
+    /// Returns the command that stores the entry in the selected database.
     func placing(_ version: String?, over: Int64?) -> [[UInt8]] {
         var words = [Array("PLACE".utf8), key, value] + wordList("STOREDAT", "\(storedAt)")
         switch rule {
@@ -142,7 +143,7 @@ extension FeedReply.Entry {
         return words
     }
 
-    /// Milliseconds as seconds with a fraction.
+    /// Returns milliseconds as a decimal number of seconds.
     private static func seconds(_ milliseconds: Int64) -> String {
         let fraction = String(milliseconds % 1000)
         return "\(milliseconds / 1000)." + String(repeating: "0", count: 3 - fraction.count) + fraction

@@ -1,4 +1,4 @@
-// Replies that are maps, decoded into the types of the vocabulary.
+// The decoding of replies that are maps.
 
 import LarderRESP
 
@@ -16,7 +16,7 @@ extension EntryInfo {
             throw .unexpectedReply(to: "META", "a map with a codec that this client knows")
         }
         let readAt = storedAt + (try fields.integer("age"))
-        // An entry is unverified only if it is stale before its deadline.
+        // An entry that is stale although its deadline has not passed is unverified.
         let isUnverified = try fields.string("state") == "stale" && deadline.map { readAt < $0 } ?? true
         self.init(
             storedAtMilliseconds: storedAt, deadlineMilliseconds: deadline,
@@ -26,7 +26,7 @@ extension EntryInfo {
             readAtMilliseconds: readAt, isUnverified: isUnverified)
     }
 
-    /// If only a newer daemon supports a rule, it is treated as the entry's own rule.
+    /// Converts the name of a rule. An unknown rule, from a newer daemon, is treated as the entry's own deadline.
     private static func rule(_ name: String, _ deadline: Int64?) -> DeadlineRule {
         if name == "governed" { return .governed }
         return deadline.map { .own($0) } ?? .ownNever
@@ -59,7 +59,8 @@ extension DatabaseInfo {
 }
 
 extension DatabaseInfo.Ends {
-    /// - Returns: nil if they were not counted, or an older daemon does not send them.
+    /// Reads the fields of a reply to `DATABASES`.
+    /// - Returns: nil if the daemon has not counted the entries, or is too old to send these fields.
     fileprivate init?(_ fields: ReplyFields) throws(LarderClientError) {
         guard let minute = try fields.integerIfAny("ends-minute"), minute >= 0,
             let hour = try fields.integerIfAny("ends-hour"), let day = try fields.integerIfAny("ends-day"),

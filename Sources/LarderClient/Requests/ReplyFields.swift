@@ -28,23 +28,24 @@ struct ReplyFields {
         return number
     }
 
-    /// Nil if an older daemon does not have the field.
+    /// Returns the integer in a field; nil if the field is missing, because the daemon is older.
     func integerIfAny(_ name: String) throws(LarderClientError) -> Int64? {
         values[name] == nil ? nil : try integer(name)
     }
 
-    /// Bytes; nil for 0, which means no limit, and for an older daemon without the field.
+    /// Returns a limit in bytes; nil for 0, which means no limit, and if the field is missing, because the daemon is
+    /// older.
     func limit(_ name: String) throws(LarderClientError) -> Int64? {
         try integerIfAny(name).flatMap { $0 > 0 ? $0 : nil }
     }
 
-    /// Milliseconds; nil for -1, which means no such time.
+    /// Returns a time in milliseconds; nil for -1, which means no such time.
     func milliseconds(_ name: String) throws(LarderClientError) -> Int64? {
         let number = try integer(name)
         return number == -1 ? nil : number
     }
 
-    /// Nil if there is no such field.
+    /// Returns the value of a field; nil if there is no such field.
     func value(_ name: String) -> RESPValue? { values[name] }
 
     private func missing(_ name: String, _ kind: String) -> LarderClientError {

@@ -11,7 +11,7 @@ extension Request where Result == Bool {
     ) -> Request {
         let words = Request<Void>.set(value, forKey: key, policy: policy, tags: tags, codec: codec, server: server)
             .words
-        return Request(words + condition, key: key, expects: "OK or nothing") { reply in
+        return Request(words + condition, key: key, expects: "OK or null") { reply in
             switch reply {
             case .simpleString("OK"): true
             case .null: false
@@ -35,8 +35,8 @@ extension Request where Result == Bool {
         flag([Array("PEXPIREAT".utf8), key, Array("\(instant)".utf8)], key: key)
     }
 
-    /// Removes an entry's deadline. Also returns false if the entry has no deadline; EXISTS distinguishes that from a
-    /// missing entry.
+    /// Removes an entry's deadline. Returns false both for a missing entry and for one without a deadline; EXISTS
+    /// distinguishes the two.
     static func persist(_ key: [UInt8]) -> Request { flag([Array("PERSIST".utf8), key], key: key) }
 
     private static func flag(_ words: [[UInt8]], key: [UInt8]) -> Request {
@@ -51,7 +51,7 @@ extension Request where Result == [UInt8]? {
     static func take(_ key: [UInt8]) -> Request { value(of: [Array("GETDEL".utf8), key]) }
 
     /// Returns the value and changes the lifetime of the entry.
-    /// - Parameter lifetime: words of GETEX.
+    /// - Parameter lifetime: the words of GETEX after the key.
     static func get(_ key: [UInt8], renewing lifetime: [[UInt8]]) -> Request {
         value(of: [Array("GETEX".utf8), key] + lifetime)
     }
@@ -78,7 +78,7 @@ extension Request where Result == Double {
         Request([Array("INCRBYFLOAT".utf8), key, Array("\(step)".utf8)], key: key, expects: "a number") {
             (reply) throws(LarderClientError) in
             guard let sum = reply.string.flatMap({ Double($0) }) else { return nil }
-            // larderd refuses a sum that is not finite; Redis computes with more bits, and has stored it.
+            // larderd refuses a sum that is not a finite Double. Redis computes with more bits, and has stored the sum.
             guard sum.isFinite else {
                 throw LarderClientError(
                     .decode, "the sum was stored, but exceeds the range of a Double", operation: "INCRBYFLOAT",

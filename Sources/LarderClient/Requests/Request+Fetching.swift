@@ -1,4 +1,4 @@
-// Requests of fetching callers.
+// Requests of callers that fetch missing values.
 
 import LarderFetching
 import LarderRESP
@@ -11,9 +11,9 @@ struct FetchAnswer: Sendable {
 
     let state: State
     let value: [UInt8]?
-    /// Set only if the state is `lead`.
+    /// The token of the caller's lease; 0 unless the state is `lead`.
     let token: UInt64
-    /// In milliseconds; -1 without a value.
+    /// The age of the value in milliseconds; -1 without a value.
     let age: Int64
     /// The remaining time of the entry, of the other caller's lease, or of the back-off, in milliseconds; -1 for no
     /// end.
@@ -22,12 +22,13 @@ struct FetchAnswer: Sendable {
     /// Whether the value returned with a lease is still fresh.
     var isFresh: Bool { value != nil && left != 0 }
 
-    /// Whether the value is as young as requested.
+    /// Returns whether the value is at most `maxAge` milliseconds old. Always true for nil, and false for 0.
     func isYoung(_ maxAge: Int64?) -> Bool { maxAge.map { $0 > 0 && age <= $0 } ?? true }
 }
 
 extension Request where Result == FetchAnswer {
-    /// - Parameter wait: how long to wait on this connection, in milliseconds; nil for not at all.
+    /// Requests the value of a key, or a lease to fetch it.
+    /// - Parameter wait: how long the daemon may wait before it replies, in milliseconds; nil for not at all.
     static func fetch(_ key: [UInt8], maxAge: Int64?, wait: Int64? = nil, lease: Int64?) -> Request {
         var words = [Array("FETCH".utf8), key]
         if let maxAge { words += wordList("MAXAGE", "\(maxAge)") }
@@ -56,7 +57,7 @@ extension Request where Result == Bool {
         case .absent(let milliseconds): words += wordList("ABSENT", "\(milliseconds)")
         case .failed(let milliseconds): words += wordList("FAILED", "\(milliseconds)")
         }
-        return Request(words, key: key, expects: "OK or nothing") { reply in
+        return Request(words, key: key, expects: "OK or null") { reply in
             switch reply {
             case .simpleString("OK"): true
             case .null: false

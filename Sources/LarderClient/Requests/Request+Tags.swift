@@ -18,7 +18,8 @@ extension Request where Result == [[UInt8]]? {
     }
 }
 
-/// - Returns: the tags of an entry, or an inner nil if there is none; nil for another reply.
+/// Reads the reply to `TAGS`.
+/// - Returns: the tags of an entry; an inner nil if there is no entry; an outer nil for a reply of an unexpected form.
 private func tagList(_ reply: RESPValue) -> [[UInt8]]?? {
     if reply.isNull { return .some(nil) }
     guard let elements = reply.elements else { return nil }
@@ -27,6 +28,7 @@ private func tagList(_ reply: RESPValue) -> [[UInt8]]?? {
 }
 
 extension Request where Result == Void {
+    /// Removes the entries with some tags.
     /// - Parameter words: the result of ``CheckedTags/purged(_:soft:_:)``, at least one word.
     static func purge(tags words: [[UInt8]]) -> Request { expectingOK(wordList("PURGE", "TAG") + words) }
 }

@@ -2,11 +2,11 @@
 
 import LarderRESP
 
-/// A command and the decoding of its reply. A value.
+/// A command and the decoding of its reply. A value type.
 struct Request<Result: Sendable>: Sendable {
     /// The command's name and its arguments.
     let words: [[UInt8]]
-    /// The single key of the request, for messages.
+    /// The key, if the request has a single one, for error messages.
     let key: [UInt8]?
     /// Whether it changes nothing, so that it may be sent again if a connection was lost before its reply.
     let isRead: Bool
@@ -29,7 +29,7 @@ struct Request<Result: Sendable>: Sendable {
     /// The command's name.
     var name: String { words.first.map { printableKey($0) } ?? "command" }
 
-    /// Decodes the reply; an error of the server is thrown.
+    /// Decodes the reply; throws if the reply is an error.
     func result(of reply: RESPValue) throws(LarderClientError) -> Result {
         if let text = reply.errorMessage {
             throw .server(text, operation: name, key: key.map { printableKey($0) })
@@ -52,8 +52,8 @@ extension Request where Result == Void {
     /// Stores an entry.
     /// - Parameters:
     ///   - codec: nil, like ``Codec/raw``, for bytes without a codec.
-    ///   - server: Redis supports neither `CODEC` nor `POLICY`; a policy is sent to it in milliseconds. Tags must have
-    ///     been checked for it.
+    ///   - server: the kind of the server. Redis supports neither `CODEC` nor `POLICY`, so it receives a policy in
+    ///     milliseconds. The tags must have been checked for this server.
     static func set(
         _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, tags: CheckedTags, codec: Codec?,
         server: ServerKind = ServerKind()
@@ -80,7 +80,7 @@ extension Request where Result == Void {
         expectingOK(wordList("MSET") + entries.flatMap { [$0.key, $0.value] })
     }
 
-    /// Nil keeps the current grace, or jitter.
+    /// Sets the database's policy. Nil keeps the current grace or jitter.
     /// - Throws: `invalidArgument` for an invalid grace or jitter.
     static func setPolicy(
         _ policy: UpdatePolicy, grace: Duration?, jitter: Int?, _ database: String
@@ -95,9 +95,11 @@ extension Request where Result == Void {
         return expectingOK(words)
     }
 
+    /// Sets the database's disk limit.
     /// - Parameter limit: in the daemon's syntax: `64M`, `none`.
     static func setLimit(_ limit: String) -> Request { expectingOK(wordList("LIMIT", limit)) }
 
+    /// Sets the database's origin.
     /// - Parameter words: the URL followed by options, or `none`, in the daemon's syntax.
     static func setOrigin(_ words: [[UInt8]]) -> Request { expectingOK(wordList("ORIGIN") + words) }
 
@@ -166,7 +168,7 @@ extension Request where Result == Bool {
 
 extension Request where Result == TimeToLive? {
     static func timeToLive(_ key: [UInt8]) -> Request {
-        Request([Array("PTTL".utf8), key], key: key, isRead: true, expects: "a span of time") { reply in
+        Request([Array("PTTL".utf8), key], key: key, isRead: true, expects: "a time in milliseconds") { reply in
             guard case .integer(let number) = reply else { return nil }
             switch number {
             case -2: return .some(nil)
@@ -190,7 +192,7 @@ extension Request where Result == EntryInfo? {
 /// One round trip of a scan over keys.
 struct ScanStep: Sendable {
     let keys: [[UInt8]]
-    /// The cursor for the next step; nil at the end.
+    /// The cursor for the next round trip; nil at the end.
     let next: [UInt8]?
 
     /// Returns a key as text; nil if it is not UTF-8.
@@ -249,7 +251,7 @@ extension Request where Result == PolicyInfo {
 }
 
 extension Request where Result == [(String, String)] {
-    /// The origin of the database: names and values as the daemon reports them.
+    /// Requests the origin of the database: names and values as the daemon reports them.
     static var origin: Request {
         Request(wordList("ORIGIN"), isRead: true, expects: "a map") { (reply) throws(LarderClientError) in
             guard let pairs = reply.pairs else { return nil }
@@ -269,6 +271,7 @@ extension Request where Result == LimitInfo {
 }
 
 extension Request where Result == PurgeReport {
+    /// Removes entries of the database.
     /// - Parameter arguments: nothing, `EXPIRED`, or `PREFIX` and a prefix.
     static func purge(_ arguments: [[UInt8]] = []) -> Request {
         Request(wordList("PURGE") + arguments, expects: "a map") { (reply) throws(LarderClientError) in
@@ -289,6 +292,7 @@ extension Request where Result == [DatabaseInfo] {
 }
 
 extension Request where Result == String {
+    /// Requests the daemon's `INFO`.
     /// - Parameter section: nil for the default ones.
     static func serverInfo(_ section: String?) -> Request {
         Request(wordList("INFO") + (section.map { [Array($0.utf8)] } ?? []), isRead: true, expects: "text") { reply in

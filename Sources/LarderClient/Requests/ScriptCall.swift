@@ -1,17 +1,18 @@
 import LarderRESP
 
-/// A validated call of a script: its requests and the decoding of its reply. A value.
+/// A validated call of a script: its requests and the decoding of its reply. A value type.
 struct ScriptCall: Sendable {
     private let script: Script
-    /// The keys, which the script may change.
+    /// The keys that the script may change; empty for a read-only call.
     let keys: [[UInt8]]
     /// The words after the script: the number of keys, the keys, the arguments.
     private let words: [[UInt8]]
-    /// The single key, for messages.
+    /// The key, if the call has a single one, for error messages.
     private let key: [UInt8]?
     private let isReadOnly: Bool
     private let isRead: Bool
 
+    /// Validates the arguments of a call.
     /// - Parameters:
     ///   - readOnly: whether the server refuses commands that would change anything.
     ///   - mayRepeat: whether running the script twice is harmless.
@@ -45,7 +46,7 @@ struct ScriptCall: Sendable {
     /// The script's digest, if it is known.
     var digest: String? { ScriptDigests.shared.digest(of: script) }
 
-    /// Requests the script's digest, and stores the script at the server.
+    /// The request that stores the script at the server, and returns its digest.
     var load: Request<String> {
         Request([Array("SCRIPT".utf8), Array("LOAD".utf8), Array(script.text.utf8)], isRead: true, expects: "a SHA-1") {
             [script] reply in
@@ -55,10 +56,10 @@ struct ScriptCall: Sendable {
         }
     }
 
-    /// Runs the script by its digest.
+    /// Returns the request that runs the script by its digest.
     func run(_ digest: String) -> Request<RESPValue> { request("EVALSHA", digest) }
 
-    /// Runs the script by its text.
+    /// The request that runs the script by its text.
     var runText: Request<RESPValue> { request("EVAL", script.text) }
 
     private func request(_ command: String, _ script: String) -> Request<RESPValue> {
@@ -67,13 +68,13 @@ struct ScriptCall: Sendable {
         ) { $0 }
     }
 
-    /// Whether an error means that the server does not have the script, and so has not run it.
+    /// Returns whether an error means that the server does not have the script, and so has not run it.
     static func isUnknown(_ error: LarderClientError) -> Bool {
         error.serverText?.hasPrefix("NOSCRIPT No matching script") ?? false
     }
 
     /// Converts the reply to the caller's type.
-    /// - Throws: `decode`.
+    /// - Throws: `decode` if the reply is of another type.
     static func result<Result: ScriptResult>(_ reply: RESPValue) throws(LarderClientError) -> Result {
         do throws(ScriptMismatch) {
             return try Result(scriptReply: reply)

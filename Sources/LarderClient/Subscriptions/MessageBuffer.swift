@@ -17,7 +17,7 @@ final class MessageBuffer: TopicListener, @unchecked Sendable {
     private var messages = Deque<ChannelMessage>()
     private var takers = Deque<Taker>()
     private var hasGap = false
-    /// Whether messages before the first of `messages` were dropped.
+    /// Whether messages before the first one in `messages` were dropped, because the buffer was full.
     private var hasGapInFront = false
     private var end: Step?
 

@@ -3,7 +3,7 @@
 import LarderPlatform
 import LarderRESP
 
-/// The kinds of topics.
+/// A channel, a pattern of channels, or a sharded channel, to which a client can subscribe.
 enum Topic: Hashable, Sendable {
     case channel([UInt8])
     case pattern([UInt8])
@@ -15,7 +15,7 @@ enum Topic: Hashable, Sendable {
         }
     }
 
-    /// A kind of topic: the prefix of the commands SUBSCRIBE and UNSUBSCRIBE.
+    /// A kind of topic. The raw value is the prefix of the commands SUBSCRIBE and UNSUBSCRIBE for this kind.
     enum Kind: String, CaseIterable {
         case channel = ""
         case pattern = "P"
@@ -34,7 +34,7 @@ enum Topic: Hashable, Sendable {
 /// Manages the listeners of a client, keeps the daemon's subscriptions in sync with them, and delivers messages.
 ///
 /// Requests are passed to the link with `lock` held, so that the daemon receives SUBSCRIBE and UNSUBSCRIBE in the order
-/// of the calls here. Every SUBSCRIBE is followed by an ECHO, whose reply comes after the confirmations or the error.
+/// of the calls here. Every SUBSCRIBE is followed by an ECHO, whose reply marks the end of the confirmations or errors.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class SubscriptionHub: LinkEvents, @unchecked Sendable {
@@ -68,7 +68,8 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             for topic in topics where listeners[topic]?.contains(where: { $0 === buffer }) != true {
                 listeners[topic, default: []].append(buffer)
             }
-            // Includes topics that already have listeners, because the daemon's reply is needed in any case.
+            // Subscribe also to topics that already have listeners, because the call must wait for the daemon's reply
+            // in any case.
             let exchange = request("SUBSCRIBE", topics)
             link.post(exchange)
             return (link, exchange)
@@ -85,7 +86,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             .closed, "the client was closed", operation: "SUBSCRIBE", socketPath: settings.socketPath)
     }
 
-    /// Checks whether the server can push messages: in RESP2 the end of the replies to SUBSCRIBE cannot be determined.
+    /// Throws if the server does not support RESP3: in RESP2 the end of the replies to SUBSCRIBE cannot be determined.
     /// Costs nothing after the first connection.
     private func checkServer() async throws(LarderClientError) {
         let link: Link? = lock.withLock { isClosed ? nil : self.link ?? makeLink() }
@@ -146,7 +147,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
 
     // MARK: Called with `lock` held
 
-    /// All listeners, each once, even if it listens to several topics.
+    /// All listeners. A listener of several topics is included once.
     private var everyListener: [any TopicListener] {
         var seen: Set<ObjectIdentifier> = []
         return listeners.values.joined().filter { seen.insert(ObjectIdentifier($0)).inserted }
@@ -159,6 +160,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         return link
     }
 
+    /// Creates the exchange for a command on topics, with an ECHO at its end.
     /// - Parameter command: SUBSCRIBE or UNSUBSCRIBE.
     private func request(_ command: String, _ topics: [Topic]) -> Exchange {
         var bytes: [UInt8] = []
@@ -184,7 +186,8 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         }
         guard let (exchange, buffers) = begun else { return }
         Task { [weak self, gate] in
-            // If the connection is lost again, this is repeated on the next one, and calls wait for that.
+            // If the connection is lost again, the next connection subscribes again, and the client's calls wait for
+            // that.
             guard let replies = try? await link.outcome(of: exchange) else { return }
             gate.open()
             guard let text = replies.lazy.compactMap(\.errorMessage).first else {

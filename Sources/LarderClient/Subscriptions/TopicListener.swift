@@ -1,4 +1,4 @@
-/// A message as received from the daemon. A value.
+/// A message as received from the daemon. A value type.
 struct TopicMessage {
     let channel: [UInt8]
     /// The matching pattern; nil for a subscription to the channel itself.
@@ -9,10 +9,10 @@ struct TopicMessage {
 /// Receives the messages of some topics. Called on the loop's thread, and must not block.
 protocol TopicListener: AnyObject, Sendable {
     func take(_ message: TopicMessage)
-    /// Messages may be missing from now on.
+    /// Called when the connection was lost: messages may be missing from now on.
     func connectionWasLost()
-    /// The connection and the subscriptions are restored.
+    /// Called when the connection and the subscriptions are restored.
     func isRestored()
-    /// There will be no further messages.
+    /// Called when there will be no further messages: with the reason if it is an error, otherwise with nil.
     func finish(_ error: LarderClientError?)
 }

@@ -1,4 +1,4 @@
-/// A message of a subscription. A value.
+/// A message of a subscription. A value type.
 public struct ChannelMessage: Hashable, Sendable {
     /// The channel of the message. Bytes that are not UTF-8 appear as U+FFFD.
     public let channel: String

@@ -1,4 +1,4 @@
-/// How a client connects and waits. A value.
+/// The options of a client: how it connects, and how long it waits. A value type.
 public struct ClientOptions: Sendable {
     /// The longest time limit: a day.
     public static let timeoutMillisecondsMax = 86_400_000
@@ -19,23 +19,24 @@ public struct ClientOptions: Sendable {
     /// The number of connections that transactions and ``LarderClient/withConnection(_:)`` may use concurrently, for
     /// each database, 1 to 1,024. The default is 8; further callers wait, for as long as a call may take.
     public var ownConnectionsMax: Int
-    /// Keeps entries that were read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache.
-    /// With a redis-server instead of larderd it may be wrong after a `SWAPDB`, which Redis does not report.
+    /// The limits of the near cache, which keeps entries that this process has read in its memory; nil, the default,
+    /// for no near cache. With redis-server instead of larderd, the near cache may return wrong values after `SWAPDB`,
+    /// which Redis does not report.
     public var nearCache: NearCacheOptions?
     /// User IDs whose daemons are trusted at any socket path. Empty by default.
     ///
-    /// Daemons of root and of this process's own user are always trusted. So are those of a user to whom root or the
-    /// own user has given the socket's location, such as `/run/larder`: a directory, or the socket, that belongs to the
-    /// daemon's user, below directories that only root or the own user can write to. Nothing is sent to any other
-    /// daemon, such as one whose user was first at a path in `/tmp`.
+    /// Daemons of root and of this process's own user are always trusted. The daemon of another user is also trusted if
+    /// that user owns the socket, or a directory above it such as `/run/larder`, and only root or this process's own
+    /// user can write to the directories further up. Nothing is sent to any other daemon, for example to one of a user
+    /// who was the first to create the socket's path in `/tmp`.
     public var trustedUsers: Set<UInt32>
 
-    /// Called when a background fetch has failed, with the database, the key (printable, and cut to 64 bytes) and the
-    /// error. From any thread. The default is nil.
+    /// Called, on any thread, when a background fetch has failed: with the database, the key (printable, and cut to 64
+    /// bytes) and the error. The default is nil.
     public var onFailedRefresh: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
 
-    /// Called when an entry counts as missing for a call with a closure because it is not a model of the cache's type,
-    /// with the database, the key (printable, and cut to 64 bytes) and the error. From any thread. The default is nil.
+    /// Called, on any thread, when a fetch or an update treats an entry as missing because its value is not a model of
+    /// the cache's type: with the database, the key (printable, and cut to 64 bytes) and the error. The default is nil.
     public var onUndecodable: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
 
     /// Creates options. Each parameter is described at the property of its name; set the other properties afterwards.
@@ -57,7 +58,7 @@ public struct ClientOptions: Sendable {
 }
 
 extension ClientOptions {
-    /// The time limit of an update without a number of attempts; nil for no limit.
+    /// The time limit of updates without a given number of attempts, in milliseconds; nil for no limit.
     var updateMilliseconds: Int? { timeoutMilliseconds == 0 ? nil : timeoutMilliseconds }
 
     func check(_ path: String) throws(LarderClientError) {

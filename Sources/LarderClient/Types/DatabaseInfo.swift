@@ -1,6 +1,6 @@
 /// One database of the daemon's larder. An element of the reply to `DATABASES`.
 ///
-/// Thread-safe: a value.
+/// Thread-safe: a value type.
 public struct DatabaseInfo: Hashable, Sendable {
     /// The name by which it is selected.
     public let name: String
@@ -16,11 +16,11 @@ public struct DatabaseInfo: Hashable, Sendable {
     public let entries: Int64?
     /// The number of expired entries that are kept for their grace; nil if they cannot be counted.
     public let staleEntries: Int64?
-    /// When the fresh entries expire; nil if they cannot be counted.
+    /// The numbers of fresh entries by the time when they expire; nil if they cannot be counted.
     package let ends: Ends?
     /// Its approximate size on disk in bytes.
     public let bytes: Int64
-    /// Its disk limit in bytes; nil if only the larder has a limit.
+    /// Its disk limit in bytes; nil if it has no limit of its own.
     public let limit: Int64?
     /// `open`, `closed`, `failed` or `damaged`.
     public let state: String
@@ -37,9 +37,9 @@ public struct DatabaseInfo: Hashable, Sendable {
 
 /// A database's disk limit. The reply to `LIMIT`.
 package struct LimitInfo: Hashable, Sendable {
-    /// In bytes; nil if only the larder has a limit.
+    /// The limit in bytes; nil if the database has no limit of its own.
     package let limit: Int64?
-    /// The size of its files on disk.
+    /// The size of the database's files on disk, in bytes.
     package let bytes: Int64
     /// The number of entries evicted since the daemon was started.
     package let evicted: Int64

@@ -1,7 +1,7 @@
 @_exported import LarderModelCoding
 @_exported import LarderVocabulary
 
-// Types that clients share with the engine, and codecs that they share with the library, are part of their interface.
+// Types of other modules that are part of this module's public API.
 @_exported import struct LarderFetching.FetchError
 @_exported import struct LarderFetching.FetchOptions
 @_exported import struct LarderFetching.FetchSequence

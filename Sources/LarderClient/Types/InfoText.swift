@@ -1,7 +1,7 @@
 /// The reply to INFO, by field. Unknown fields are ignored, so that a newer daemon may send more.
 package struct InfoText: Sendable {
     private let fields: [String: Substring]
-    /// In the order of the reply.
+    /// The names of the fields, in the order of the reply.
     private let order: [String]
 
     package init(_ text: String) {
@@ -19,12 +19,13 @@ package struct InfoText: Sendable {
 
     package func text(_ name: String) -> String? { fields[name].map(String.init) }
 
-    /// Nil if the field is missing or not a finite number.
+    /// Returns the number in a field; nil if the field is missing or not a finite number.
     package func number(_ name: String) -> Double? {
         fields[name].flatMap { Double($0) }.flatMap { $0.isFinite ? $0 : nil }
     }
 
-    /// The fields whose names begin with `prefix`: the remaining name, and the parts `name=number` of the value.
+    /// Returns the fields whose names begin with `prefix`, each with the rest of its name and the `name=number` parts
+    /// of its value.
     package func lists(_ prefix: String) -> [(name: String, parts: [String: Double])] {
         textLists(prefix).map { name, parts in
             var numbers: [String: Double] = [:]
@@ -35,7 +36,7 @@ package struct InfoText: Sendable {
         }
     }
 
-    /// Like ``lists(_:)``, with the numbers as text, in their order.
+    /// Like ``lists(_:)``, with the numbers as text, in the order of the reply.
     package func textLists(_ prefix: String) -> [(name: String, parts: [(name: Substring, text: Substring)])] {
         order.filter { $0.hasPrefix(prefix) }.map { name in
             let parts = (fields[name] ?? "").split(separator: ",").compactMap { part in

@@ -32,9 +32,10 @@ public struct LarderClientError: Error, Sendable {
         public static let locked = Code("locked")
         /// The lock was lost while its body ran: another holder may have had it at the same time.
         public static let lockLost = Code("lockLost")
-        /// The body of a lock has requested the same lock, which would never be free.
+        /// The body of a lock has requested the same lock, so it would wait for itself.
         public static let recursion = Code("recursion")
-        /// The operating system refused: no permission to use the socket, too many open files.
+        /// The operating system refused a call, for example because of missing permissions for the socket or too many
+        /// open files.
         public static let io = Code("io")
         /// A stored value is not of the requested type.
         public static let decode = Code("decode")
@@ -76,18 +77,19 @@ public struct LarderClientError: Error, Sendable {
         self.underlying = underlying
     }
 
-    /// Returns the error with a database, unless it already has one.
+    /// Returns the error with the name of a database, unless the error already has one.
     func about(_ database: String) -> LarderClientError {
         var error = self
         error.database = error.database ?? database
         return error
     }
 
-    /// The error for a server's error reply.
+    /// Returns the error for an error reply of the server.
     package static func server(_ text: String, operation: String, key: String? = nil) -> LarderClientError {
         LarderClientError(.server, text, operation: operation, key: key, serverText: text)
     }
 
+    /// Checks a number of attempts.
     /// - Throws: `invalidArgument` for fewer attempts than one.
     static func checkAttempts(_ attempts: Int?, _ operation: String) throws(LarderClientError) {
         guard let attempts, attempts < 1 else { return }
@@ -95,12 +97,12 @@ public struct LarderClientError: Error, Sendable {
             .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: operation)
     }
 
-    /// The error of an update whose value other clients have changed in every attempt.
+    /// Returns the error of an update whose value other clients have changed in every attempt.
     static func updateConflict(_ key: [UInt8], _ attempts: UpdateAttempts) -> LarderClientError {
         LarderClientError(.conflict, attempts.conflict, operation: "update", key: printableKey(key))
     }
 
-    /// The error for a reply of an unexpected form.
+    /// Returns the error for a reply of an unexpected form.
     package static func unexpectedReply(to operation: String, _ expected: String, key: String? = nil)
         -> LarderClientError
     {

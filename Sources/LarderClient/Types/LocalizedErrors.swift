@@ -7,6 +7,6 @@
 // Foundation shows errors by `localizedDescription`, which does not use `description`.
 
 extension LarderClientError: LocalizedError {
-    /// The error in words, as ``description``.
+    /// The same text as ``description``.
     public var errorDescription: String? { description }
 }

@@ -1,4 +1,4 @@
-/// The limits of a near cache. A value.
+/// The limits of a near cache. A value type.
 public struct NearCacheOptions: Hashable, Sendable {
     /// The maximum number of entries, 1 to 16,777,216. The default is 10,000.
     public var entriesMax: Int
@@ -8,8 +8,8 @@ public struct NearCacheOptions: Hashable, Sendable {
     /// The maximum age of an entry in milliseconds, at least 1, independent of its deadline; nil, the default, for no
     /// such limit.
     public var ageMillisecondsMax: Int?
-    /// Whether to keep the absence of an entry, for at most a minute: such a key counts as an entry without a value.
-    /// The default is true.
+    /// Whether to remember, for up to a minute, that a key has no entry. Such a key counts as an entry without a value
+    /// in the limits. The default is true.
     public var keepsAbsences: Bool
 
     /// Creates limits. Each parameter is described at the property of its name.
@@ -24,19 +24,19 @@ public struct NearCacheOptions: Hashable, Sendable {
     }
 }
 
-/// The statistics of a near cache. A value.
+/// The statistics of a near cache. A value type.
 public struct NearCacheStatistics: Hashable, Sendable {
     /// The current number of entries, including keys that are known to have no entry.
     public let entries: Int
     /// The size of the entries in bytes: see ``NearCacheOptions/bytesMax``.
     public let bytes: Int
-    /// Reads that needed no round trip.
+    /// The number of reads that needed no round trip.
     public let hits: Int
-    /// Reads that needed a round trip.
+    /// The number of reads that needed a round trip.
     public let misses: Int
     /// The number of changed keys that the daemon has reported; a report for all keys counts as one.
     public let invalidations: Int
-    /// Entries that were evicted.
+    /// The number of entries that were evicted.
     public let evictions: Int
     /// Whether the daemon currently reports changes: false before the first connection and while the connection is
     /// lost.

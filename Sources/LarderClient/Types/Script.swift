@@ -4,7 +4,7 @@
 /// let takeAway = Script("if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0")
 /// let wasRemoved: Bool = try await client.script(takeAway, keys: ["owner"], arguments: ["ana"])
 /// ```
-/// If it only reads, begin its text with `#!lua flags=no-writes`. A value.
+/// If the script only reads, begin its text with `#!lua flags=no-writes`. A value type.
 public struct Script: Sendable, Hashable, ExpressibleByStringLiteral {
     /// The text of the script.
     public let text: String
@@ -15,7 +15,7 @@ public struct Script: Sendable, Hashable, ExpressibleByStringLiteral {
     /// Creates a script from a string literal.
     public init(stringLiteral text: String) { self.init(text) }
 
-    /// Whether the bytes are equal: texts that only look equal are different scripts.
+    /// Compares the bytes: texts with different bytes are different scripts, even if Swift considers the strings equal.
     public static func == (left: Script, right: Script) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
 
     public func hash(into hasher: inout Hasher) {

@@ -1,7 +1,7 @@
 import LarderModelCoding
 
 /// A model as an argument or result of a script, in the bytes in which caches store it: JSON, or text and bytes
-/// unchanged. A value.
+/// unchanged. A value type.
 ///
 /// ```swift
 /// try await client.script(store, keys: ["reader"], arguments: [ScriptModel(reader)])
@@ -24,7 +24,7 @@ extension ScriptModel: ScriptArgument where Model: Encodable {
 }
 
 extension ScriptModel: ScriptResult where Model: Decodable {
-    /// Reads a string that holds a model.
+    /// Decodes a model from the bytes of a string.
     public init(scriptReply reply: RESPValue) throws(ScriptMismatch) {
         guard let bytes = reply.bytes else { throw ScriptMismatch(expected: "a string with a model", reply) }
         do {

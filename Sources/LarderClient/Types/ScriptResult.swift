@@ -1,26 +1,26 @@
 /// A type of script results: numbers, `Bool`, text, bytes, arrays and dictionaries of them, optionals of them, models
-/// as ``ScriptModel``, and ``RESPValue`` for everything.
+/// as ``ScriptModel``, and ``RESPValue`` for any reply.
 ///
 /// The conversion of Lua's values:
 ///
-/// | a script returns | here it can be |
+/// | a script returns | in Swift it can be |
 /// |---|---|
-/// | a number, which Lua's conversion cuts to a whole one | a whole number, `Double`, `Bool` if it is 1 or 0 |
+/// | a number, which the server truncates to an integer | a whole number, `Double`, `Bool` if it is 1 or 0 |
 /// | a string | `String`, bytes, `Data`; a number if the string holds one |
 /// | `true` | `Bool`, 1 |
-/// | `false`, `nil`, a missing entry | nil of an optional, or `Bool` |
+/// | `false`, `nil`, the value of a missing entry | nil of an optional, or `Bool` |
 /// | a table | an array, up to its first `nil` |
 /// | the status of a command, such as `OK` | `String`; `Bool` for `OK` |
 public protocol ScriptResult {
     /// Reads a reply that is not an error.
     init(scriptReply: RESPValue) throws(ScriptMismatch)
-    /// Reads a reply as several values. The default reads an array; bytes are read from a string.
+    /// Reads a reply as several values. The default implementation reads an array; that of bytes reads a string.
     static func scriptArray(_ reply: RESPValue) throws(ScriptMismatch) -> [Self]
 }
 
 /// An error for a script's reply of an unexpected kind.
 public struct ScriptMismatch: Error, Sendable, CustomStringConvertible {
-    /// The expected and the actual kind, without the value.
+    /// A description of the expected and the actual kind of reply. It never contains the value.
     public let description: String
 
     /// - Parameters:
@@ -89,7 +89,7 @@ extension UInt32: ScriptResult {}
 extension UInt64: ScriptResult {}
 
 extension UInt8: ScriptResult {
-    /// The bytes of a string.
+    /// Reads the bytes of a string.
     public static func scriptArray(_ reply: RESPValue) throws(ScriptMismatch) -> [UInt8] {
         guard let bytes = reply.bytes else { throw ScriptMismatch(expected: "a string", reply) }
         return bytes

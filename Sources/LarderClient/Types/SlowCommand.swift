@@ -1,4 +1,4 @@
-/// A command of the slow log. A value.
+/// A command of the slow log. A value type.
 package struct SlowCommand: Sendable {
     /// When it started, in seconds since 1970.
     package let seconds: Int64

@@ -1,5 +1,6 @@
 extension UpdatePolicy {
-    /// The policy with the server's interval: milliseconds, or -1 for never.
+    /// Creates the policy for an interval as the server reports it: in milliseconds, or -1 for never. Nil for an
+    /// invalid interval.
     init?(serverInterval milliseconds: Int64) {
         if milliseconds == -1 {
             self = .never

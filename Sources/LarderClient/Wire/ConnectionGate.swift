@@ -1,7 +1,7 @@
 import LarderPlatform
 import Synchronization
 
-/// A connection that can be made to wait.
+/// A connection that waits while a ``ConnectionGate`` is closed.
 protocol GatedConnection: AnyObject, Sendable {
     /// Ends the connection's wait.
     func release()
@@ -9,11 +9,11 @@ protocol GatedConnection: AnyObject, Sendable {
     func retryNow()
 }
 
-/// Delays calls of a client while its subscriptions are being restored. After a reconnection, messages published after
-/// a successful call are therefore received.
+/// Delays calls of a client after a connection loss until its subscriptions are restored. So the client receives all
+/// messages that are published after a successful call.
 ///
-/// While the gate is closed, new connections wait before they send requests, for a limited time, so that a daemon that
-/// refuses subscriptions does not block calls.
+/// While the gate is closed, new connections wait before they send requests. They wait only for a limited time, so that
+/// a daemon that refuses subscriptions does not block calls.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`; no other lock is taken while it is
 /// held.
@@ -46,7 +46,8 @@ final class ConnectionGate: @unchecked Sendable {
         for link in links { link.release() }
     }
 
-    /// Registers a waiting connection, and connects the subscriptions now, because there is a daemon again.
+    /// Registers a waiting connection. Also ends the back-off of the subscriptions' connection, because the daemon is
+    /// running again.
     func hold(_ link: any GatedConnection) {
         let subscriptions = lock.withLock {
             held.append(link)

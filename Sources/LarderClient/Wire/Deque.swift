@@ -1,4 +1,4 @@
-/// A queue in an array: appending and removing the first element take constant time on average. A value; single owner.
+/// A queue in an array: appending and removing the first element take constant time on average. A value type.
 struct Deque<Element> {
     private var storage: [Element?] = []
     private var head = 0
@@ -50,8 +50,8 @@ struct Deque<Element> {
 }
 
 extension Deque where Element == [UInt8] {
-    /// Appends bytes. Small ones are appended to the last element, so that one system call sends many requests; large
-    /// ones are added without copying.
+    /// Appends bytes. Small arrays are appended to the last element, so that one system call sends many requests. Large
+    /// arrays become new elements, without copying.
     mutating func appendBytes(_ bytes: [UInt8]) {
         let last = storage.count - 1
         if last >= head, let room = storage[last]?.count, room + bytes.count <= 65_536 {

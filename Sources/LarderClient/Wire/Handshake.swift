@@ -2,7 +2,7 @@
 
 import LarderRESP
 
-/// The first requests of a connection, and the check of their replies. A value.
+/// The first requests of a connection, and the check of their replies. A value type.
 struct Handshake {
     private enum Step {
         case hello, authentication, select, policy, tracking
@@ -17,11 +17,11 @@ struct Handshake {
     ///   - password: the daemon's password; nil if it has none.
     ///   - database: the database to select; nil for the server's default.
     ///   - asksForKind: whether to find out if the server is a larderd.
-    ///   - tracking: whether the server must push keys that were read here when they change.
-    ///   - hearsOfFetches: whether it must push keys when another caller's fetch of them ends.
+    ///   - tracking: whether the server must push a key that was read on this connection when the key changes.
+    ///   - pushesFetchResults: whether the server must push a key when another caller's fetch of the key ends.
     init(
         password: String? = nil, database: String?, asksForKind: Bool = false, tracking: Bool = false,
-        hearsOfFetches: Bool = false
+        pushesFetchResults: Bool = false
     ) {
         self.database = database
         add(.hello, ["HELLO", "3"] + (password.map { ["AUTH", "default", $0] } ?? []))
@@ -30,8 +30,8 @@ struct Handshake {
         if let database { add(.select, ["SELECT", database]) }
         if asksForKind { add(.policy, ["POLICY"]) }
         if tracking { add(.tracking, ["CLIENT", "TRACKING", "ON"]) }
-        // With OPTIN, reads are not tracked, but FETCH tracks a key if its reply is to wait.
-        if hearsOfFetches { add(.tracking, ["CLIENT", "TRACKING", "ON", "OPTIN"]) }
+        // With OPTIN, reads are not tracked, but FETCH tracks its key if the reply is `wait`.
+        if pushesFetchResults { add(.tracking, ["CLIENT", "TRACKING", "ON", "OPTIN"]) }
     }
 
     private mutating func add(_ step: Step, _ words: [String]) {
@@ -42,7 +42,7 @@ struct Handshake {
     var replyCount: Int { steps.count }
 
     /// Checks the replies, ``replyCount`` of them.
-    /// - Throws: the server's refusal. A server that does not support `HELLO` is used with RESP2.
+    /// - Throws: the error with which the server refuses. A server that does not support `HELLO` is used with RESP2.
     @discardableResult
     func check(_ replies: [RESPValue]) throws(LarderClientError) -> ServerKind {
         var server = ServerKind()
@@ -69,7 +69,7 @@ struct Handshake {
         return server
     }
 
-    /// The error for a database that the server refuses to select.
+    /// Returns the error for a database that the server refuses to select.
     static func notSelected(_ database: String, _ refusal: String) -> LarderClientError {
         var message = "the database '\(printableKey(database.utf8))' cannot be selected: \(refusal)"
         // Redis's text does not mention the valid range.

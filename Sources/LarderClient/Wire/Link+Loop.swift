@@ -3,11 +3,11 @@
 import LarderPlatform
 import LarderRESP
 
-/// Finished exchanges, collected with the lock held and resumed without it.
+/// Finished exchanges. They are collected while the lock is held; their callers are resumed after it was released.
 struct Resolved {
     private var list: [(UnsafeContinuation<Exchange.Outcome, Never>, Exchange.Outcome)] = []
 
-    /// Records the outcome of an exchange. Called with `lock` held. A finished exchange does not change.
+    /// Records the outcome of an exchange. Does nothing if the exchange already has one. Called with `lock` held.
     mutating func add(_ exchange: Exchange, _ outcome: @autoclosure () -> Exchange.Outcome) {
         guard !exchange.isResolved else { return }
         exchange.isResolved = true
@@ -20,7 +20,7 @@ struct Resolved {
         list.append((continuation, outcome))
     }
 
-    /// Called without the lock.
+    /// Resumes the callers. Called without the lock.
     func resume() {
         for (continuation, outcome) in list { continuation.resume(returning: outcome) }
     }
@@ -30,24 +30,24 @@ extension Link {
     /// The most bytes to read from one link before the loop serves the others.
     private static let turnBytes = 1 << 20
     private static let readBytes = 65_536
-    /// A buffer that has received more bytes than this is released.
+    /// The parser's buffer is released after it has received more bytes than this.
     private static let keptBytesMax = 1 << 20
-    /// The longest back-off between two attempts to connect.
-    static let restMillisecondsMax: Int64 = 2_000
-    /// The longest back-off while a caller waits for the connection.
-    private static let restWhileWaitedFor: Int64 = 100
-    /// After a connection that lasted at least this long, the next attempt begins without a back-off.
+    /// The longest back-off between two attempts to connect, in milliseconds.
+    static let backOffMillisecondsMax: Int64 = 2_000
+    /// The longest back-off while a caller waits for the connection, in milliseconds.
+    private static let backOffWhileWaitedFor: Int64 = 100
+    /// After a connection that lasted at least this long, in milliseconds, the next attempt begins without a back-off.
     private static let usefulMilliseconds: Int64 = 1_000
 
-    /// Does all work that is due. Called before the loop waits.
+    /// Does all work that is due, and returns the events to wait for. Called each time before the loop waits.
     func prepare(now: Int64) -> Interest {
         var resolved = Resolved()
         var wasLost = false
         var isNewlyReady = false
         lock.lock()
         if let failure = sendFailure {
-            // A server that refuses a client sends the reason before it closes the connection, so received bytes are
-            // read first.
+            // A server that refuses a client sends the reason before it closes the connection, so read the received
+            // bytes first.
             if case .closed = failure.kind, socket != nil {
                 socket?.shutDown()
                 sendFailure = nil
@@ -65,7 +65,8 @@ extension Link {
             handOverWaiting(&resolved)
             _ = send()
         }
-        // Connect before checking for expired waits, so that an exchange without patience still gets one attempt.
+        // Connect before checking for expired waits, so that one attempt is made even for an exchange that must not
+        // wait.
         if case .idle = state, settings.staysConnected || !waiting.isEmpty { connect(now, &resolved) }
         if now >= nextCheck, expire(now, &resolved) {
             wasLost = lose(WireFailure(.timeout), now, &resolved) || wasLost
@@ -154,7 +155,7 @@ extension Link {
         }
     }
 
-    /// Reads received bytes into the parser.
+    /// Reads received bytes into the parser. Returns the failure, if reading failed.
     private func receive(_ socket: StreamSocket) -> WireFailure? {
         var total = 0
         while total < Self.turnBytes {
@@ -165,7 +166,7 @@ extension Link {
                     parser.didWrite(count)
                     receivedBytes &+= count
                     total += count
-                    // The next turn reads the rest.
+                    // The socket has no more bytes now. The next turn reads the bytes that arrive later.
                     if count < space.count { return nil }
                 case .interrupted: continue
                 case .nothing: return nil
@@ -185,7 +186,7 @@ extension Link {
         if case .greeting = state, !isNewlyReady {
             handshakeReplies.append(reply)
             guard let handshake, handshakeReplies.count == handshake.replyCount else {
-                // The server has refused the connection: it sends nothing more.
+                // If the first reply is such an error, the server has refused the connection and sends nothing more.
                 guard handshakeReplies.count == 1, let text = reply.errorMessage,
                     !Handshake.isUnknownCommand(text), !text.hasPrefix("NOPROTO")
                 else { return nil }
@@ -212,7 +213,7 @@ extension Link {
         return nil
     }
 
-    /// Sends the waiting exchanges on a connection that is ready.
+    /// Marks the connection as ready, and queues the waiting exchanges for sending.
     private func handOverWaiting(_ resolved: inout Resolved) {
         state = .ready
         lastFailure = nil
@@ -231,7 +232,7 @@ extension Link {
             let fresh = try StreamSocket(nonblocking: settings.socketPath, trust: settings.trust)
             let handshake = Handshake(
                 password: settings.password, database: settings.database, asksForKind: true, tracking: settings.tracks,
-                hearsOfFetches: settings.hearsOfFetches)
+                pushesFetchResults: settings.pushesFetchResults)
             socket = fresh
             parser = ReplyParser()
             connectionNumber += 1
@@ -246,7 +247,7 @@ extension Link {
             outgoing.append(handshake.bytes)
             _ = send()
         } catch {
-            // The queue of the listening socket is full, and will soon have space again.
+            // The daemon's backlog of new connections is full: try again in 2 milliseconds.
             if case .system("connect", EAGAIN) = error.kind {
                 state = .resting(until: now + 2)
             } else {
@@ -287,7 +288,7 @@ extension Link {
             if exchange.connectionNumber == nil, isUnseen || (exchange.isRead && !exchange.wasRepeated) {
                 exchange.replies = []
                 exchange.wasRepeated = exchange.wasRepeated || !isUnseen
-                exchange.mayBeSeen = exchange.wasRepeated
+                exchange.mayHaveReachedServer = exchange.wasRepeated
                 exchange.patienceEnd = max(exchange.patienceEnd, now + Int64(settings.patienceMilliseconds))
                 repeated.append(exchange)
             } else {
@@ -301,7 +302,7 @@ extension Link {
             socketPath: settings.socketPath, operation: "connect", limit: settings.timeoutMilliseconds)
         var rest = Self.rest(afterFailures: failures, random: Double.random(in: 0..<1))
         // Callers wait for about a second, so retry often: an attempt must be made shortly before they give up.
-        if waiting.elements.contains(where: { !$0.isResolved }) { rest = min(rest, Self.restWhileWaitedFor) }
+        if waiting.elements.contains(where: { !$0.isResolved }) { rest = min(rest, Self.backOffWhileWaitedFor) }
         failures += 1
         state = .resting(until: now + rest)
         // Exchanges that cannot wait for the next attempt fail now; so do all if the server has sent a reason for its
@@ -312,19 +313,20 @@ extension Link {
         return wasReady
     }
 
-    /// The back-off before the next attempt, in milliseconds: none after the first failure, then 10 ms, doubling up to
-    /// ``restMillisecondsMax``, with a jitter of up to half of it, so that clients do not reconnect all at once.
+    /// Returns the back-off before the next attempt, in milliseconds: none after the first failure, then 10 ms,
+    /// doubling up to ``backOffMillisecondsMax``, with a jitter of up to half of it, so that clients do not reconnect
+    /// all at once.
     /// - Parameters:
     ///   - failures: the number of previous failures.
-    ///   - random: from 0 to below 1.
+    ///   - random: a random number from 0 to below 1.
     static func rest(afterFailures failures: Int, random: Double) -> Int64 {
         guard failures > 0 else { return 0 }
-        let full = min(restMillisecondsMax, 10 << Int64(min(failures - 1, 20)))
+        let full = min(backOffMillisecondsMax, 10 << Int64(min(failures - 1, 20)))
         return max(1, full - Int64(Double(full) * random / 2))
     }
 
     /// Ends expired exchanges, and finds the next deadline.
-    /// - Returns: whether to drop the connection because it is completely silent.
+    /// - Returns: whether to drop the connection because the server no longer sends anything.
     private func expire(_ now: Int64, _ resolved: inout Resolved) -> Bool {
         let limit = Int64(settings.timeoutMilliseconds)
         var next = Int64.max
@@ -337,7 +339,7 @@ extension Link {
         for exchange in pending.elements {
             if now >= exchange.deadline {
                 resolved.add(exchange, .failure(error(WireFailure(.timeout), exchange)))
-                // A server that sends nothing for another two time limits is considered dead.
+                // A server that sends nothing for two more time limits after the deadline is considered dead.
                 let end = max(exchange.deadline, lastReceived) + 2 * limit
                 if now >= end { isSilent = true } else { next = min(next, end) }
             } else {
@@ -349,7 +351,7 @@ extension Link {
             if now >= end {
                 // Report the reason for the missing connection even at the deadline: it is more useful than a timeout.
                 let reason = isConnecting ? nil : lastFailure
-                // Wait for a first attempt that is still running until the deadline.
+                // If the first attempt to connect is still running, wait for it until the deadline.
                 if reason == nil, now < exchange.deadline {
                     next = min(next, exchange.deadline)
                     continue

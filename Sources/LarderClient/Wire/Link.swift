@@ -5,9 +5,9 @@
 //                         └─▶ else:   waiting ───────────────────────────────▶ prepare: connects, hands over
 //      resumed ◀── resolve ◀── the first of pending takes the replies in order ◀── act: receives, parses
 //
-// - Requests of one exchange go out together; replies come in the order of the requests.
-// - A caller that stops waiting (cancelled, out of time) leaves its exchange in `pending`, where it takes its replies
-//   and drops them: the connection stays in step.
+// - The requests of one exchange are sent together; replies arrive in the order of the requests.
+// - If a caller stops waiting (cancelled, timed out), its exchange stays in `pending` and drops its replies when they
+//   arrive. So the replies of later exchanges still match their requests.
 // - Continuations are resumed, and `events` called, without the lock held.
 
 import LarderPlatform
@@ -23,10 +23,10 @@ protocol LinkEvents: AnyObject, Sendable {
     func link(_ link: Link, pushed message: [RESPValue])
 }
 
-/// The settings of a link. A value.
+/// The settings of a link. A value type.
 struct LinkSettings: Sendable {
     var socketPath: String
-    /// The trust settings for daemons.
+    /// Decides which daemons are trusted.
     var trust = PeerTrust()
     var password: String?
     var database: String?
@@ -34,21 +34,23 @@ struct LinkSettings: Sendable {
     var timeoutMilliseconds: Int
     /// How long an exchange waits for a lost connection to be replaced, in milliseconds.
     var patienceMilliseconds: Int
-    /// Whether the server must push keys that were read when they change.
+    /// Whether the server must push a key that was read when the key changes.
     var tracks = false
     /// Whether the server must push a key when another caller's fetch of it ends, for callers here that wait for it.
-    var hearsOfFetches = false
+    var pushesFetchResults = false
     /// Whether to replace a lost connection even without waiting callers.
     var staysConnected = false
     /// The gate at which a new connection waits; nil for none.
     var gate: ConnectionGate?
 }
 
+/// A connection that is replaced after a loss: see the top of this file.
+///
 /// Thread-safe. `@unchecked Sendable`: `parser` is used only on the loop's thread; every other mutable property is
 /// guarded by `lock`.
 final class Link: GatedConnection, @unchecked Sendable {
     enum State {
-        /// No connection, and none is wanted.
+        /// Not connected, and no caller needs a connection.
         case idle
         /// Connected; the replies to the handshake are pending.
         case greeting
@@ -65,7 +67,7 @@ final class Link: GatedConnection, @unchecked Sendable {
     struct Interest {
         var socket: StreamSocket?
         var wantsToSend = false
-        /// The latest time of the next call, in monotonic milliseconds.
+        /// When the loop must call ``Link/prepare(now:)`` again at the latest, in monotonic milliseconds.
         var due = Int64.max
         var isFinished = false
     }
@@ -94,18 +96,18 @@ final class Link: GatedConnection, @unchecked Sendable {
     /// The number of bytes of this connection that were passed to the system, or are being passed.
     var handedOver = 0
     var isSending = false
-    /// Whether the socket is full; the loop is notified when it is writable.
+    /// Whether the socket's send buffer is full. The loop sends the rest when the socket is writable.
     var isFull = false
-    /// The failure found while sending; handled by the loop.
+    /// The failure that occurred while sending. The loop handles it.
     var sendFailure: WireFailure?
-    /// No deadline of an exchange is earlier than this.
+    /// When to check for expired exchanges, in monotonic milliseconds. No exchange expires earlier.
     var nextCheck = Int64.max
     var greetingEnd = Int64.max
     var handshake: Handshake?
     var handshakeReplies: [RESPValue] = []
     var lastReceived: Int64 = 0
     var connectedAt: Int64 = 0
-    /// Connections that failed since the last useful one.
+    /// The number of failed connections and attempts since the last connection that was useful.
     var failures = 0
     var lastFailure: LarderClientError?
     var isServed = false
@@ -117,7 +119,7 @@ final class Link: GatedConnection, @unchecked Sendable {
 
     init(_ settings: LinkSettings) { self.settings = settings }
 
-    /// Sets the receiver of events, held weakly.
+    /// Sets the receiver of events. The link has only a weak reference to it.
     func attach(_ events: any LinkEvents) { lock.withLock { self.events = events } }
 
     func reportReady() { lock.withLock { events }?.linkIsReady(self) }
@@ -127,7 +129,8 @@ final class Link: GatedConnection, @unchecked Sendable {
     // MARK: For callers
 
     /// Sends the exchange's requests, and returns their replies.
-    /// - Parameter patience: how long it waits for a connection; nil for the value in the settings.
+    /// - Parameter patience: how long the exchange waits for a connection, in milliseconds; nil for the value in the
+    ///   settings.
     /// - Throws: `cancelled` if the task was cancelled, `timeout`, `closed`, `noDaemon`, and the server's error if it
     ///   refuses the connection. Error replies are returned as values.
     func perform(_ exchange: Exchange, patience: Int? = nil) async throws(LarderClientError) -> [RESPValue] {
@@ -160,7 +163,7 @@ final class Link: GatedConnection, @unchecked Sendable {
     /// The kind of the server; nil before the first connection.
     var knownServer: ServerKind? { lock.withLock { server } }
 
-    /// Whether the connection with that number is still in use.
+    /// Returns whether the connection with that number is still open.
     func isConnected(_ number: Int) -> Bool {
         lock.withLock {
             if case .ready = state { connectionNumber == number } else { false }
@@ -192,7 +195,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         change { if case .held = $0 { .held(until: 0) } else { nil } }
     }
 
-    /// Replaces the state and wakes the loop, unless `next` returns nil.
+    /// Replaces the state with the result of `next` and wakes the loop. Does nothing if the result is nil.
     private func change(_ next: (State) -> State?) {
         let isChanged = lock.withLock {
             guard let next = next(state) else { return false }
@@ -280,8 +283,8 @@ final class Link: GatedConnection, @unchecked Sendable {
 
     private func cancel(_ exchange: Exchange) {
         let (continuation, error) = lock.withLock {
-            // An exchange that was resolved before has no continuation. One that is not submitted yet will be found
-            // resolved when it is submitted.
+            // An exchange that was resolved before has no continuation. If the exchange is not submitted yet, `submit`
+            // finds it resolved.
             exchange.isResolved = true
             defer { exchange.continuation = nil }
             return (exchange.continuation, cancellation(exchange))
@@ -295,6 +298,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         if case .ready = state { connectionNumber == number } else { false }
     }
 
+    /// Makes the next check earlier if `deadline` is before it.
     /// - Returns: whether the loop must be woken, because it would otherwise wait too long.
     func lower(_ deadline: Int64) -> Bool {
         guard deadline < nextCheck else { return false }
@@ -303,21 +307,21 @@ final class Link: GatedConnection, @unchecked Sendable {
     }
 
     func enqueue(_ exchange: Exchange) {
-        exchange.mayBeSeen = true
+        exchange.mayHaveReachedServer = true
         exchange.start = end
         end += exchange.bytes.count
         pending.append(exchange)
         outgoing.appendBytes(exchange.bytes)
     }
 
-    /// Passes outgoing bytes to the system as far as it accepts them, unless another thread is doing so, which then
-    /// sends these too. Releases the lock while it sends.
-    /// - Returns: whether the loop must continue.
+    /// Passes outgoing bytes to the system, as many as it accepts. If another thread is doing so, that thread sends
+    /// these bytes too. Releases the lock while it sends.
+    /// - Returns: whether the loop must send the rest.
     func send() -> Bool {
         guard !isSending, !isFull, sendFailure == nil, let socket else { return false }
         isSending = true
         let number = connectionNumber
-        // A single caller must not keep sending for all others.
+        // Stop after 64 chunks, so that one caller does not keep sending the requests of all others.
         for _ in 0..<64 {
             guard let chunk = outgoing.popFirst() else {
                 isSending = false
@@ -370,7 +374,7 @@ final class Link: GatedConnection, @unchecked Sendable {
     private func cancellation(_ exchange: Exchange) -> LarderClientError {
         LarderClientError(
             .cancelled,
-            exchange.mayBeSeen
+            exchange.mayHaveReachedServer
                 ? "the task was cancelled; it is unknown whether the request was executed"
                 : "the task was cancelled before the request was sent; it was not executed",
             operation: exchange.operation)

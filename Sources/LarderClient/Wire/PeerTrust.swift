@@ -1,4 +1,4 @@
-// Checks which process listens at a socket's path, before a byte (in particular a password) is sent.
+// Checks which user's process listens at a socket's path, before any byte is sent to it, in particular the password.
 
 import LarderPlatform
 
@@ -8,9 +8,9 @@ import LarderPlatform
 /// process is trusted if that user is
 /// - root, or this process's own user;
 /// - one of ``trustedUsers``;
-/// - a user to whom root, or this process's own user, has given the location: on the way to the socket, the directories
-///   belong to root or to the own user and only their owners can write to them, down to the first one, or to the
-///   socket, that belongs to that user. An example is `/run/larder` of a system daemon that runs as the user `larder`.
+/// - a user who owns the socket, or a directory above it. All directories further up must belong to root or to this
+///   process's own user, and only their owners may be able to write to them. So root or the own user has given that
+///   location to the daemon's user. An example is `/run/larder` of a system daemon that runs as the user `larder`.
 ///   Nothing in `/tmp` qualifies, because any user can create a directory there.
 struct PeerTrust: Sendable {
     /// User IDs that are trusted at any socket path.
@@ -37,11 +37,11 @@ struct PeerTrust: Sendable {
         guard let problem = problem(peer, own, path, look) else { return nil }
         return
             "the process that answers at \(path) runs as user \(peer), who is neither root nor the user of this process "
-            + "(\(own)), and \(problem): nothing was sent. To trust that user: "
-            + "(larderctl --trust-user, trustedUsers in Swift)"
+            + "(\(own)), and \(problem): nothing was sent. To trust that user, use "
+            + "larderctl --trust-user, or trustedUsers in Swift"
     }
 
-    /// Returns why the path cannot have been given to the peer by root or the own user; nil if it can.
+    /// Returns why root or the own user cannot have given the socket's location to the peer; nil if they can.
     private func problem(_ peer: UInt32, _ own: UInt32, _ path: String, _ look: (String) -> Entry?) -> String? {
         var rest = path.split(separator: "/").map(String.init)[...]
         var directory = "/"

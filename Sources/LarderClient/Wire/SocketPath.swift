@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// The path of a daemon's socket.
 enum SocketPath {
-    /// Returns the path to use, if it and the time limit are valid.
+    /// Returns the given path, or the default path for nil, if the path and the time limit are valid.
     static func checked(_ socketPath: String?, _ timeoutMilliseconds: Int) throws(LarderClientError) -> String {
         let path = socketPath ?? DefaultSocket.clientPath
         func refuse(_ message: String) -> LarderClientError {

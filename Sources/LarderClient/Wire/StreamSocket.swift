@@ -19,7 +19,7 @@ package struct WireFailure: Error {
         case closedBeforeRequest
         /// The bytes violate the protocol.
         case protocolViolation(String)
-        /// A system call failed otherwise.
+        /// A system call failed in another way: its name and its error number.
         case system(String, CInt)
     }
 
@@ -75,7 +75,7 @@ package struct WireFailure: Error {
 /// A connected Unix stream socket, closed when its last reference is released. Never raises SIGPIPE.
 ///
 /// Thread-safe like the system's calls: one thread may send while another receives. A closed descriptor is never used,
-/// because every user holds the object.
+/// because each thread that uses the descriptor keeps a reference to this object.
 final class StreamSocket: Sendable {
     enum Received {
         case bytes(Int)

@@ -5,15 +5,16 @@ import Synchronization
 
 /// Waits for events of its links, and lets the links handle them.
 ///
-/// One thread for the whole process, started with the first client and kept: it sleeps while nothing happens, and never
-/// blocks anywhere else. Thread-safe. `@unchecked Sendable`: `links` is guarded by `lock`, `readEnd` is used only by
-/// the thread and before its start; the rest is constant or atomic.
+/// The whole process has one such thread, which starts with the first client and then runs until the process exits. It
+/// blocks only while it waits for events. Thread-safe. `@unchecked Sendable`: `links` is guarded by `lock`, `readEnd`
+/// is used only by the thread and before its start; the rest is constant or atomic.
 final class WireLoop: @unchecked Sendable {
     static let shared = WireLoop()
 
     private let lock = Lock()
     private var links: [Link] = []
-    /// The pipe that ends the wait; -1 while the process has no free descriptors for one. The thread then polls.
+    /// The read end of the pipe that wakes the thread; -1 while the process has no free descriptors for a pipe. Without
+    /// a pipe, the thread wakes up at short intervals.
     private var readEnd: CInt = -1
     private let writeEnd = Atomic<CInt>(-1)
     private let isWoken = Atomic(false)
@@ -37,7 +38,7 @@ final class WireLoop: @unchecked Sendable {
     }
 
     /// The longest sleep without a pipe, in milliseconds.
-    private static let blindMilliseconds: CInt = 10
+    private static let pollMilliseconds: CInt = 10
 
     /// Serves a link until it is closed.
     func add(_ link: Link) {
@@ -87,13 +88,13 @@ final class WireLoop: @unchecked Sendable {
         let limit: CInt = due == .max ? -1 : CInt(clamping: max(0, due - now))
         guard readEnd >= 0 else {
             _ = poll(
-                &entries, nfds_t(entries.count), limit < 0 ? Self.blindMilliseconds : min(limit, Self.blindMilliseconds)
+                &entries, nfds_t(entries.count), limit < 0 ? Self.pollMilliseconds : min(limit, Self.pollMilliseconds)
             )
             return isWoken.store(false, ordering: .releasing)
         }
         _ = poll(&entries, nfds_t(entries.count), limit)
         guard entries[0].revents != 0 else { return }
-        // Empty the pipe before clearing the flag, so that a later request writes to it again.
+        // Empty the pipe before clearing the flag, so that a later call of wake() writes to the pipe again.
         withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { space in
             while read(readEnd, space.baseAddress, space.count) > 0 {}
         }

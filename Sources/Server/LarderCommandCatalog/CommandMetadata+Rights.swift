@@ -1,10 +1,10 @@
-/// The rights of a user; each level includes the previous one.
+/// The levels of rights that a user can have. Each level includes the lower ones.
 package enum AccessLevel: Int, Comparable, CaseIterable, Sendable {
-    /// Read entries.
+    /// The user may read entries.
     case read = 1
-    /// Store, change and remove entries.
+    /// The user may also store, change and remove entries.
     case write
-    /// Everything.
+    /// The user may run all commands.
     case administer
 
     package var name: String { "\(self)" }
@@ -17,14 +17,14 @@ package enum AccessLevel: Int, Comparable, CaseIterable, Sendable {
     package static func < (left: AccessLevel, right: AccessLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The right that a command needs.
+/// The level that a command needs, and where the user must have it.
 package struct RequiredRight: Equatable, Sendable {
     package enum Place: Sendable {
-        /// In at least one database, because the command does not concern a particular one.
+        /// In at least one database, because the command does not belong to a particular one.
         case anywhere
         /// In the selected database.
         case selected
-        /// In all databases: the command is about the whole daemon.
+        /// In all databases, because the command concerns the whole daemon.
         case everywhere
     }
 
@@ -38,9 +38,10 @@ package struct RequiredRight: Equatable, Sendable {
 }
 
 extension CommandMetadata {
-    /// The right that a call needs, in addition to the rights in databases named by its words; nil if any connected
-    /// user may run it, because it affects only the connection.
-    /// - Parameter count: the number of words of the call.
+    /// Returns the right that a call needs. Databases named in the call may need further rights:
+    /// ``namedDatabases(count:isWord:)``.
+    /// - Parameter count: the number of the call's words.
+    /// - Returns: nil if every connected user may run the call, because it affects only the connection.
     package func requiredRight(count: Int) -> RequiredRight? {
         if flags.contains(.showsReadable) { return RequiredRight(.read, .anywhere) }
         if !flags.isDisjoint(with: [.admin, .administrative, .systemCommand]) {
@@ -48,7 +49,7 @@ extension CommandMetadata {
         }
         if flags.contains(.affectsOthers) { return RequiredRight(.write, .everywhere) }
         if flags.contains(.write) {
-            // Functions belong to all databases.
+            // Functions do not belong to a single database.
             let isOfAll = database == .all || group == .scripting
             return RequiredRight(.write, isOfAll ? .everywhere : database.namesAll ? .anywhere : .selected)
         }
@@ -61,11 +62,11 @@ extension CommandMetadata {
         if flags.contains(.publishes) { return RequiredRight(.write, .anywhere) }
         if flags.contains(.pubsub) {
             if endsSubscriptions { return nil }
-            // The subcommands of PUBSUB reveal the subscriptions of others, which may contain keys.
+            // The subcommands of PUBSUB show the channels of other clients, whose names may contain keys.
             return RequiredRight(.read, flags.contains(.inSubscriberMode) ? .anywhere : .everywhere)
         }
         let isOfLarder = [.string, .bitmap, .generic, .larder, .scripting].contains(group) && category != "connection"
-        // Server commands that Redis allows while it loads its data do not access any data.
+        // Server commands that Redis allows while it still loads its data do not use that data.
         let isOfMachine = group == .server && !flags.contains(.loading)
         let showsMore = flags.contains(.dangerous) || (isOfLarder || isOfMachine) && !isHelp && runsByItself
         return showsMore ? RequiredRight(.read, .anywhere) : nil
@@ -74,13 +75,14 @@ extension CommandMetadata {
     /// Whether the command only ends subscriptions.
     private var endsSubscriptions: Bool { flags.isSuperset(of: [.pubsub, .inSubscriberMode]) && arity == -1 }
 
-    /// Whether a call has words that are channels, to subscribe or to publish to.
+    /// Whether some words of a call are channels, to which the client subscribes or publishes.
     package var usesChannels: Bool {
         flags.contains(.publishes) || flags.isSuperset(of: [.pubsub, .inSubscriberMode]) && !endsSubscriptions
     }
 
-    /// The databases that a call names, with the level needed in each.
-    /// - Parameter isWord: whether a word equals the given upper-case one, ignoring case.
+    /// Returns the positions of the words that name databases, each with the level that the user needs in that
+    /// database.
+    /// - Parameter isWord: returns whether a word equals the given word in capitals, ignoring case.
     package func namedDatabases(
         count: Int, isWord: (Int, StaticString) -> Bool
     ) -> [(word: Int, level: AccessLevel)] {

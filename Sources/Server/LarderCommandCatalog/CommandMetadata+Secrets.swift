@@ -1,15 +1,16 @@
-/// The secret words of calls: they are hidden in the slow log and from MONITOR, and are not stored in histories.
+/// Finds the secret words of a call, such as passwords. They are hidden in SLOWLOG and MONITOR, and not stored in
+/// histories.
 extension CommandMetadata {
-    /// Settings that Redis hides too: passwords, and names that belong to them.
+    /// The settings whose values Redis hides too: passwords, and the names that belong to them.
     private static let secretSettings: [StaticString] = [
         "REQUIREPASS", "MASTERAUTH", "MASTERUSER", "TLS-KEY-FILE-PASS", "TLS-CLIENT-KEY-FILE-PASS",
     ]
 
-    /// The words of a call that may be a name and its password. If CONFIG SET names a secret, all following words are
-    /// secret.
+    /// Returns the positions of the words that may be a password, or the name that belongs to it. If CONFIG SET names a
+    /// secret setting, all words after its name are included.
     package func secretRange(_ count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Range<Int> {
         var (row, start) = (self, 0)
-        // If calls are nested too deeply, all words are secret.
+        // A call can contain another call. If there are too many levels, all remaining words are secret.
         for _ in 0..<Self.callsMax {
             guard case .ofCall(let first) = row.secrets else {
                 let range = row.ownSecretRange(count - start) { word(start + $0) }
@@ -31,13 +32,13 @@ extension CommandMetadata {
         case .none, .ofCall: return 0..<0
         case .from(let first): return min(first, count)..<count
         case .ofSecretSettings:
-            // Find a secret's name even if the value of a preceding setting was omitted.
+            // Look at all words, not only at every second one: the call may lack the value of an earlier setting.
             let first = (2..<max(2, count)).first { index in
                 Self.secretSettings.contains { Self.isWord(word(index), $0) }
             }
             return first.map { min($0 + 1, count)..<count } ?? 0..<0
         case .afterAUTH:
-            // Find AUTH even if the call omits the version before it, or the name after SETNAME.
+            // Find AUTH even if the call lacks the version before it, or the name after SETNAME.
             var index = 1
             while index < count {
                 if Self.isWord(word(index), "AUTH") { return index + 1..<min(index + 3, count) }
@@ -45,7 +46,8 @@ extension CommandMetadata {
                     index += 1
                     continue
                 }
-                // AUTH may also be a name.
+                // The word after SETNAME is a name, even if it is AUTH. It is the option only if no second AUTH
+                // follows.
                 let isName = index + 2 < count && Self.isWord(word(index + 2), "AUTH")
                 if Self.isWord(word(index + 1), "AUTH"), !isName { return index + 2..<count }
                 index += 2
@@ -54,7 +56,7 @@ extension CommandMetadata {
         }
     }
 
-    /// Whether a call has a secret word.
+    /// Whether a call has secret words.
     package static func hasSecret(_ call: [[UInt8]]) -> Bool {
         guard let row = row(of: call) else { return false }
         let starts = call.reduce(into: [0]) { $0.append($0[$0.count - 1] + $1.count) }
@@ -64,14 +66,14 @@ extension CommandMetadata {
         }
     }
 
-    /// The placeholder for a secret word.
+    /// The text that is shown instead of a secret word.
     package static var redacted: UnsafeRawBufferPointer {
         // The memory of a static string is never freed.
         let text: StaticString = "(redacted)"
         return UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }
 
-    /// Whether bytes equal an upper-case word, ignoring the case of ASCII letters.
+    /// Whether bytes equal a word in capitals, ignoring the case of ASCII letters.
     private static func isWord(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
         guard bytes.count == word.utf8CodeUnitCount else { return false }
         return bytes.indices.allSatisfy { index in

@@ -1,30 +1,30 @@
-/// The output of COMMAND: Redis' flags, categories and key specifications, derived from a command's row.
+/// What COMMAND returns about a command: flags, categories and key specifications of Redis, computed from its metadata.
 extension CommandMetadata {
     package var flagNames: [String] {
         guard runsByItself else { return [] }
         return flags.names + (keys.countAt > 0 ? ["movablekeys"] : [])
     }
 
-    /// The key positions that COMMAND shows: none for a command with subcommands.
+    /// The key positions as COMMAND shows them. A command with subcommands has none.
     package var shownKeys: KeyPositions {
         if let channels { return channels }
         return subcommands.isEmpty && keys.countAt == 0 ? keys : .none
     }
 
-    /// The flags of a command in COMMAND DOCS.
+    /// The flags that COMMAND DOCS shows.
     package var documentationFlags: [String] {
         replacement != nil ? ["deprecated"] : flags.contains(.systemCommand) ? ["syscmd"] : []
     }
 
     // MARK: Categories
 
-    /// In Redis' order.
+    /// All categories, in the order of Redis.
     package static let categoryOrder = [
         "keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "geo", "stream", "pubsub",
         "admin", "fast", "slow", "dangerous", "connection", "transaction", "scripting",
     ]
 
-    /// The access list categories of the command, such as `@read`.
+    /// The command's categories for Redis' access lists, such as `@read`.
     package var categories: [String] {
         var own: Set<String> = [flags.contains(.fast) ? "fast" : "slow"]
         if let category { own.insert(category) }
@@ -41,16 +41,17 @@ extension CommandMetadata {
 
     // MARK: Keys
 
-    /// The positions of the keys of a call, and how they are used.
+    /// Where a call has keys, and how it uses them, in the form of Redis' key specifications.
     package struct KeySpecification {
-        /// An explanation of the flags, if they are not obvious.
+        /// An explanation of the flags; nil if none is needed.
         package let notes: String?
         package let flags: [String]
         package let index: Int
-        /// Counted from `index`, or from the end if negative.
+        /// The position of the last key: counted from `index` if it is not negative, otherwise from the end of the
+        /// call.
         package let last: Int
         package let step: Int
-        /// Whether the word at `index` is the number of the following keys.
+        /// Whether the word at `index` is the number of keys, which follow it.
         package var isCounted = false
     }
 

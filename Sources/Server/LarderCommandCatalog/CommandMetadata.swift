@@ -1,73 +1,73 @@
 import LarderRESP
 import Synchronization
 
-/// A command's row: all properties needed by dispatch, COMMAND, help and the documentation, except for the handler,
-/// which is in the daemon.
+/// The metadata of a command, which the catalog calls its row: everything that running the command, COMMAND, the help
+/// and the documentation need, except for its handler.
 ///
-/// A class, because each command that runs passes its row around, and copying its texts would cost more than the rest
-/// of the lookup. Two rows are equal if they are the same object.
+/// A class, because the row is passed on for each command that runs, and copying its texts would take too long. Two
+/// rows are equal if they are the same object.
 package final class CommandMetadata: Sendable {
-    /// In lower case, as Redis reports it; `command|subcommand` for a subcommand.
+    /// The name in lower case, as Redis shows it; `command|subcommand` for a subcommand.
     package let name: String
-    /// The number of words of a call, including the name; if negative, the minimum.
+    /// The number of words of a call, including the name. A negative number -n means at least n words.
     package let arity: Int
     package let flags: CommandFlags
     package let keys: KeyPositions
     package let group: CommandGroup
-    /// The version of Redis, or of Larder, that introduced it.
+    /// The version of Redis that introduced the command; for Larder's own commands, the version of Larder.
     package let since: String
     package let complexity: String
-    /// The syntax after the name.
+    /// The arguments, as the help shows them after the name.
     package let syntax: String
     package let summary: String
-    /// The reply.
+    /// A description of the reply.
     package let reply: String
-    /// The flags of Redis' key specifications: how the first key (or all keys) and the other keys are used.
+    /// The flags of Redis' key specifications: one list for all keys, or one for the first key and one for the others.
     package let access: [[String]]
-    /// How the words of a call affect the use of its key.
+    /// Whether the words of a call change how it uses its key.
     package let keyUse: KeyUse
-    /// An explanation of the key flags, if they are not obvious.
+    /// An explanation of the key's flags; nil if none is needed.
     package let keyNotes: String?
-    /// The positions of sharded channels, which COMMAND shows as keys although they are not.
+    /// The positions of sharded channels; nil if there are none. COMMAND shows them like keys.
     package let channels: KeyPositions?
-    /// The access list category of the command; nil for the category of its group.
+    /// The command's category for access lists; nil for the category of its group.
     package let category: String?
-    /// Redis' hints to clients.
+    /// The hints to clients that COMMAND shows.
     package let tips: [CommandTip]
-    /// The command to use instead.
+    /// The command that should be used instead; nil unless the command is deprecated.
     package let replacement: Replacement?
-    /// The name of its writes in events.
+    /// The kind of the command's writes, which determines the names of their events.
     package let tag: WriteTag
     package let overwrites: Overwriting
-    /// The database given by its words.
+    /// Which words of a call name a database.
     package let database: DatabaseArgument
     package let secrets: SecretWords
-    /// The format of a reply that is text.
+    /// The format of the reply, if it is a text for people or tools.
     package let textForm: TextForm
     package let effect: ConnectionEffect
-    /// The reply of a command for a type of value that Larder does not store; nil for other commands.
+    /// The fixed reply of a command for a type that Larder does not store; nil for all other commands.
     package let absent: AbsentReply?
-    /// Whether it is the row for `COMMAND HELP`, whose reply is generated from the other subcommands.
+    /// Whether the command is a subcommand HELP, whose reply is generated from the other subcommands.
     package let isHelp: Bool
-    /// The subcommands, selected by the second word of a call.
+    /// The subcommands, one of which is chosen by the second word of a call.
     package let subcommands: [CommandMetadata]
-    /// The name for comparison with requests; for a subcommand, the part after the bar. ``ShortWord/other`` for the few
-    /// names that are too long.
+    /// The name that is compared with the words of requests; for a subcommand, the part of its name after the bar.
+    /// ``ShortWord/other`` if the name is too long for a ``ShortWord``.
     package let word: ShortWord
-    /// A unique index, starting with 0.
+    /// A number that identifies the row, counted from 0.
     package let number: Int
 
     private static let nextNumber = Atomic<Int>(0)
-    /// An upper bound of the number of rows, including subcommands.
+    /// An upper limit for ``number``, which counts commands and subcommands.
     package static let numberMax = 512
 
-    /// The replacement of a deprecated command, and the version of Redis that deprecated it.
+    /// What to use instead of a deprecated command, and the version of Redis that has deprecated it.
     package struct Replacement: Sendable {
         package let since: String
         package let text: String
     }
 
-    // Not inlined, because some 250 copies of this initializer took most of the time to compile this module.
+    // Not inlined: some 250 copies of this initializer would take most of the time to compile this module.
     @inline(never) init(
         _ name: String, arity: Int, _ flags: CommandFlags, keys: KeyPositions = .none, group: CommandGroup,
         since: String, complexity: String = "O(1)", syntax: String = "", summary: String, reply: String,
@@ -109,7 +109,7 @@ package final class CommandMetadata: Sendable {
         precondition(number < Self.numberMax, "there are more commands than are counted")
     }
 
-    /// The row of `COMMAND HELP`.
+    /// Creates the row of a subcommand HELP.
     static func help(_ command: String, group: CommandGroup, category: String? = nil, since: String = "5.0.0")
         -> CommandMetadata
     {
@@ -126,32 +126,32 @@ extension CommandMetadata: Hashable {
 }
 
 extension CommandMetadata {
-    /// All commands, in the order of help and documentation; subcommands are in the row of their command.
+    /// All commands, in the order of the help and the documentation. Subcommands are in the rows of their commands.
     package static let all: [CommandMetadata] =
         strings + bits + comparison + keyspace + expiry + connections + scripting + server + absentTypes
         + larder
 
-    /// Including all subcommands, each after its command.
+    /// All commands and subcommands. The subcommands of a command follow it.
     package static let withSubcommands: [CommandMetadata] = all.flatMap { [$0] + $0.subcommands }
 
     private static let byNumber: [Int: CommandMetadata] = Dictionary(
         uniqueKeysWithValues: withSubcommands.map { ($0.number, $0) })
 
-    /// Returns the row with an index.
+    /// Returns the row with a ``number``; nil if there is none.
     package static func numbered(_ number: Int) -> CommandMetadata? { byNumber[number] }
 
     private static let byName: [ShortWord: CommandMetadata] = Dictionary(
         uniqueKeysWithValues: all.filter { $0.word != .other }.map { ($0.word, $0) })
     private static let withLongNames: [CommandMetadata] = all.filter { $0.word == .other }
 
-    /// Finds a command by name, ignoring case; nil if there is none.
+    /// Finds a command by its name, ignoring case; nil if there is none.
     package static func named(_ name: String) -> CommandMetadata? { named(Array(name.utf8)) }
     package static func named(_ name: [UInt8]) -> CommandMetadata? {
         let word = ShortWord(name)
         return word == .other ? name.withUnsafeBytes { named(long: $0) } : byName[word]
     }
 
-    /// Finds a command with a name longer than a ``ShortWord``, ignoring case.
+    /// Finds a command whose name is too long for a ``ShortWord``, ignoring case.
     package static func named(long name: UnsafeRawBufferPointer) -> CommandMetadata? {
         withLongNames.first { row in
             row.name.utf8.count == name.count
@@ -159,7 +159,8 @@ extension CommandMetadata {
         }
     }
 
-    /// Returns the row of a call: the subcommand in its second word, or else the command; nil if there is none.
+    /// Returns the row of the subcommand that is the second word of a call, otherwise of the command; nil if it is
+    /// unknown.
     package static func row(of call: [[UInt8]]) -> CommandMetadata? {
         guard let name = call.first, let command = named(name) else { return nil }
         guard call.count > 1, !command.subcommands.isEmpty else { return command }
@@ -167,16 +168,16 @@ extension CommandMetadata {
         return command.subcommands.first { $0.word == word } ?? command
     }
 
-    /// The name of a subcommand without its command's name; otherwise the whole name.
+    /// The name of a subcommand without the name of its command. For other commands, the whole name.
     package var ownName: Substring {
         name[(name.lastIndex(of: "|").map { name.index(after: $0) } ?? name.startIndex)...]
     }
 
-    /// Whether the command runs without a subcommand.
+    /// Whether the command can be called without a subcommand.
     package var runsByItself: Bool { subcommands.isEmpty || arity == -1 }
 
-    /// The most entries and bytes of values that SWAPDB exchanges, in both databases together: it writes all of them at
-    /// once.
+    /// The most entries, and the most bytes of values, that SWAPDB exchanges. They are counted in both databases
+    /// together. The limits exist because SWAPDB writes all these entries at once.
     package static let exchangedEntriesMax = 100_000
     package static let exchangedBytesMax = 64 << 20
 }

@@ -1,12 +1,12 @@
-/// The commands that read or remove parts of values of types that Larder does not store: hashes, sets, sorted sets,
-/// lists, streams and geospatial indexes. No key has such a value, so each command has a fixed reply: Redis' reply for
-/// a missing key.
+/// Commands that read or remove parts of values of types that Larder does not store: hashes, sets, sorted sets, lists,
+/// streams and geospatial indexes. As no key has such a value, each command has a fixed reply, which is Redis' reply
+/// for a missing key.
 ///
-/// Commands that store such values are unknown.
+/// Commands that store such values do not exist.
 extension CommandMetadata {
     static let absentTypes: [CommandMetadata] = hashes + sets + sortedSets + lists + streams + places
 
-    /// How a command uses its keys in Redis.
+    /// How the command uses its keys in Redis, as flags of Redis' key specifications.
     private enum KeyAccess: String {
         case reads = "RO access"
         case looksAt = "RO"

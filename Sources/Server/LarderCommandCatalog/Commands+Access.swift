@@ -1,4 +1,4 @@
-/// Commands that show access rules. Rules are set with larderd's options, not with commands.
+/// Commands that show the access rules. Only larderd's options can change these rules.
 extension CommandMetadata {
     private static let shown: CommandFlags = [.loading, .stale, .noScript]
     private static let administers: CommandFlags = [.admin, .loading, .stale, .noScript]

@@ -1,4 +1,4 @@
-/// Commands that treat values as sequences of bits.
+/// Commands that use a value as a sequence of bits.
 extension CommandMetadata {
     static let bits: [CommandMetadata] = [.setbit, .getbit, .bitcount, .bitpos, .bitop, .bitfield, .bitfieldReadonly]
 

@@ -1,4 +1,4 @@
-/// Commands that compare values: the longest common subsequence, digests, conditional changes.
+/// Commands that compare values: common subsequences (LCS), digests, and conditional changes.
 extension CommandMetadata {
     static let comparison: [CommandMetadata] = [.lcs, .digest, .delex, .msetex]
 

@@ -1,4 +1,4 @@
-/// Commands about one connection: transactions, subscriptions, its state.
+/// Commands about the client's own connection: transactions, subscriptions, and its settings.
 extension CommandMetadata {
     static let connections: [CommandMetadata] = [
         .multi, .exec, .discard, .watch, .unwatch, .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .ssubscribe,
@@ -171,106 +171,116 @@ extension CommandMetadata {
         ])
 
     package static let clientID = CommandMetadata(
-        "client|id", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "5.0.0",
+        "client|id", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        since: "5.0.0",
         complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's ID.",
         reply: "integer")
 
     package static let clientGetname = CommandMetadata(
-        "client|getname", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "2.6.9",
+        "client|getname", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        since: "2.6.9",
         complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's name.",
         reply: "bulk; null when there is none")
 
     package static let clientSetname = CommandMetadata(
-        "client|setname", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "2.6.9",
+        "client|setname", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        since: "2.6.9",
         complexity: "O(1), or O(N) with N the connections", syntax: "name", summary: "Sets the connection's name.",
         reply: "OK", effect: .names)
 
     package static let clientSetinfo = CommandMetadata(
-        "client|setinfo", arity: 4, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "7.2.0",
+        "client|setinfo", arity: 4, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        since: "7.2.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "LIB-NAME|LIB-VER value",
         summary: "Sets the name or version of the client's library.", reply: "OK", effect: .names)
 
     package static let clientInfo = CommandMetadata(
-        "client|info", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.2.0",
+        "client|info", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        since: "6.2.0",
         complexity: "O(1), or O(N) with N the connections", summary: "Describes this connection in one line.",
         reply: "text", tips: [.output], textForm: .fields)
 
     package static let clientList = CommandMetadata(
-        "client|list", arity: -2, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
+        "client|list", arity: -2, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "2.4.0", complexity: "O(1), or O(N) with N the connections",
         syntax: "[TYPE NORMAL|MASTER|REPLICA|PUBSUB] [ID id [id ...]]",
         summary: "Describes each connection in one line.",
         reply: "text", tips: [.output], textForm: .linesOfFields)
 
     package static let clientKill = CommandMetadata(
-        "client|kill", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
+        "client|kill", arity: -3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "2.4.0", complexity: "O(1), or O(N) with N the connections",
         syntax: "address | [ID id] [TYPE type] [ADDR address] [LADDR address] [USER name] [SKIPME YES|NO] ...",
         summary: "Closes connections.", reply: "OK, or the number of closed connections")
 
     package static let clientReply = CommandMetadata(
-        "client|reply", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "3.2.0",
+        "client|reply", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        since: "3.2.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF|SKIP",
         summary: "Turns the replies to this connection on or off.", reply: "OK; nothing with OFF and SKIP",
         effect: .silences)
 
     package static let clientPause = CommandMetadata(
-        "client|pause", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
+        "client|pause", arity: -3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "2.9.50", complexity: "O(1), or O(N) with N the connections", syntax: "milliseconds [WRITE|ALL]",
         summary: "Delays all commands, or only writes, for some time.", reply: "OK")
 
     package static let clientUnpause = CommandMetadata(
-        "client|unpause", arity: 2, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
+        "client|unpause", arity: 2, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "6.2.0", complexity: "O(1), or O(N) with N the connections", summary: "Ends CLIENT PAUSE.",
         reply: "OK")
 
     package static let clientNoEvict = CommandMetadata(
-        "client|no-evict", arity: 3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
+        "client|no-evict", arity: 3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "7.0.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
         summary: "Accepted without effect: connections are never evicted.", reply: "OK", effect: .changesState)
 
     package static let clientNoTouch = CommandMetadata(
-        "client|no-touch", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "7.2.0",
+        "client|no-touch", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        since: "7.2.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
         summary: "Accepted without effect: reads always affect which entries stay in memory.", reply: "OK",
         effect: .changesState)
 
     package static let clientNoLog = CommandMetadata(
-        "client|no-log", arity: 3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
+        "client|no-log", arity: 3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "0.1.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
         summary:
             "Keeps the connection's commands out of `SLOWLOG`, `LATENCY` and `MONITOR`: for tools that poll the daemon.",
         reply: "OK", effect: .changesState)
 
     package static let clientUnblock = CommandMetadata(
-        "client|unblock", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
+        "client|unblock", arity: -3, [.admin, .loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "5.0.0", complexity: "O(1), or O(N) with N the connections", syntax: "id [TIMEOUT|ERROR]",
         summary: "Returns 0: no command blocks a connection.", reply: "integer 0")
 
     package static let clientTracking = CommandMetadata(
-        "client|tracking", arity: -3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.0.0",
+        "client|tracking", arity: -3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        since: "6.0.0",
         complexity: "O(1), or O(N) with N the connections",
         syntax: "ON|OFF [REDIRECT id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP] [DATABASE]",
         summary:
             "Enables or disables notifications about changes of keys that the connection has read. With BCAST, about all "
-            + "keys with one of the prefixes, with DATABASE only of those in the selected database.",
+            + "keys with one of the prefixes, with DATABASE only those in the selected database.",
         reply: "OK",
         effect: .changesState)
 
     package static let clientCaching = CommandMetadata(
-        "client|caching", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.0.0",
+        "client|caching", arity: 3, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        since: "6.0.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "YES|NO",
         summary: "Sets whether the keys read by the next command are tracked.", reply: "OK",
         effect: .changesState)
 
     package static let clientGetredir = CommandMetadata(
-        "client|getredir", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.0.0",
+        "client|getredir", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
+        since: "6.0.0",
         complexity: "O(1), or O(N) with N the connections",
         summary: "Returns the ID of the client that receives this client's invalidations.",
         reply: "integer: the connection, 0 for none, -1 without tracking")
 
     package static let clientTrackinginfo = CommandMetadata(
-        "client|trackinginfo", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection,
+        "client|trackinginfo", arity: 2, [.loading, .stale, .noScript, .preservesClientCaching], group: .connection,
         since: "6.2.0", complexity: "O(1), or O(N) with N the connections",
         summary: "Describes the connection's tracking.", reply: "map")
 }

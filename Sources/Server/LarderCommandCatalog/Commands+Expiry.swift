@@ -1,4 +1,4 @@
-/// Commands about lifetimes of entries.
+/// Commands about the lifetimes of entries.
 extension CommandMetadata {
     static let expiry: [CommandMetadata] = [
         .expire, .pexpire, .expireat, .pexpireat, .ttl, .pttl, .expiretime, .pexpiretime, .persist,

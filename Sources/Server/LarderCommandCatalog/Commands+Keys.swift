@@ -76,8 +76,8 @@ extension CommandMetadata {
 
     package static let move = CommandMetadata(
         "move", arity: 3, [.write, .fast], keys: .one, group: .generic, since: "1.0.0", syntax: "key name",
-        summary: "Moves an entry to another database; it keeps its deadline rule and the time it was stored. A "
-            + "governed entry then follows the policy of that database.",
+        summary: "Moves an entry to another database; it keeps its deadline rule and the time it was stored. Entries "
+            + "without their own deadline then follow that database's policy.",
         reply: "1; 0 when there is no fresh entry, or the other database has one", tag: .move,
         database: .target(name: 2, key: 1))
 

@@ -11,7 +11,7 @@ extension CommandMetadata {
         "meta", arity: 2, [.readonly, .fast], keys: .one, group: .larder, since: "0.1.0", syntax: "key",
         summary: "Returns when an entry was stored, when it expires, and why.",
         reply: "map of stored-at, age, deadline, ttl (milliseconds, -1 never), rule, policy, grace, size, codec, "
-            + "state (fresh; stale: within its grace, or unverified because its origin is away); null when there is no such entry",
+            + "state (fresh; stale: within its grace, or unverified because its origin is down); null when there is no such entry",
         access: ["RO"])
 
     package static let policy = CommandMetadata(
@@ -35,10 +35,11 @@ extension CommandMetadata {
             "[url [THROUGH|AROUND|BEHIND] [STALE] [BCAST [PREFIX prefix [PREFIX prefix ...]] | LIFETIMES] "
             + "[REPLICAS milliseconds] [USER name] [PASSWORDFILE path] [DISCARD] | NONE [DISCARD] | PATH [larder ...]]",
         summary:
-            "Returns or sets the origin of the current database. Writes go THROUGH (stored here too), AROUND (removed here) or "
-            + "BEHIND (stored here, delivered later). With STALE, reads return stale entries while the origin is down. Changes "
-            + "are tracked per key; BCAST broadcasts all, or those with a PREFIX; with LIFETIMES entries are fresh until they "
-            + "expire. REPLICAS reads a replica after that time. DISCARD drops queued writes. PATH lists the upstream chain.",
+            "Returns or sets the current database's origin. Writes go THROUGH (stored here too), AROUND (removed "
+            + "here) or BEHIND (stored here, delivered later). With STALE, reads return stale entries while the "
+            + "origin is down. Changes are tracked per key; BCAST broadcasts all, or those with a PREFIX; with "
+            + "LIFETIMES entries are fresh until they expire. With REPLICAS, slow reads also ask a replica. DISCARD "
+            + "drops queued writes. PATH lists the upstream chain.",
         reply:
             "map of url (empty: none, and nothing else follows), writing, stale, hears (tracking, broadcast, lifetimes), bound (staleness in milliseconds; "
             + "-1: none), replicas (milliseconds; 0: never), prefixes, state, known (entries), outbox (waiting keys), and "
@@ -49,7 +50,7 @@ extension CommandMetadata {
         "fetch", arity: -2, [.readonly, .noMulti, .noScript], keys: .one, group: .larder, since: "0.1.0",
         syntax: "key [MAXAGE milliseconds] [WAIT milliseconds] [LEASE milliseconds] [IFNOT version]",
         summary: "Returns the fresh value of a key, or gives one client the lease to fetch it from its origin. "
-            + "Until then, other clients get a stale value, or wait.",
+            + "Meanwhile, other clients get a stale value, or wait.",
         reply: "array of state (fresh, same, stale, lead, wait, absent, failed), value or null, token or null, "
             + "version or null, age (milliseconds, -1 without an entry), ttl (milliseconds, -1 never; 0 with "
             + "lead; otherwise, without an entry, the time left of the lease, the absence or the back-off)",
@@ -68,7 +69,7 @@ extension CommandMetadata {
         complexity: "O(N) with N the entries of all databases written since they were last counted",
         summary: "Lists the databases that have files.",
         reply:
-            "array of maps of name, policy, interval, grace, jitter, entries (fresh), stale, ends-minute, ends-hour, ends-day and ends-never (the fresh entries that end within that time), bytes, limit (0: none), state, damage"
+            "array of maps of name, policy, interval, grace, jitter, entries (fresh), stale, ends-minute, ends-hour, ends-day and ends-never (the fresh entries that expire within that time), bytes, limit (0: none), state, damage"
     )
 
     package static let purge = CommandMetadata(

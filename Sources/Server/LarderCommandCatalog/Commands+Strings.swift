@@ -1,4 +1,4 @@
-/// Commands about values: whole values, parts, and numbers.
+/// Commands that store, read and change values: whole values, parts of them, and numbers.
 extension CommandMetadata {
     static let strings: [CommandMetadata] = [
         .get, .set, .getdel, .mget, .mset, .strlen, .setnx, .setex, .psetex, .getset, .getex, .msetnx, .append,

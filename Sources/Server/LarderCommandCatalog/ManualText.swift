@@ -1,24 +1,24 @@
 /// Formats text with the macros of man(7), for the manual pages.
 package enum ManualText {
-    /// Escapes text within a line.
+    /// Escapes the characters of a text that are special within a line.
     package static func escaped(_ text: String) -> String {
         text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("~", with: "\\(ti")
             .replacing("`", with: "\\(ga").replacing("^", with: "\\(ha").replacing("…", with: "...")
     }
 
-    /// Formats a line of text, with its line break. Escapes a leading dot or apostrophe, which would start a request
-    /// (macro).
+    /// Formats one line of text, and ends it with a line break. A dot or an apostrophe at its beginning is escaped,
+    /// because it would begin a request or a macro.
     package static func line(_ text: String) -> String {
         let text = escaped(text)
         return (text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" + text : text) + "\n"
     }
 
-    /// Formats a list item: a term and its description.
+    /// Formats an item of a list, which consists of a term and its description.
     package static func item(_ head: String, _ lines: [String]) -> String {
         ".TP\n.B \(escaped(head))\n" + lines.map(line).joined()
     }
 
-    /// Formats lines whose breaks and spaces are kept.
+    /// Formats several lines so that their line breaks and spaces are kept.
     package static func verbatim(_ lines: [Substring]) -> String {
         ".nf\n" + lines.map { line(String($0)) }.joined() + ".fi\n"
     }

@@ -1,12 +1,12 @@
-// The types of the fields of a command's row.
+// The types of the properties of ``CommandMetadata``.
 
-/// The subject of a command.
+/// The group to which a command belongs in the documentation.
 package enum CommandGroup: String, Sendable {
     case string, bitmap, generic, transactions, scripting, pubsub, connection, server, larder
     case hash, set, list, stream, geo
     case sortedSet = "sorted-set"
 
-    /// Redis' access list category for such commands.
+    /// Redis' category for access lists that contains the commands of this group; nil if there is none.
     package var category: String? {
         switch self {
         case .string: "string"
@@ -23,7 +23,7 @@ package enum CommandGroup: String, Sendable {
 }
 
 extension CommandGroup {
-    /// The kind of value that the group's commands use.
+    /// The name of the type of values that the commands of this group use.
     var valueName: String {
         switch self {
         case .sortedSet: "sorted set"
@@ -33,15 +33,16 @@ extension CommandGroup {
     }
 }
 
-/// The reply of a command for a type of value that Larder does not store: Redis' reply for a missing key.
+/// The reply of a command for a type of values that Larder does not store. It is the reply that Redis returns for a
+/// missing key.
 package struct AbsentReply: Sendable {
     package indirect enum Form: Sendable {
         case zero, null, nullArray, emptyArray, emptySet, emptyMap, emptyScan, ok
-        /// An array with this reply for each word of the call, starting at `from`.
+        /// An array that contains this reply once for each word of the call from the position `from` on.
         case each(Form, from: Int)
-        /// The first form, or the second one if a count follows the key.
+        /// The first reply; the second one if a count follows the key.
         case counted(Form, Form)
-        /// The first form, or the second one if the option COUNT is given.
+        /// The first reply; the second one if the call has the option COUNT.
         case withCOUNT(Form, Form)
 
         var text: String {
@@ -60,21 +61,22 @@ package struct AbsentReply: Sendable {
         }
     }
 
-    /// The words that Redis checks before it looks up the key.
+    /// The words of a call that Redis checks before it reads the key. A wrong word is an error even if there is no key.
     package enum Check: Sendable {
         case nothing
         case integers(ClosedRange<Int>)
-        /// The two words after the key must be numbers, each optionally after a `(`.
+        /// The two words after the key must be numbers. A `(` may precede each of them.
         case scores
-        /// The two words after the key must be `-`, `+`, or a member after `(` or `[`.
+        /// Each of the two words after the key must be `-`, `+`, or a member that follows `(` or `[`.
         case members
-        /// The two words after the key must be integers; with the option BYSCORE or BYLEX, scores or members.
+        /// The two words after the key must be integers; with the option BYSCORE, like ``scores``; with BYLEX, like
+        /// ``members``.
         case ranks
-        /// The word after the key, a cursor.
+        /// The word after the key must be a cursor.
         case cursor
-        /// The word after the key, if there is one, must be an integer.
+        /// If a word follows the key, it must be an integer.
         case count
-        /// The word after the key, if there is one, must be a non-negative integer.
+        /// If a word follows the key, it must be an integer that is not negative.
         case positiveCount
     }
 
@@ -82,16 +84,16 @@ package struct AbsentReply: Sendable {
     package let check: Check
 }
 
-/// The positions of keys among the arguments. The name has position 0; `last` may count from the end, with -1 for the
-/// last word.
+/// The positions of the keys in a call. Position 0 is the command's name. A negative `last` is counted from the end,
+/// where -1 is the last word.
 package struct KeyPositions: Sendable {
     package let first: Int
     package let last: Int
     package let step: Int
-    /// The argument with the number of keys; 0 if there is none.
+    /// The position of the word that contains the number of keys; 0 if there is no such word.
     package var countAt = 0
 
-    /// Whether the argument at a position may be a key, based on the position alone.
+    /// Whether the word at a position can be a key. Only the position is considered.
     package func mayContain(_ position: Int) -> Bool {
         guard first > 0, position >= first, (position - first) % step == 0 else { return false }
         return last <= 0 || position <= last
@@ -103,110 +105,110 @@ package struct KeyPositions: Sendable {
     package static let two = KeyPositions(first: 1, last: 2, step: 1)
     package static let all = KeyPositions(first: 1, last: -1, step: 1)
     package static let pairs = KeyPositions(first: 1, last: -1, step: 2)
-    /// A number, followed by as many keys, each with a value.
+    /// After the name: the number of keys, then the keys, each followed by a value.
     package static let countedPairs = KeyPositions(first: 2, last: 0, step: 2, countAt: 1)
-    /// A number, followed by as many keys.
+    /// After the name: the number of keys, then the keys.
     package static let countedFirst = KeyPositions(first: 2, last: 0, step: 1, countAt: 1)
-    /// After a script: a number, followed by as many keys.
+    /// After the name: a script, the number of keys, then the keys.
     package static let counted = KeyPositions(first: 3, last: 0, step: 1, countAt: 2)
 }
 
-/// How the words of a call affect the use of its key.
+/// Whether the words of a call change how it uses its key.
 package enum KeyUse: Sendable {
-    /// The words do not affect the use of the key.
+    /// All calls use the key in the same way.
     case same
-    /// The key is overwritten without being read, unless the option GET is given.
+    /// A call overwrites the key without reading it, unless it has the option GET.
     case overwritesUnlessGET
-    /// The key is only read if all operations are GET.
+    /// A call only reads the key if all its operations are GET; otherwise it also writes.
     case readsIfOnlyGET
 }
 
-/// The calls that overwrite all their keys unconditionally, and cannot fail.
+/// Which calls of a command overwrite all their keys without reading them, and cannot fail.
 package enum Overwriting: Sendable {
     case never
-    /// Calls with this many words.
+    /// Calls with this number of words.
     case words(Int)
-    /// Calls with complete pairs.
+    /// Calls that consist of keys, each with a value.
     case pairs
 }
 
-/// The database that a call names.
+/// Which words of a call name a database.
 package enum DatabaseArgument: Equatable, Sendable {
     case none
-    /// The second word: the database for the following commands.
+    /// The second word, which names the database for the next commands.
     case selected
-    /// A word: the destination database of a key.
+    /// The word at `name`. The command writes the key at the position `key` in that database.
     case target(name: Int, key: Int)
-    /// The word after the option DB: the destination database of a key.
+    /// The word after the option DB. The command writes the key at the position `key` in that database.
     case targetOption(key: Int)
-    /// The two words after the name.
+    /// The two words after the command's name.
     case both
-    /// No word: all databases.
+    /// No word. The command uses all databases.
     case all
 
-    /// Whether the words name all databases that the call uses.
+    /// Whether the call uses only the databases that its words name, so that the selected database does not matter.
     package var namesAll: Bool { self == .both }
     package var isSelection: Bool { if case .selected = self { true } else { false } }
 }
 
-/// The secret words of a call.
+/// Which words of a call are secret.
 package enum SecretWords: Sendable {
     case none
-    /// All words from this position.
+    /// All words from this position on.
     case from(Int)
-    /// The two words after AUTH.
+    /// The two words after the word AUTH.
     case afterAUTH
-    /// The secret words of the nested call at this position.
+    /// The secret words of another call, which begins at this position.
     case ofCall(from: Int)
     /// The words after the name of a secret setting.
     case ofSecretSettings
 }
 
-/// The format of a reply that is text.
+/// The format of a text in a reply.
 package enum TextForm: Sendable {
-    /// Not meant for programs.
+    /// A text for people, without a fixed format.
     case plain
-    /// Sections of fields, as in INFO.
+    /// Several sections of fields, as in INFO.
     case sections
-    /// A line of fields.
+    /// One line of fields, as in CLIENT INFO.
     case fields
-    /// Lines of fields.
+    /// Several lines of fields, as in CLIENT LIST.
     case linesOfFields
 }
 
-/// The effect of a command on its connection, in addition to its reply.
+/// What a command does to its connection, in addition to replying.
 package enum ConnectionEffect: Sendable {
     case none
-    /// Sets its name, for lists of connections.
+    /// Sets the connection's name, which lists of connections show.
     case names
-    /// Sets its user or protocol.
+    /// Sets the connection's user or its protocol version.
     case introduces
     case selectsDatabase
     case beginsTransaction
-    /// Ends a transaction, or watches.
+    /// Ends a transaction, or ends watches.
     case endsTransaction
-    /// Changes the meaning of following commands, or the messages that are received.
+    /// Changes what the next commands mean, or which messages the client receives.
     case changesState
-    /// Resets all state.
+    /// Resets the whole state of the connection.
     case resets
-    /// Following requests may have no reply.
+    /// May switch off the replies to the next commands.
     case silences
-    /// The results are messages, which are sent after the command's reply or instead of it.
+    /// Returns its results as messages, which follow the reply or replace it.
     case streams
     case closes
-    /// Stops the daemon, which closes the connection without a reply.
+    /// Stops the daemon, which then closes the connection without a reply.
     case endsDaemon
 }
 
-/// The kind of a write, which determines the events of its entries.
+/// The kind of a write. It determines which events are published for the entries that were written.
 package enum WriteTag: UInt16, Sendable {
     case other, set, append, setrange, incrby, incrbyfloat, setbit, bitop, delete, getex, expire, persist, rename, copy,
         move, restore
-    /// A SET that keeps the deadline.
+    /// A SET that keeps the deadline of the entry.
     case setKeeping
 }
 
-/// Redis' hints to clients, in Redis' words.
+/// The hints to clients that COMMAND shows. The texts are those of Redis.
 package enum CommandTip: String, Sendable {
     case output = "nondeterministic_output"
     case outputOrder = "nondeterministic_output_order"

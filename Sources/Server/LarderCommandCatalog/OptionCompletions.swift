@@ -1,5 +1,4 @@
-/// Generates shell completions for a program whose arguments are all options. Values are completed as paths if the
-/// option takes one.
+/// Generates shell completions for a program that has only options. Shells complete file names if a value is a path.
 package struct OptionCompletions: Sendable {
     /// An option of the program.
     package struct Option: Sendable {
@@ -8,9 +7,9 @@ package struct OptionCompletions: Sendable {
         let help: String
 
         /// - Parameters:
-        ///   - name: with its dashes.
-        ///   - value: the name of its value; nil for an option without one.
-        ///   - help: the shells show the text before the first colon, semicolon or parenthesis.
+        ///   - name: the option's name, with its dashes.
+        ///   - value: the name of the option's value in the help; nil for an option without a value.
+        ///   - help: the help text. Shells show only the text before the first colon, semicolon or parenthesis.
         package init(name: String, value: String?, help: [String]) {
             self.name = name
             self.value = value
@@ -19,7 +18,7 @@ package struct OptionCompletions: Sendable {
 
         var takesPath: Bool { ["PATH", "FILE", "DIRECTORY"].contains(value) }
 
-        /// The summary in one line, for use within single quotes and brackets.
+        /// A short description that can be used within single quotes and brackets.
         var summary: String {
             help.prefix { $0 != ";" && $0 != "(" && $0 != ":" }.trimmed
                 .replacing("'", with: "’").replacing("[", with: "(").replacing("]", with: ")")
@@ -74,7 +73,7 @@ package struct OptionCompletions: Sendable {
         }
     }
 
-    /// Returns the completion for a shell; nil if the shell is unknown.
+    /// Returns the completion script for a shell; nil if the shell is not supported.
     package func text(for shell: String) -> String? {
         switch shell {
         case "bash": bash

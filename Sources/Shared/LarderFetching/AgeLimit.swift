@@ -1,25 +1,25 @@
 import LarderPlatform
 
-/// The maximum age for a caller that reads more than once: values stored since its first read are always accepted.
+/// The maximum age for a caller that reads a key repeatedly. Values stored after its first read are always accepted.
 package struct AgeLimit: Sendable {
     private let maxAge: Int64?
     private let clock: @Sendable () -> Int64
-    /// The time of the first reply.
+    /// When the first reply arrived; nil before.
     private var answeredAt: Int64?
 
     /// - Parameters:
-    ///   - maxAge: in milliseconds; zero accepts only values stored after the first read; nil any age.
-    ///   - clock: monotonic milliseconds.
+    ///   - maxAge: the maximum age in milliseconds; zero accepts only values stored after the first read; nil, any age.
+    ///   - clock: returns the monotonic time in milliseconds.
     package init(_ maxAge: Int64?, clock: @escaping @Sendable () -> Int64 = { MonotonicClock.milliseconds() }) {
         self.maxAge = maxAge
         self.clock = clock
     }
 
-    /// Records that a reply has arrived.
+    /// Records that a reply has arrived. Only the first call has an effect.
     package mutating func answered() { answeredAt = answeredAt ?? clock() }
 
-    /// The maximum age for a read now. It tolerates the differences between the two clocks, ours and the store's: less
-    /// than two milliseconds for rounding, and less than a thousandth while a clock is being adjusted.
+    /// The maximum age for a read now. The store measures ages with another clock, so the time since the first reply is
+    /// reduced by 2 milliseconds for rounding and by a thousandth for a clock that is being adjusted.
     package var now: Int64? {
         guard let maxAge, let answeredAt else { return maxAge }
         let waited = clock() - answeredAt

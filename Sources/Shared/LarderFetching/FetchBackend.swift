@@ -1,12 +1,12 @@
 import LarderVocabulary
 
-/// A cache key as seen by a fetching caller. Equal for two handles of one database.
+/// A key of a database, for callers that fetch. Two handles of the same database have equal names for a key.
 package struct FetchName: Hashable, Sendable {
     let owner: ObjectIdentifier
     package let key: [UInt8]
     package let database: String
 
-    /// - Parameter owner: the database's own object.
+    /// - Parameter owner: the object that represents the database, the same for all its handles.
     package init(_ owner: AnyObject, _ database: String, _ key: [UInt8]) {
         self.owner = ObjectIdentifier(owner)
         self.database = database
@@ -25,11 +25,11 @@ package struct FetchName: Hashable, Sendable {
     }
 }
 
-/// A cached value that comes with the lease to fetch a newer one.
+/// A cached value that the caller gets together with the lease, which lets it fetch a newer value.
 package struct FoundValue<Value: Sendable>: Sendable {
     package let value: Value
     package let isFresh: Bool
-    /// Whether it satisfies the caller's maximum age.
+    /// Whether the value is not older than the caller's maximum age.
     package let isYoung: Bool
 
     package init(_ value: Value, isFresh: Bool, isYoung: Bool) {
@@ -43,80 +43,84 @@ package struct FoundValue<Value: Sendable>: Sendable {
 package enum FetchReply<Value: Sendable>: Sendable {
     /// The value is fresh.
     case fresh(Value)
-    /// The value may be served: another caller fetches, or the origin backs off.
+    /// The value is stale, but may be served: another caller is fetching the key, or the key's back-off is not over.
     case stale(Value)
-    /// The caller has the lease and must fetch.
+    /// The caller has got the lease with this token and must fetch the key. There may be a cached value.
     case lead(token: UInt64, FoundValue<Value>?)
-    /// Another caller fetches, and there is nothing to serve.
+    /// Another caller is fetching the key, and there is no value to serve.
     case wait
-    /// The origin has no value: a cached negative result.
+    /// A recent fetch has found that the origin has no value for the key.
     case absent
-    /// The origin backs off for `milliseconds`, and there is nothing to serve.
+    /// The last fetch failed. The key may not be fetched for another `milliseconds`, and there is no value to serve.
     case failed(milliseconds: Int64)
 }
 
 /// How a caller releases its lease without storing a value.
 package enum FetchRelease: Hashable, Sendable {
+    /// Nothing is known about the origin; the next caller may fetch at once.
     case open
-    /// The origin has no value; cached as absent for `milliseconds`.
+    /// The origin has no value. The key is cached as absent for `milliseconds`.
     case absent(milliseconds: Int64)
-    /// The origin failed; it backs off for `milliseconds`.
+    /// The origin failed. The key is not fetched again for `milliseconds`.
     case failed(milliseconds: Int64)
 }
 
-/// When a lookup waits for another caller's fetch of the key.
+/// Whether a lookup waits while another caller is fetching the key.
 package enum FetchWait: Hashable, Sendable {
-    /// Returns `wait` instead of waiting.
+    /// Does not wait: returns ``FetchReply/wait``.
     case never
-    /// Waits if there is nothing to serve.
+    /// Waits if there is no value to serve.
     case ifNothingServes
     /// Waits even if a stale value is available. Daemons treat it as ``ifNothingServes``.
     case ifNothingIsFresh
 }
 
-/// One key in a cache, as accessed by its fetching callers: through the engine in this process, or through the daemon.
+/// Access to one key of a cache for callers that fetch it: through the engine in this process, or through the daemon.
 package protocol FetchBackend<Value>: Sendable {
     associatedtype Value: Sendable
 
     var name: FetchName { get }
-    /// The current time, in milliseconds, of the clock for leases.
+    /// The current time in milliseconds, by the clock that measures leases.
     func now() -> Int64
+    /// Looks the key up. May grant the caller the lease to fetch it.
     /// - Parameters:
     ///   - maxAge: in milliseconds; nil for any age.
     ///   - lease: the duration of the lease in milliseconds; nil for the default.
-    ///   - waits: when to wait, until the task is cancelled.
+    ///   - waits: whether to wait for another caller's fetch. A wait ends when the task is cancelled.
     func ask(maxAge: Int64?, lease: Int64?, waits: FetchWait) async throws -> FetchReply<Value>
     /// Looks up several keys, in order and without waiting.
-    /// - Returns: the replies, all of them or up to the first error. Every lease that was granted is among them.
+    /// - Returns: all replies, or those up to and including the first error. They contain every granted lease.
     static func askAll(_ backends: [Self], maxAge: Int64?, lease: Int64?) async -> [Result<
         FetchReply<Value>, any Error
     >]
-    /// Ends leases, in order, with the fetched values. Leases that cannot be ended in this way are released.
+    /// Ends several leases, in order: stores the fetched values, or the absence of a value. Releases a lease whose
+    /// value cannot be stored.
     /// - Returns: the first error.
     static func endAll(_ ends: [FetchEnd<Self>], _ options: CheckedFetch) async -> (any Error)?
-    /// Stores a fetched value. Does nothing if the lease is no longer valid.
-    /// - Parameter options: with the policy and the tags of the entry.
+    /// Stores a fetched value and ends the lease. Does nothing if the lease is no longer valid.
+    /// - Parameter options: contain the policy and the tags of the entry.
     func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws
+    /// Ends the lease without storing a value.
     func release(token: UInt64, _ release: FetchRelease) async
     /// Returns how to release the lease if the closure threw an error while a caller was waiting.
     func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease
-    /// Reports an error that no caller was left to receive.
+    /// Reports the error of a fetch in the background, for which no caller waits.
     func failedInBackground(_ error: any Error)
 }
 
-/// The end of a lease for one key.
+/// The lease for one key, and the result of the fetch that ends it.
 package struct FetchEnd<Backend: FetchBackend>: Sendable {
     package let backend: Backend
     package let token: UInt64
     /// Nil if the origin has no value.
     package let value: Backend.Value?
 
-    /// How to release the lease if there is no value.
+    /// Returns how to release the lease if the origin has no value.
     package func release(_ options: CheckedFetch) -> FetchRelease { .absent(milliseconds: max(1, options.absent)) }
 }
 
 extension FetchBackend {
-    /// If the closure cancelled itself, nothing is known about the origin.
+    /// If the closure threw a `CancellationError`, nothing is known about the origin: the next caller may fetch.
     package func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease {
         error is CancellationError || options.backOff <= 0 ? .open : .failed(milliseconds: options.backOff)
     }
@@ -154,7 +158,7 @@ extension FetchBackend {
     }
 }
 
-/// The keys that the running closure fetches, for the detection of deadlocks: see ``WaitGraph``.
+/// The keys that the running closures of the current task fetch. Used to detect deadlocks: see ``WaitGraph``.
 package enum FetchContext {
     @TaskLocal package static var names: [FetchName] = []
 }

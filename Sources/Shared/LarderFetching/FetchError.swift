@@ -9,14 +9,14 @@ public struct FetchError: Error, Sendable {
 
         /// The cache has no acceptable value, and the source was ``FetchSource/cacheOnly``.
         public static let notCached = Code("notCached")
-        /// The origin has no value: a cached result of a recent fetch.
+        /// A recent fetch, whose result is cached, has found that the origin has no value.
         public static let absent = Code("absent")
         /// No value arrived within ``FetchOptions/hardTimeout``.
         public static let timeout = Code("timeout")
-        /// The origin failed recently in another process, ``FetchOptions/backOff`` is not over, and the cache has
-        /// nothing to serve. In the process whose closure failed, callers get the closure's error.
+        /// The fetch failed recently in another process, ``FetchOptions/backOff`` is not over, and the cache has no
+        /// value to serve. Callers in the process whose closure failed get the closure's error instead.
         public static let originRests = Code("originRests")
-        /// A closure that fetches a key needs the same key, or one whose closure waits for it: a deadlock.
+        /// A deadlock: the closure that fetches a key needs the same key, or one whose closure waits for the first.
         public static let recursion = Code("recursion")
         /// An option is outside the allowed range.
         public static let invalidArgument = Code("invalidArgument")
@@ -26,9 +26,9 @@ public struct FetchError: Error, Sendable {
     public let code: Code
     /// A message for people.
     public let message: String
-    /// The database.
+    /// The name of the database.
     public let database: String
-    /// The key, printable and cut to 64 bytes.
+    /// The key in printable form, cut to 64 bytes.
     public let key: String
 
     package init(_ code: Code, _ message: String, _ name: FetchName) {
@@ -66,8 +66,8 @@ extension FetchError {
     package static func cycle(_ name: FetchName, _ closure: FetchName) -> FetchError {
         FetchError(
             .recursion,
-            "deadlock: the fetch of '\(closure.printable)' needs this key, whose fetch waits for it; "
-                + "read the cached value without a closure instead", name)
+            "deadlock: the closure that fetches '\(closure.printable)' needs this key, and the fetch of this key waits "
+                + "for that closure; read the cached value without a closure instead", name)
     }
 
     package static func timeout(_ name: FetchName, _ milliseconds: Int64) -> FetchError {

@@ -3,60 +3,58 @@ import LarderVocabulary
 
 /// The source of the value that a call fetches.
 public enum FetchSource: Hashable, Sendable, CaseIterable {
-    /// The cache; the origin if the cache has no fresh value. The default.
+    /// The cache, or the origin if the cache has no fresh value. The default.
     case cacheElseOrigin
-    /// The origin, whose value is stored. If it fails or is too slow, the cached value, fresh or stale.
+    /// The origin, whose value is stored; if the origin fails or is too slow, the cached value, fresh or stale.
     case originElseCache
-    /// Only the cache: the origin is never asked.
+    /// Only the cache. The closure is never called.
     case cacheOnly
-    /// Only the origin, whose value is stored. A call made while the key is being fetched gets that fetch's value,
-    /// which the origin may have returned earlier.
+    /// Only the origin, whose value is stored. If the key is already being fetched, the call returns the value of that
+    /// fetch, which the origin may have read before the call.
     case originOnly
-    /// Only the origin, and nothing is stored: as if there were no cache.
+    /// Only the origin. Its value is not stored, as if there were no cache.
     case ignoreCache
 }
 
 /// The options of a call that fetches. `FetchOptions()` has the defaults; change what you need.
 ///
 /// Durations are rounded to whole milliseconds, and are at most a day. The call throws
-/// ``FetchError/Code/invalidArgument`` for a negative or longer one. A value.
+/// ``FetchError/Code/invalidArgument`` for a negative or longer one. Thread-safe: a value.
 public struct FetchOptions: Hashable, Sendable {
     /// The source of the value. The default is ``FetchSource/cacheElseOrigin``.
     public var source = FetchSource.cacheElseOrigin
-    /// The maximum age of a cached value. An older one is treated as missing, even if it is fresh. Nil, the default,
-    /// for any age.
+    /// The maximum age of a cached value. An older one is ignored, even if it is fresh. Nil, the default, for any age.
     public var maximumAge: Duration?
     /// The lifetime and the grace of a fetched value. The default is the database's policy. ``EntryPolicy/keep`` keeps
     /// those of the existing entry, fresh or stale: the same lifetime restarts, with the same grace and, if there are
     /// no ``tags``, the same tags.
     public var policy = EntryPolicy.database
-    /// The tags with which a fetched value is stored, as for the calls that store. None is the default. If one of them
-    /// is purged while the value is being fetched, the value is not stored.
+    /// The tags with which a fetched value is stored. The default is no tags. If one of them is purged while the value
+    /// is being fetched, the value is not stored.
     public var tags: [String] = []
-    /// How long the absence of a value at the origin is cached; zero disables that. The default is 10 seconds.
+    /// How long the cache remembers that the origin has no value for a key; zero disables that. The default is 10 s.
     public var absent = Duration.seconds(10)
     /// How long a call waits for the origin before it returns a stale value, if the entry has a grace. With zero, the
-    /// default, it returns the stale value at once; with nil only if the origin fails. Either way the fetch continues
-    /// in the background.
+    /// default, it returns the stale value at once; with nil, only if the origin fails. In each case the fetch
+    /// continues in the background.
     public var softTimeout: Duration? = .zero
     /// The longest time that a call waits for a fetch. Then it returns a stale value, or throws
     /// ``FetchError/Code/timeout``, and the closure's task is cancelled unless other callers wait for it. Nil, the
-    /// default, for no limit. It does not limit the time in which a client detects that there is no daemon, nor the
+    /// default, for no limit. It limits neither the time a client needs to detect that no daemon is running, nor the
     /// closures of blocking clients.
     public var hardTimeout: Duration?
-    /// How long a key is not fetched again after its origin has failed. During this time, calls for it throw the same
-    /// error, with ``FetchSource/originOnly`` too, unless they may return a stale value. Zero disables that. The
-    /// default is 5 seconds.
+    /// How long a key is not fetched again after a fetch has failed. During this time, calls for the key throw the
+    /// error of that fetch (with ``FetchSource/originOnly`` too), unless they may return a stale value. With zero, the
+    /// next call fetches again. The default is 5 seconds.
     public var backOff = Duration.seconds(5)
-    /// Whether one of the callers fetches the value again, in the background, shortly before it expires. The default is
-    /// true.
+    /// Whether a call shortly before the value expires fetches it again in the background. The default is true.
     public var refreshesAhead = true
-    /// The duration of the lease, in which the key is reserved for one caller. A value that arrives later is returned
-    /// to the callers but not stored, because another caller may be fetching. At least a millisecond. Nil, the default,
-    /// for 30 seconds, or until the caller's process, or its connection to the daemon, ends.
+    /// The duration of the lease, during which only one caller fetches the key. A value that arrives later is returned
+    /// to the callers but not stored, because another caller may be fetching by then. At least a millisecond. Nil, the
+    /// default, for 30 seconds. A lease also ends with the caller's process or its connection to the daemon.
     public var lease: Duration?
 
-    /// Creates options with the defaults for everything that is not given.
+    /// Creates options. Everything that is not passed has its default.
     public init(
         _ source: FetchSource = .cacheElseOrigin, maximumAge: Duration? = nil, policy: EntryPolicy = .database,
         tags: [String] = []
@@ -73,10 +71,10 @@ public struct FetchOptions: Hashable, Sendable {
     }
 }
 
-/// ``FetchOptions`` with checked numbers, in milliseconds.
+/// ``FetchOptions`` after validation, with all durations in milliseconds.
 package struct CheckedFetch: Hashable, Sendable {
     package let source: FetchSource
-    /// Zero accepts only a value newer than the call.
+    /// The maximum age; nil accepts any. Zero accepts only a value stored after the call began.
     package let maxAge: Int64?
     package let policy: EntryPolicy
     package let tags: [String]
@@ -88,7 +86,7 @@ package struct CheckedFetch: Hashable, Sendable {
     package let lease: Int64?
 
     private static let longest: Int64 = 86_400_000
-    /// The default duration of a lease: that of the engine.
+    /// The default duration of a lease in milliseconds, the same as in the engine.
     static let standardLease: Int64 = 30_000
 
     package init(_ options: FetchOptions, _ name: FetchName) throws(FetchError) {
@@ -127,14 +125,15 @@ package struct CheckedFetch: Hashable, Sendable {
         lease = try checkedIfAny(options.lease, "lease", from: 1)
     }
 
-    /// The remaining part of the hard timeout for a call that began at `began`, on the monotonic clock.
+    /// Returns the remaining part of the hard timeout, in milliseconds, for a call that began at `began` on the
+    /// monotonic clock; nil without a hard timeout.
     package func hardLeft(since began: Int64) -> Int64? {
         hard.map { max(0, $0 - (MonotonicClock.milliseconds() - began)) }
     }
 
-    /// Whether a cached value that is not acceptable may be served while the origin is asked.
+    /// Whether a stale value may be returned while the key is being fetched.
     package var servesStale: Bool { source == .cacheElseOrigin }
 
-    /// Whether a stale value is accepted only if the origin fails.
+    /// Whether a stale value may be returned only if the origin fails.
     package var waitsForFresh: Bool { servesStale && soft == nil }
 }

@@ -1,12 +1,12 @@
-/// The cached value of a key, and then the origin's: up to two values.
+/// A sequence of up to two values of a key: the cached one, and then the one fetched from the origin.
 ///
-/// Nothing happens before it is iterated; each iteration starts over. Single owner, like any iterator.
+/// The cache is read when the iteration begins. Each iteration reads and fetches again. For one task at a time.
 public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
     public typealias Element = Value
 
     private let cached: @Sendable () async throws -> Value?
     private let fetched: @Sendable () async throws -> Value?
-    /// Whether the second value is omitted because it equals the first one.
+    /// Returns whether the second value equals the first one, and is therefore omitted.
     private let isRepetition: @Sendable (Value, Value) -> Bool
 
     package init(
@@ -18,8 +18,8 @@ public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
         self.isRepetition = isRepetition
     }
 
-    /// Returns the cached value, fresh or stale, if there is one, and then the origin's. An error of the origin is
-    /// thrown after the first value.
+    /// Returns the cached value, fresh or stale, if there is one, and then the fetched one. Throws an error of the
+    /// origin after the cached value.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let sequence: FetchSequence
         private var step = 0
@@ -27,7 +27,7 @@ public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
 
         fileprivate init(_ sequence: FetchSequence) { self.sequence = sequence }
 
-        /// Returns the next value; nil after the second one, or if the origin has none.
+        /// Returns the next value; nil after the second one, or if the origin has no value or the same value.
         public mutating func next() async throws -> Value? {
             if step == 0 {
                 step = 1

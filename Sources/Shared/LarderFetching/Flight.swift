@@ -1,31 +1,31 @@
 import LarderPlatform
 import LarderVocabulary
 
-/// One fetch of a key, or of several keys with one closure, and all callers in this process that wait for it.
+/// One fetch (of a key, or of several keys with one closure) and all callers in this process that wait for its result.
 ///
-/// It runs in a task of its own, which looks up the cache and then runs the closure, so that the cancellation of one
-/// caller does not end it for the others.
+/// A separate task looks the key up in the cache and then runs the closure. So the cancellation of one caller does not
+/// end the fetch for the other callers.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by the table's lock.
 final class Flight<Value: Sendable>: @unchecked Sendable {
-    /// The outcome for a waiting caller.
+    /// Why a caller stops waiting.
     enum Event {
         case finished(Result<Value?, any Error>)
-        /// There is a value that may be served at once.
+        /// The cache has a value that the caller accepts now; the fetch continues.
         case found(Value)
         case softTimeout
         case hardTimeout
         case cancelled
     }
 
-    /// A waiting caller. `@unchecked Sendable`: guarded by the same lock.
+    /// A waiting caller. `@unchecked Sendable`: mutable state is guarded by the table's lock.
     final class Waiter: @unchecked Sendable {
         let takesFound: Bool
-        /// Whether the caller started the flight. For a later caller, a found value may have changed, so it does not
-        /// count as fresh.
+        /// Whether the caller started the flight (fetch). A later caller must not treat the cached value as fresh,
+        /// because the entry may have changed since the lookup.
         let isFirst: Bool
         let soft: Int64?
-        /// The keys of the closures within which the caller waits.
+        /// The keys whose fetching closures make this call, directly or indirectly.
         let closures = FetchContext.names
         var continuation: UnsafeContinuation<Event, Never>?
         var isCancelled = false
@@ -48,22 +48,22 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         case finished(Result<Value?, any Error>)
     }
 
-    /// The keys that are fetched.
+    /// The keys that this flight fetches.
     private let names: [FetchName]
     private let lock: FlightLock
     private var phase = Phase.asking
-    /// By identity, so that leaving is O(1).
+    /// The waiting callers by identity, so that removing one is O(1).
     private var waiters: [ObjectIdentifier: Waiter] = [:]
-    /// The number of callers that have entered and not left.
+    /// The number of callers that use this flight: calls of ``enter()`` minus calls of ``leave(_:_:)``.
     private var users = 0
-    /// Whether it continues without callers, because one was served the found value.
+    /// Whether the fetch continues if no caller waits, because a caller has returned a cached value meanwhile.
     private var isBackground = false
-    /// Whether all callers have left, so that it ends without a result.
+    /// Whether all callers have left before the result, so that the task was cancelled. New callers must not join.
     private var isAbandoned = false
     private var task: Task<Void, Never>?
-    /// Whether its result came from the cache. Accessed with the lock held until it has finished.
+    /// Whether the result is from the cache, not from the closure. Guarded by the lock until the flight has ended.
     var isFromCache = false
-    /// Whether it waits for other callers' fetches even if there is a value to serve. Accessed with the lock held.
+    /// Whether the lookup may wait for another process, even if there is a stale value. Accessed with the lock held.
     var mayAskForLong = false
 
     init(_ names: [FetchName], _ lock: FlightLock) {
@@ -71,8 +71,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         self.lock = lock
     }
 
-    /// A fetch that is not shared, already entered by its only caller.
-    /// - Parameter found: the value that may be served during the fetch.
+    /// Creates a fetch that is not shared. Its only caller counts as entered.
+    /// - Parameter found: the cached value that may be returned during the fetch.
     init(alone names: [FetchName], _ lock: FlightLock, _ found: FoundValue<Value>? = nil) {
         self.names = names
         self.lock = lock
@@ -82,7 +82,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
 
     // MARK: Called with the table's lock held
 
-    /// Whether other callers may join it.
+    /// Whether other callers may join: the lookup or the lease has not ended.
     func isOpen(_ now: Int64) -> Bool {
         if isAbandoned { return false }
         return switch phase {
@@ -92,7 +92,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Whether there is a cached value that may be served during the fetch.
+    /// Whether there is a cached value that may be returned during the fetch.
     var hasValue: Bool {
         if case .loading(let found?, _) = phase { found.isYoung } else { false }
     }
@@ -106,7 +106,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Waits for an event. The caller must have entered; it has left when this returns.
+    /// Waits for the first event for this caller. The caller must have called ``enter()``; this calls ``leave(_:_:)``.
     func wait(_ waiter: Waiter, hard: Int64?) async -> Event {
         let event = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
@@ -120,7 +120,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
                     if let event = listWait(waiter) { return event }
                     waiter.continuation = continuation
                     waiters[ObjectIdentifier(waiter)] = waiter
-                    // A soft limit of zero ends as soon as there is a value to serve.
+                    // A soft timeout of zero needs no timer: the wait ends as soon as there is a value to serve.
                     if let soft = waiter.soft, soft > 0 { waiter.timers.append(timer(waiter, soft, .softTimeout)) }
                     if let hard { waiter.timers.append(timer(waiter, hard, .hardTimeout)) }
                     return nil
@@ -134,8 +134,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         return event
     }
 
-    /// Adds the caller's wait to the wait-for graph. Called with the lock held.
-    /// - Returns: an error if the caller would wait for itself.
+    /// Adds the caller's wait to the wait-for graph, if it is within a closure. Called with the lock held.
+    /// - Returns: an error if the wait would be a deadlock.
     private func listWait(_ waiter: Waiter) -> Event? {
         guard let closure = waiter.closures.last, let name = names.first else { return nil }
         guard !lock.waits.leads(from: names, to: waiter.closures) else {
@@ -145,7 +145,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         return nil
     }
 
-    /// Takes the continuation of a waiting caller. Called with the lock held.
+    /// Returns and removes the continuation of a waiting caller; nil if it does not wait. Called with the lock held.
     private func take(_ waiter: Waiter) -> UnsafeContinuation<Event, Never>? {
         guard let continuation = waiter.continuation else { return nil }
         waiter.continuation = nil
@@ -160,7 +160,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Ends a caller's wait, which may not have begun.
+    /// Ends a caller's wait. A cancellation may arrive before the wait begins.
     private func end(_ waiter: Waiter, _ event: Event) {
         let continuation = lock.withLock { () -> UnsafeContinuation<Event, Never>? in
             if case .cancelled = event { waiter.isCancelled = true }
@@ -189,7 +189,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
 
     // MARK: Progress
 
-    /// The closure starts to run.
+    /// Records that the closure starts to run, and ends the wait of all callers that accept the cached value.
     func load(_ found: FoundValue<Value>?, leaseEnds: Int64) {
         let (served, value) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Value?) in
             phase = .loading(found, leaseEnds: leaseEnds)
@@ -207,19 +207,20 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         for continuation in served { continuation.resume(returning: .found(value)) }
     }
 
-    /// - Returns: whether any caller receives the result.
+    /// Ends the fetch with a result.
+    /// - Returns: false if the fetch ran in the background without callers, so that nobody receives an error.
     func finish(_ result: Result<Value?, any Error>) -> Bool {
-        let (waiting, isHeard) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Bool) in
+        let (waiting, isAwaited) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Bool) in
             phase = .finished(result)
             defer { waiters = [:] }
             return (waiters.values.compactMap { take($0) }, users > 0 || !isBackground)
         }
         for continuation in waiting { continuation.resume(returning: .finished(result)) }
-        return isHeard
+        return isAwaited
     }
 }
 
-/// The identity of a fetch: only equal ones are shared.
+/// The identity of a fetch. Callers share a fetch only if their identities are equal.
 struct FlightID: Hashable, Sendable {
     let name: FetchName
     let type: ObjectIdentifier

@@ -1,9 +1,9 @@
-// Several keys, the missing ones fetched with one call of a closure.
+// Fetches several keys: one call of the closure for all keys that are not cached.
 
 import LarderPlatform
 
 extension FlightTable {
-    /// The cache's replies for the keys of a call.
+    /// The keys of a call, sorted by the cache's replies.
     private struct Sorted<Key: Hashable & Sendable, Backend: FetchBackend>: Sendable {
         struct Lead: Sendable {
             let key: Key
@@ -13,12 +13,12 @@ extension FlightTable {
         }
 
         var values: [Key: Backend.Value] = [:]
-        /// Keys that this call fetches.
+        /// The keys for which this call has got the lease, and which it fetches.
         var leads: [Lead] = []
-        /// Keys that another caller fetches.
+        /// The keys that other callers are fetching, so that this call has to wait.
         var waits: [(key: Key, backend: Backend)] = []
 
-        /// The cached values of the keys to fetch, if all of them have one and no key has to be waited for.
+        /// The cached values of the keys to fetch; nil if one of them has none, or if the call must wait for others.
         var found: FoundValue<[Key: Backend.Value]>? {
             guard waits.isEmpty, leads.allSatisfy({ $0.found?.isYoung ?? false }) else { return nil }
             return FoundValue(stored, isFresh: leads.allSatisfy { $0.found?.isFresh ?? false }, isYoung: true)
@@ -29,7 +29,7 @@ extension FlightTable {
             leads.reduce(into: [:]) { values, lead in values[lead.key] = lead.found?.value }
         }
 
-        /// Returns the cached values if the caller accepts them instead of an error.
+        /// Returns the cached values of the keys to fetch if the caller accepts them, else throws the error.
         func instead(of error: any Error, _ options: CheckedFetch) throws -> [Key: Backend.Value] {
             guard options.source != .originOnly, !(error is CancellationError),
                 leads.allSatisfy({ lead in
@@ -41,9 +41,9 @@ extension FlightTable {
         }
     }
 
-    /// Returns the values of several keys. Calls `load` once, for the keys that are not cached, and stores its values.
-    /// Keys that it omits are absent at the origin.
-    /// - Parameter began: when the call began, for its hard timeout.
+    /// Returns the values of several keys. Calls `load` once for the keys that are not cached, and stores the values.
+    /// Keys that `load` does not return are cached as absent.
+    /// - Parameter began: when the call began, in monotonic milliseconds: the start of its hard timeout.
     package func values<Key: Hashable & Sendable, Backend: FetchBackend>(
         _ backends: [(key: Key, backend: Backend)], _ options: CheckedFetch,
         since began: Int64 = MonotonicClock.milliseconds(),
@@ -61,7 +61,7 @@ extension FlightTable {
         return sorted.values
     }
 
-    /// Returns the values of one call of the closure, or cached ones instead, as for one key: see ``Flight``.
+    /// Calls the closure for all keys to fetch. Returns its values, or the cached ones after a timeout or an error.
     private func served<Key: Hashable & Sendable, Backend: FetchBackend>(
         _ sorted: Sorted<Key, Backend>, _ options: CheckedFetch, since began: Int64,
         _ load: @escaping @Sendable ([Key]) async throws -> [Key: Backend.Value]
@@ -108,7 +108,7 @@ extension FlightTable {
         switch await flight.wait(.init(takesFound: false, soft: nil), hard: hard) {
         case .finished(let result): return try result.get()
         case .cancelled: throw CancellationError()
-        // There is no value to serve.
+        // The first two events cannot occur, because there is no cached value.
         case .found, .softTimeout, .hardTimeout: throw FetchError.timeout(name, hard)
         }
     }
@@ -122,12 +122,12 @@ extension FlightTable {
         for ((key, backend), answer) in zip(backends, answers) {
             switch answer {
             case .failure(let error): failure = failure ?? error
-            // The value is stale, and another caller fetches the key or the origin has failed.
+            // The value is stale, and another caller is fetching the key, or its last fetch failed.
             case .success(.stale) where options.waitsForFresh: sorted.waits.append((key, backend))
             case .success(.fresh(let value)), .success(.stale(let value)): sorted.values[key] = value
             case .success(.absent): break
             case .success(.wait): sorted.waits.append((key, backend))
-            // A cached value of any age may be served.
+            // This source accepts a cached value of any age, so ask again without a maximum age.
             case .success(.failed) where options.source == .originElseCache: sorted.waits.append((key, backend))
             case .success(.failed(let left)):
                 failure = failure ?? restError(backend.name, left, now: backend.now())
@@ -180,7 +180,7 @@ extension FlightTable {
         return values.filter { asked.contains($0.key) }
     }
 
-    /// Returns the cached value, fresh or stale, without asking the origin.
+    /// Returns the cached value, fresh or stale, without fetching; nil if there is none within the maximum age.
     package func peek<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch, maxAge: Int64?
     ) async throws -> Backend.Value? {

@@ -1,7 +1,7 @@
 import LarderPlatform
 import LarderVocabulary
 
-/// The fetches of this process: concurrent callers of a key share one fetch (single flight).
+/// The running fetches of this process. Concurrent callers for a key share one fetch (single flight).
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class FlightTable: @unchecked Sendable {
@@ -21,7 +21,7 @@ package final class FlightTable: @unchecked Sendable {
     }
 
     /// Returns the value of a key: the cached one, or the one that `load` returns, which is then stored.
-    /// - Parameter began: when the call began, for its hard timeout.
+    /// - Parameter began: when the call began, in monotonic milliseconds: the start of its hard timeout.
     /// - Returns: nil if the origin has no value.
     /// - Throws: ``FetchError``, `CancellationError`, the errors of the backend, and those of `load`.
     package func value<Backend: FetchBackend>(
@@ -32,7 +32,7 @@ package final class FlightTable: @unchecked Sendable {
         if FetchContext.names.contains(name) { throw FetchError.recursion(name) }
         var soft = options.servesStale ? options.soft : nil
         var lead: Lead<Backend.Value>?
-        // Whether the cache has nothing to serve, so that the caller has to wait.
+        // Whether the cache has no value to return, so that the caller has to wait.
         var mustWait = false
         while true {
             if let entered = enter(backend, options, lead, asksItself: soft == 0 && !mustWait, load) {
@@ -45,7 +45,7 @@ package final class FlightTable: @unchecked Sendable {
                 case .cancelled: throw CancellationError()
                 case .finished(.success(let value)):
                     if entered.isFirst || !flight.isFromCache { return value }
-                // Otherwise look it up again: a value from the cache may have changed before this caller joined.
+                // Otherwise look the key up again: the entry may have changed between the flight's lookup and now.
                 case .finished(.failure(let error)): return try await stale(backend, options, error)
                 case .hardTimeout:
                     return try await stale(backend, options, FetchError.timeout(name, options.hard ?? 0))
@@ -54,7 +54,7 @@ package final class FlightTable: @unchecked Sendable {
                     continue
                 }
             }
-            // Another caller fetches, and there was a value to serve: check whether there still is.
+            // A fetch is running, and there was a stale value: check whether it is still cached.
             switch try await askAlone(backend, options) {
             case .value(let value): return value
             case .lead(let token, let found): lead = Lead(token: token, found: found)
@@ -82,7 +82,7 @@ package final class FlightTable: @unchecked Sendable {
         }
     }
 
-    /// Returns the cached value if the caller accepts it instead of an error.
+    /// Returns the cached value if the caller accepts it in place of an error; otherwise throws the error.
     private func stale<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch, _ error: any Error
     ) async throws -> Backend.Value? {
@@ -113,14 +113,14 @@ package final class FlightTable: @unchecked Sendable {
 
     // MARK: Failures
 
-    /// Records why an origin backs off, if it does. Call it before the lease is released.
+    /// Records the error of a failed fetch if a back-off follows. Call it before the lease is released.
     package func note(_ error: any Error, _ name: FetchName, _ release: FetchRelease, now: Int64) {
         guard case .failed(let milliseconds) = release else { return }
         lock.withLock { failures.note(error, name, until: now + milliseconds, now: now) }
     }
 
-    /// Returns the error for callers while the origin of a key backs off: the error that caused it, or
-    /// ``FetchError/Code/originRests`` if another process got that error.
+    /// Returns the error for callers during a key's back-off: the error of the failed fetch, or
+    /// ``FetchError/Code/originRests`` if the fetch failed in another process.
     package func restError(_ name: FetchName, _ left: Int64, now: Int64) -> any Error {
         lock.withLock { failures.error(name, now: now) } ?? FetchError.originRests(name, left)
     }
@@ -131,8 +131,8 @@ package final class FlightTable: @unchecked Sendable {
         FlightID(name: backend.name, type: ObjectIdentifier(Backend.Value.self), maxAge: options.maxAge)
     }
 
-    /// Returns the flight to wait for, entered for the caller. Starts one if there is none.
-    /// - Returns: nil if one runs, but the caller should query the cache itself.
+    /// Enters and returns the flight (fetch) for the key. Starts one if none runs, or if the caller has a lease.
+    /// - Returns: nil if a fetch runs but the caller should ask the cache itself, because there may be a stale value.
     private func enter<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>?, asksItself: Bool,
         _ load: @escaping @Sendable () async throws -> Backend.Value?
@@ -203,7 +203,7 @@ package final class FlightTable: @unchecked Sendable {
         }
     }
 
-    /// Runs the closure, and stores its value.
+    /// Runs the closure with the lease, and stores the value, its absence or its failure.
     private func fetch<Backend: FetchBackend>(
         _ flight: Flight<Backend.Value>, _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>,
         _ load: @escaping @Sendable () async throws -> Backend.Value?
@@ -236,7 +236,7 @@ package final class FlightTable: @unchecked Sendable {
         return value
     }
 
-    /// Runs `body` to its end, even in a task that was cancelled.
+    /// Runs `body` in a new task, so that the cancellation of this task does not affect it, and waits for it.
     static func whole<Failure: Error>(
         _ body: @escaping @Sendable () async throws(Failure) -> Void
     ) async throws(Failure) {

@@ -1,5 +1,5 @@
-// If a closure's result is inferred, the model may be an optional. Its nil then means that the origin has no value, as
-// in the calls whose closure returns an optional.
+// If the type of a closure's result is inferred, the model type itself may be an optional. A nil model then means that
+// the origin has no value.
 
 private protocol OptionalModel {
     static var nothing: Self { get }
@@ -11,11 +11,11 @@ extension Optional: OptionalModel {
     fileprivate var isNothing: Bool { self == nil }
 }
 
-/// Returns an origin's value; nil if it is an optional model that is nil.
+/// Returns the value that a closure returned; nil if the model is an optional and the value is its nil.
 package func withoutNil<Value>(_ value: Value?) -> Value? {
     guard let value, (value as? any OptionalModel)?.isNothing ?? false else { return value }
     return nil
 }
 
-/// The nil of an optional model; nil for other models.
+/// Returns the nil of a model type that is an optional, wrapped as a value; nil for other model types.
 package func nothing<Value>(of type: Value.Type) -> Value? { (type as? any OptionalModel.Type)?.nothing as? Value }

@@ -2,12 +2,12 @@ import LarderPlatform
 
 /// The wait-for graph of running fetches. Detects a deadlock before a caller blocks.
 ///
-/// Only callers within a fetching closure are recorded; all others cost nothing.
+/// Only calls from within a fetching closure are recorded; other calls cannot cause a deadlock.
 struct WaitGraph {
-    /// For each key, the number of callers within its closure that wait for each other key.
+    /// `waits[a][b]` is the number of calls within the closure of key `a` that wait for key `b`.
     private var waits: [FetchName: [FetchName: Int]] = [:]
 
-    /// Records that the closures of some keys wait for others.
+    /// Records that a call within the closures of the keys `closures` waits for the keys `awaited`.
     mutating func add(_ closures: [FetchName], _ awaited: [FetchName]) {
         for closure in closures {
             for name in awaited { waits[closure, default: [:]][name, default: 0] += 1 }
@@ -22,7 +22,7 @@ struct WaitGraph {
         }
     }
 
-    /// Whether the waiters for `awaited` wait, directly or indirectly, for one of `closures`.
+    /// Whether the closures of the keys `awaited` wait, directly or indirectly, for one of the keys `closures`.
     func leads(from awaited: [FetchName], to closures: [FetchName]) -> Bool {
         var seen = Set(awaited)
         var next = awaited
@@ -34,12 +34,12 @@ struct WaitGraph {
     }
 }
 
-/// The lock of a table of fetches, and the wait-for graph that it also guards.
+/// The lock of a ``FlightTable``, and the wait-for graph that it guards too.
 ///
 /// Thread-safe. `@unchecked Sendable`: ``waits`` is guarded by `lock`.
 final class FlightLock: @unchecked Sendable {
     private let lock = Lock()
-    /// Called with `lock` held.
+    /// Accessed with the lock held.
     var waits = WaitGraph()
 
     func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Wakes a waiting task. May be called from any thread, and with locks held.
+/// Wakes a waiting task. ``signal()`` may be called from any thread, and with locks held.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class WakeUp: @unchecked Sendable {
@@ -20,8 +20,7 @@ package final class WakeUp: @unchecked Sendable {
         waiting?.resume()
     }
 
-    /// Waits for a signal sent after the last wait, for the timeout, or for the task's cancellation. For one task at a
-    /// time.
+    /// Waits for a signal since the previous wait, the timeout or the task's cancellation. For one task at a time.
     package func wait(milliseconds: Int64) async {
         let timer = Task {
             guard (try? await Task.sleep(for: .milliseconds(max(1, milliseconds)))) != nil else { return }

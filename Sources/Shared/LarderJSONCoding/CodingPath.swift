@@ -1,6 +1,6 @@
-/// One step from a value to a part of it.
+/// One step of a coding path: from a value to one of its fields or elements.
 struct PathStep {
-    /// The key as the model gave it; nil for an element of an array.
+    /// The model's key; nil for an element of an array.
     var key: (any CodingKey)?
     var index = 0
 
@@ -13,7 +13,7 @@ struct PathStep {
     var codingKey: any CodingKey { key ?? PlainKey(index: index) }
 }
 
-/// The key where the model has none of its own, as in arrays, dictionaries and superclasses.
+/// The coding key of array elements, dictionary fields and superclasses, for which a model has no key type.
 struct PlainKey: CodingKey {
     let stringValue: String
     let intValue: Int?

@@ -1,8 +1,8 @@
-/// The data of ``DecodingState``, and all its functions that call no model.
+/// The data of ``DecodingState``, with all functions that do not call a model's `init(from:)`.
 struct DecodingCore {
-    /// How a nested container was reached.
+    /// The path to a nested container: its parent and the last step.
     struct NestedPlace {
-        /// The place of the container from which it was requested.
+        /// The place of the parent container.
         var around: Place
         var step: PathStep
     }
@@ -11,23 +11,23 @@ struct DecodingCore {
     private(set) var index = DocumentIndex()
     private var steps: UnsafeMutablePointer<PathStep?>
     private var stepCapacity = 16
-    /// The number of steps in use; further ones are nil.
+    /// The number of steps that may be set; the others are nil.
     private var stepsUsed = 0
-    /// The nested containers of the model that is being read, and of the models around it. Index 0 means none.
+    /// The nested containers of the model being read, and of models that contain it. Index 0 is unused: it means none.
     private(set) var nested: [NestedPlace] = []
-    /// Keys and values of objects that cannot be searched in the text: see ``DocumentIndex/Keys``.
+    /// For each object with ``DocumentIndex/Keys/indexed`` keys: the nodes of its values by key.
     private var dictionaries: [Int: [String: Int]] = [:]
-    /// The number of long searches in objects with many fields.
+    /// The number of long searches in each object with many fields.
     private var longSearches: [Int: UInt32] = [:]
-    /// The number of comparisons between keys and requested names, without the first of each search.
+    /// The number of key comparisons, without the first one of each search. For tests of the cost.
     private(set) var comparisonCount = 0
-    /// The bytes allocated for the model so far, besides its own inline form: see ``Made``.
+    /// The bytes allocated for the model so far, in addition to its inline value: see ``Made``.
     private(set) var madeBytes = 0
 
-    /// Counts allocated bytes.
+    /// Adds allocated bytes to ``madeBytes``.
     @inline(__always) mutating func note(made bytes: Int) { madeBytes &+= bytes }
 
-    /// Counts a field of an object that is about to be read.
+    /// Adds the memory for a field's value to ``madeBytes``: three times, if it stores fields in a collection.
     @inline(__always) mutating func note(field bytes: Int, of object: Int) {
         madeBytes &+= node(object).isCollection ? Made.growth &* bytes : bytes
     }
@@ -62,14 +62,14 @@ struct DecodingCore {
 
     // MARK: Nodes
 
-    /// A node; a null node if the document is closed.
+    /// Returns a node; a null node if the document is closed.
     @inline(__always) func node(_ node: Int) -> DocumentIndex.Node {
         node < index.count ? index.nodes[node] : DocumentIndex.Node()
     }
 
-    /// The bytes of a string or a number in the text.
+    /// Returns the bytes of a string or number in the text.
     @inline(__always) func bytes(_ node: DocumentIndex.Node) -> UnsafeBufferPointer<UInt8> {
-        // The index has only positions within the text.
+        // Safe, because the index contains only positions within the text.
         let base = text.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
         return UnsafeBufferPointer(start: base + Int(node.start), count: Int(node.end &- node.start))
     }
@@ -81,7 +81,7 @@ struct DecodingCore {
 
     // MARK: Fields
 
-    /// Makes an object ready for ``field(_:of:)``.
+    /// Prepares an object for ``field(_:of:)``: searches its keys in the text, or makes a dictionary of them.
     mutating func prepare(_ object: Int) {
         guard node(object).kind == .object, index.nodes[object].keys == .unknown else { return }
         if keysAreDistinct(object) {
@@ -91,7 +91,7 @@ struct DecodingCore {
         }
     }
 
-    /// Whether the keys are plain and distinct. Few keys are compared; many are left to a dictionary.
+    /// Whether all keys are distinct ASCII without escapes. Up to 64 keys are compared if their filter bits are equal.
     private func keysAreDistinct(_ object: Int) -> Bool {
         guard index.nodes[object].end <= 64 else { return manyKeysAreDistinct(object) }
         let end = Int(index.nodes[object].next)
@@ -124,7 +124,7 @@ struct DecodingCore {
             guard found.isPlain, !found.hasEscapes else { return false }
             var hasher = Hasher()
             hasher.combine(bytes: UnsafeRawBufferPointer(bytes(found)))
-            // Keys with equal hashes count as equal here: the dictionary then decides.
+            // Treat keys with equal hashes as equal. The object then gets a dictionary, which compares them exactly.
             guard seen.insert(UInt64(bitPattern: Int64(hasher.finalize()))).inserted else { return false }
             key = Int(index.nodes[key &+ 1].next)
         }
@@ -140,7 +140,8 @@ struct DecodingCore {
         return false
     }
 
-    /// If several fields have one name, the first one is used. Names are equal as Swift's strings are.
+    /// Makes the dictionary of an object's fields. If several fields have the same name, the first one is used. Names
+    /// are compared as Swift strings.
     private mutating func makeDictionary(_ object: Int) {
         var fields: [String: Int] = [:]
         let end = Int(index.nodes[object].next)
@@ -155,9 +156,9 @@ struct DecodingCore {
         index.nodes[object].keys = .indexed
     }
 
-    /// The value of an object's field; nil when there is none. Fields requested in the order of the text are found at
-    /// once. For many fields in another order it builds a dictionary, so the time of all searches grows with the sum of
-    /// text and searches, not with their product.
+    /// Returns the node of a field's value; nil if there is no such field. Fields that are requested in the order of
+    /// the text are found with one comparison. After long searches in an object with many fields, it builds a
+    /// dictionary. So the total time is proportional to fields plus requests, not to their product.
     mutating func field(_ name: String, of object: Int) -> Int? {
         let found = node(object)
         guard found.kind == .object, found.end > 0 else { return nil }
@@ -169,14 +170,14 @@ struct DecodingCore {
         return dictionaries[object]?[name]
     }
 
-    /// The number of fields to search before a search of a larger object gives up.
+    /// Objects with more fields than this get a dictionary after a few long searches.
     private static let searchedFieldsMax: UInt32 = 32
-    /// The number of long searches of one object after which a dictionary is built.
+    /// The number of long searches in an object after which a dictionary is built.
     private static let longSearchesMax: UInt32 = 2
-    /// The number of steps that make a search a long one.
+    /// A search with more comparisons than this is a long one.
     private static let longSearchSteps = 8
 
-    /// - Returns: the value's node; 0 when there is none; nil when a dictionary must decide.
+    /// - Returns: the node of the value; 0 if there is no such field; nil if only a dictionary can decide that.
     @inline(__always) private mutating func scan(
         _ name: UnsafeBufferPointer<UInt8>, _ object: Int, _ found: DocumentIndex.Node
     ) -> Int? {
@@ -191,7 +192,7 @@ struct DecodingCore {
         return search(name, object, found, from: after)
     }
 
-    /// ``scan(_:_:_:)`` after the first key.
+    /// Continues ``scan(_:_:_:)`` after the first key.
     @inline(never) private mutating func search(
         _ name: UnsafeBufferPointer<UInt8>, _ object: Int, _ found: DocumentIndex.Node, from start: Int
     ) -> Int? {
@@ -213,11 +214,12 @@ struct DecodingCore {
             key = after
         }
         if steps > Self.longSearchSteps { noteLongSearch(object, found) }
-        // A name that is not ASCII may still equal an ASCII key: the Kelvin sign (U+212A) equals "K".
+        // In Swift, a name that is not ASCII may be equal to an ASCII key: the Kelvin sign (U+212A) equals "K". A
+        // dictionary detects that.
         return name.allSatisfy { $0 < 0x80 } ? 0 : nil
     }
 
-    /// Keeps an object with many fields from being searched from end to end again and again.
+    /// Counts a long search in an object with many fields, and builds a dictionary after the second one.
     private mutating func noteLongSearch(_ object: Int, _ found: DocumentIndex.Node) {
         guard found.end > Self.searchedFieldsMax else { return }
         let searches = longSearches[object, default: 0] + 1
@@ -243,7 +245,7 @@ struct DecodingCore {
         return true
     }
 
-    /// Like ``names(of:)``, for a model that creates a collection from the fields.
+    /// Like ``names(of:)``, for a model that asks for all names, probably to store the fields in a collection.
     mutating func namesToCollect(of object: Int) -> [String] {
         let names = names(of: object)
         if node(object).kind == .object { index.nodes[object].isCollection = true }
@@ -251,7 +253,7 @@ struct DecodingCore {
         return names
     }
 
-    /// The names of an object's fields in the order of the text, each once.
+    /// Returns the names of an object's fields in the order of the text, without duplicates.
     func names(of object: Int) -> [String] {
         let found = node(object)
         guard found.kind == .object else { return [] }
@@ -269,7 +271,7 @@ struct DecodingCore {
 
     // MARK: Paths
 
-    /// Returns the place one step below, for a model that is about to be read there.
+    /// Returns the place of a model that is about to be read: one step below `place`.
     @inline(__always) mutating func enter(_ place: Place, _ step: PathStep?) -> Place {
         guard let step, place.depth < .max else { return place }
         if place.nested != 0 { restore(place) }
@@ -277,11 +279,11 @@ struct DecodingCore {
         return Place(depth: place.depth &+ 1)
     }
 
-    /// Returns the place of a nested container, one step below.
+    /// Returns the place of a nested container: one step below `place`.
     mutating func enterNested(_ place: Place, _ step: PathStep) -> Place {
         var inner = enter(place, step)
         if nested.isEmpty { nested.append(NestedPlace(around: Place(depth: 0), step: step)) }
-        // With more than 65,535 simultaneous containers, coding paths may be those of neighbouring containers.
+        // With more than 65,535 containers at a time, coding paths in errors may be those of other containers.
         if nested.count <= Int(UInt16.max) {
             inner.nested = UInt16(nested.count)
             nested.append(NestedPlace(around: place, step: step))
@@ -289,12 +291,12 @@ struct DecodingCore {
         return inner
     }
 
-    /// Forgets the nested containers of a model that was read.
+    /// Removes the nested containers of a model after it was read.
     @inline(__always) mutating func leave(_ count: Int) {
         if nested.count > count { nested.removeLast(nested.count - count) }
     }
 
-    /// Makes `steps` lead to a nested container again.
+    /// Sets `steps` to the path of a nested container, because reading other containers may have changed them.
     private mutating func restore(_ place: Place) {
         var place = place
         while place.nested != 0, Int(place.nested) < nested.count, place.depth > 0 {

@@ -2,17 +2,18 @@
 struct Place {
     /// The number of steps in ``DecodingCore/steps`` that lead there.
     var depth: UInt16
-    /// If not 0, the last of these steps belongs to a nested container, and the steps may have changed since: see
-    /// ``DecodingCore/nested``.
+    /// The index in ``DecodingCore/nested`` if this is the place of a nested container, whose steps may have been
+    /// overwritten; otherwise 0.
     var nested: UInt16 = 0
 }
 
-/// A document that is being read.
+/// The state of reading one JSON document.
 ///
-/// Single owner: one document at a time, on one thread. Decoders and containers that outlive their `init(from:)` find
-/// no nodes once the document is closed, and read null.
+/// For one thread and one document at a time. If a model keeps a decoder or container after its `init(from:)`, it reads
+/// null from it once the document is closed.
 final class DecodingState {
-    /// Behind a pointer, so that access costs no runtime exclusivity check. No function of it calls a model.
+    /// Stored behind a pointer, so that Swift does not check exclusive access at run time. This is safe, because its
+    /// functions never call a model.
     let core: UnsafeMutablePointer<DecodingCore>
     let types = TypeTable<any DirectlyDecodable.Type>()
     private(set) var userInfo: [CodingUserInfoKey: any Sendable] = [:]
@@ -29,8 +30,8 @@ final class DecodingState {
         types.free()
     }
 
-    /// - Parameter text: must stay valid until ``close()``.
-    /// - Returns: false when ``DocumentIndex`` rejects the text.
+    /// - Parameter text: the document. It must stay valid until ``close()``.
+    /// - Returns: false if ``DocumentIndex`` rejects the text.
     func open(_ text: UnsafeRawBufferPointer, _ userInfo: [CodingUserInfoKey: any Sendable]) -> Bool {
         self.userInfo = userInfo
         return core.pointee.open(text)
@@ -44,8 +45,8 @@ final class DecodingState {
 
     /// Reads the value at a node.
     /// - Parameters:
-    ///   - place: the place of the container.
-    ///   - step: the step from the container to the value; nil if both have the same place.
+    ///   - place: the place of the container, for the coding path of errors.
+    ///   - step: the step from the container to the value; nil if the value is at `place` itself.
     func value<Value: Decodable>(_ node: Int, _ type: Value.Type, _ place: Place, _ step: @autoclosure () -> PathStep?)
         throws -> Value
     {
@@ -84,7 +85,7 @@ final class DecodingState {
         }
     }
 
-    /// `direct` and `type` are the same type.
+    /// Reads a ``DirectlyDecodable`` value. `direct` and `type` must be the same type.
     @inline(__always) private func direct<Direct: DirectlyDecodable, Value>(
         _ direct: Direct.Type, _ node: Int, _ type: Value.Type, _ place: Place, _ step: PathStep?
     ) throws -> Value {
@@ -95,7 +96,7 @@ final class DecodingState {
         switch core.pointee.node(node).kind {
         case .yes: return true
         case .no: return false
-        // Null is a type mismatch too: for a `Bool`, Foundation does not throw `valueNotFound`.
+        // Null is a type mismatch too, because Foundation does not throw `valueNotFound` for a `Bool`.
         default: throw typeMismatch(Bool.self, node, place, step())
         }
     }
@@ -136,7 +137,7 @@ final class DecodingState {
         return value
     }
 
-    /// The text of a number.
+    /// Returns the text of a number. Throws if the node is not a number.
     func numberText(_ node: Int, _ type: Any.Type, _ place: Place, _ step: @autoclosure () -> PathStep?) throws
         -> UnsafeRawBufferPointer
     {

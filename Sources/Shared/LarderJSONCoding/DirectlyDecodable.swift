@@ -1,6 +1,6 @@
-/// A type of the standard library that is read directly, without its `init(from:)`, with the same result.
+/// A type of the standard library that is decoded directly instead of by its `init(from:)`, with the same result.
 protocol DirectlyDecodable {
-    /// Reads the value at a node. For place and step see ``DecodingState/value(_:_:_:_:)``.
+    /// Reads the value at a node. The parameters are those of ``DecodingState/value(_:_:_:_:)``.
     static func decode(_ node: Int, _ state: DecodingState, _ place: Place, _ step: PathStep?) throws -> Self
 }
 
@@ -34,7 +34,7 @@ extension Dictionary: DirectlyDecodable where Key == String, Value: Decodable {
         for _ in 0..<Int(found.end) {
             let name = state.core.pointee.string(key)
             state.core.pointee.note(made: Made.text(name.utf8.count))
-            // If several fields have one name, the first one is used; the others are not even read.
+            // If several fields have the same name, use the first one, and do not decode the others.
             if fields.index(forKey: name) == nil {
                 fields[name] = try state.value(key &+ 1, Value.self, inner, PathStep(PlainKey(stringValue: name)))
             }

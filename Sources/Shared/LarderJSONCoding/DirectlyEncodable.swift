@@ -1,9 +1,9 @@
-/// A type of the standard library that is written directly, without its `encode(to:)`, with the same result.
+/// A type of the standard library that is encoded directly instead of by its `encode(to:)`, with the same result.
 protocol DirectlyEncodable {
-    /// Writes a value at the end of the text, where a value is expected.
+    /// Appends a value to the text, at a point where a value is expected.
     /// - Parameters:
-    ///   - value: points to an initialized `Self`.
-    ///   - step: the value's key in the innermost open level; nil if the value is that whole level.
+    ///   - value: a pointer to an initialized `Self`.
+    ///   - step: the value's key in the innermost open level (object or array); nil if the value itself is that level.
     static func encode(_ value: UnsafeRawPointer, _ state: EncodingState, _ step: PathStep?) throws
 }
 

@@ -1,4 +1,4 @@
-/// The places of the values in a JSON text: one node for each value and each key, in the order of the text.
+/// The positions of all values and keys in a JSON text: one node for each, in the order of the text.
 ///
 /// ```
 /// {"a":[1,"x"],"b":null}
@@ -9,52 +9,54 @@
 ///       next 1  next 8   n. 3  next 6  next 5   next 6     n. 7  next 8
 /// ```
 ///
-/// Node 0 is a null for absent values; the document is node 1. An object's nodes are followed by key, value, key,
-/// value; `next` is the first node after a value and its content, so the next key is `next` of the value.
+/// Node 0 is a null, used for absent values. Node 1 is the whole document. An object's node is followed by those of its
+/// first key, that key's value, the second key, and so on. `next` is the number of the first node after a value and its
+/// content; for an object's field, this is the next key.
 ///
-/// ``build(_:)`` accepts only UTF-8 and the JSON of RFC 8259, up to 512 levels and 1 GiB. Readers of the nodes may rely
-/// on it: strings and numbers are well-formed.
+/// ``build(_:)`` accepts only UTF-8 and JSON as in RFC 8259, up to 512 levels and 1 GiB. So code that reads the nodes
+/// can rely on well-formed strings and numbers.
 ///
-/// Single owner. Reads stay inside the text: words of eight bytes are read only where eight bytes are left.
+/// For one thread at a time. Never reads beyond the text: words of eight bytes are read only if eight bytes are left.
 struct DocumentIndex {
     struct Node {
         enum Kind: UInt8 { case null, no, yes, number, string, object, array }
 
-        /// Of a number or string: its first byte in the text, quotes left out. Of an object: the key to try first.
+        /// For a number or string: the offset of its first byte in the text, without the quote. For an object: the node
+        /// of the key with which the next search begins.
         var start: UInt32 = 0
-        /// Of a number or string: the offset after its last byte. Of objects and arrays: the number of fields or
-        /// elements.
+        /// For a number or string: the offset after its last byte, without the quote. For an object or array: the
+        /// number of its fields or elements.
         var end: UInt32 = 0
         var next: UInt32 = 0
         var kind = Kind.null
-        /// Of a string: whether it is ASCII. Of a number: whether it has only digits and a sign.
+        /// For a string: whether it is ASCII. For a number: whether it consists of digits and an optional sign only.
         var isPlain = true
-        /// Of a string: whether it has escapes.
+        /// For a string: whether it contains escapes.
         var hasEscapes = false
-        /// Of an object: the known facts about its keys.
+        /// For an object: what is known about its keys.
         var keys = Keys.unknown
 
-        /// Of an object, which has no text: whether a model has asked for all names, to make a collection of the
-        /// fields.
+        /// For an object: whether a model has asked for all names, probably to store the fields in a collection. Uses
+        /// the same byte as `hasEscapes`, which objects do not need.
         var isCollection: Bool {
             get { hasEscapes }
             set { hasEscapes = newValue }
         }
     }
 
-    /// The known facts about an object's keys.
+    /// What is known about an object's keys.
     enum Keys: UInt8 {
         case unknown
-        /// Plain ASCII without escapes, and distinct.
+        /// All keys are ASCII without escapes, and distinct, so they can be compared byte by byte in the text.
         case distinct
-        /// Found by a dictionary.
+        /// The object has a dictionary of its fields: see ``DecodingCore``.
         case indexed
     }
 
     static let root = 1
     static let depthMax = 512
     static let bytesMax = 1 << 30
-    /// The number of nodes beyond which an index is not kept for the next document.
+    /// If the capacity is larger than this, the memory is freed after the document, and not kept for the next one.
     private static let keptNodesMax = 1 << 16
 
     private(set) var nodes: UnsafeMutablePointer<Node>
@@ -75,7 +77,7 @@ struct DocumentIndex {
 
     @inline(__always) private mutating func add(_ kind: Node.Kind, _ start: Int, _ end: Int, _ isPlain: Bool) {
         if count == capacity { grow() }
-        // Positions are below 1 GiB, and there are at most as many nodes as bytes, so all fit.
+        // All numbers fit into 32 bits: positions are below 1 GiB, and there are not more nodes than bytes.
         nodes[count] = Node(
             start: UInt32(truncatingIfNeeded: start), end: UInt32(truncatingIfNeeded: end),
             next: UInt32(truncatingIfNeeded: count &+ 1), kind: kind, isPlain: isPlain)
@@ -92,7 +94,8 @@ struct DocumentIndex {
 
     // MARK: Building
 
-    /// - Returns: whether this index accepts the text.
+    /// Builds the index of a text.
+    /// - Returns: whether the text is accepted.
     mutating func build(_ text: UnsafeRawBufferPointer) -> Bool {
         count = 0
         add(.null, 0, 0, true)
@@ -105,7 +108,7 @@ struct DocumentIndex {
         return scanner.isAtEnd
     }
 
-    /// Reads a value and its content. While an object or array is open, its `next` is the node of the one around it.
+    /// Adds the nodes of a value and its content. While an object or array is open, its `next` is its parent's node.
     private mutating func buildValue(_ scanner: inout JSONScanner) -> Bool {
         var open = 0
         var depth = 0
@@ -172,7 +175,7 @@ struct DocumentIndex {
         depth &-= 1
     }
 
-    /// Reads a key, its colon, and the quote before it.
+    /// Reads a key, from its opening quote to the colon after it.
     private mutating func addKey(_ scanner: inout JSONScanner) -> Bool {
         guard scanner.skip(UInt8(ascii: "\"")), addString(&scanner) else { return false }
         scanner.skipSpace()

@@ -1,44 +1,45 @@
-/// One value being written: an object, an array, or a value whose kind the model has not decided yet.
+/// A value being written: an object, an array, or a value for which the model has not requested a container yet.
 struct Level {
     enum Kind: UInt8 {
-        /// Nothing was written yet. It becomes `{}` if it stays so.
+        /// The model has not written anything yet. If it never does, `{}` is written.
         case undecided
         case object
         case array
-        /// A complete number, string or the like.
+        /// A single value that was written completely, such as a number or a string.
         case scalar
     }
 
-    /// A unique number, by which containers find their level.
+    /// A unique number, by which a container checks that the level is still its own.
     var serial: UInt64 = 0
     var kind = Kind.undecided
-    /// Whether a model's `encode(to:)` is running for it. Otherwise it is a nested container, and ends when the
-    /// container around it continues.
+    /// Whether the level ends when the `encode(to:)` of a model returns. Otherwise it is a nested container, and ends
+    /// when the model continues with the parent container.
     var isScope = false
-    /// Fields or elements so far.
+    /// The number of fields or elements written so far.
     var count = 0
     var names = WrittenNames()
-    /// Its key in the level around it.
+    /// The key of the value in the parent level.
     var step: PathStep?
 }
 
-/// A document that is being written.
+/// The state of writing one JSON document.
 ///
-/// The text goes straight into the buffer, in the order in which the model encodes. That suits every model that
-/// finishes one nested container before it continues with the outer one, and writes each key once: synthesized ones,
-/// subclasses, enums with payloads. Any other model makes the document *irregular*: nothing more is written, and
-/// ``JSONCoder`` has Foundation encode the model from the start.
+/// The text is appended to a buffer in the order in which the model encodes. This works for all models that finish a
+/// nested container before they continue with its parent, and that write each key once: for example models with
+/// synthesized `encode(to:)`, subclasses, and enums with associated values. Other models make the document *irregular*:
+/// nothing more is written, and ``JSONCoder`` lets Foundation encode the model from the start.
 ///
-/// Single owner: one document at a time, on one thread. Containers that outlive their `encode(to:)` detect by the
-/// serial number that their level has ended, and do nothing.
+/// For one thread and one document at a time. If a model uses a container after its level has ended, the container
+/// detects this by the serial number, and writes nothing.
 final class EncodingState {
-    /// The number of levels up to which this coder writes. Deeper values are left to Foundation, because not every
-    /// level is an object or array.
+    /// Values with more levels are encoded by Foundation. Not every level is an object or array, so they may still be
+    /// within ``JSONCoder/depthMax``.
     static let depthMax = 510
-    /// The number of levels beyond which not even Foundation is used: its recursion could overflow the stack.
+    /// Values with more levels are not passed to Foundation either, because its recursion could overflow the stack.
     static let levelsMax = 2_048
 
-    /// Behind a pointer, so that access costs no runtime exclusivity check. No function of it calls a model.
+    /// Stored behind a pointer, so that Swift does not check exclusive access at run time. This is safe, because its
+    /// functions never call a model.
     let core: UnsafeMutablePointer<EncodingCore>
     let types = TypeTable<any DirectlyEncodable.Type>()
     var userInfo: [CodingUserInfoKey: any Sendable] = [:]
@@ -55,8 +56,8 @@ final class EncodingState {
         types.free()
     }
 
-    /// Writes a value at the end of the text, where a value is expected.
-    /// - Parameter step: the value's key in the innermost open level; nil if the value is that whole level.
+    /// Appends a value to the text, at a point where a value is expected.
+    /// - Parameter step: the value's key in the innermost open level; nil if the value itself is that level.
     func encode<Value: Encodable>(_ value: Value, _ step: @autoclosure () -> PathStep?) throws {
         let entry = types.entry(Value.self) { $0 as? any DirectlyEncodable.Type }
         switch entry.kind {
@@ -103,8 +104,8 @@ final class EncodingState {
     }
 
     /// - Parameters:
-    ///   - value: a number. Not a date: describing one that is not finite traps.
-    ///   - type: the model's type in that place.
+    ///   - value: the number for the error. Not a date, because the description of a date that is not finite traps.
+    ///   - type: the type that the model declares for the value.
     func notFinite<Number: Encodable>(_ value: Number, of type: Any.Type = Number.self, _ step: PathStep?)
         -> EncodingError
     {
@@ -114,12 +115,12 @@ final class EncodingState {
     }
 }
 
-/// The value has more nested objects and arrays than this coder allows.
+/// The error for a value with more nested objects and arrays than ``JSONCoder/depthMax``.
 package struct NestingTooDeep: Error {}
 
-/// A number that JSON does not have.
+/// The error for a number or date that is infinite or not a number, which JSON cannot represent.
 package struct NotFinite: Error {
-    /// The declared type of the value in the model: a type of numbers, or a date.
+    /// The type that the model declares for the value: a number type or a date.
     package let type: Any.Type
 
     static func context(_ type: Any.Type, _ path: [any CodingKey]) -> EncodingError.Context {
@@ -128,16 +129,16 @@ package struct NotFinite: Error {
     }
 }
 
-/// The model used its encoder in a way that does not yield the text in order. Not visible outside this module.
+/// Stops the encoding of a model that does not write its text in order: see ``EncodingState``. Not for callers.
 struct Irregular: Error {}
 
-/// The data of ``EncodingState``, and all its functions that call no model.
+/// The data of ``EncodingState``, with all functions that do not call a model's `encode(to:)`.
 struct EncodingCore {
     var text = TextWriter()
-    /// Whether objects and arrays nest deeper than ``JSONCoder/depthMax``.
+    /// The index of the innermost open level; -1 if there is none.
     private(set) var top = -1
     private(set) var isIrregular = false
-    /// Whether there was a level beyond ``EncodingState/depthMax``.
+    /// Whether the value has more levels than ``EncodingState/depthMax``.
     private(set) var isDeep = false
     /// Whether objects and arrays nest deeper than ``JSONCoder/depthMax``.
     private(set) var isTooDeep = false
@@ -156,8 +157,8 @@ struct EncodingCore {
         levels.deallocate()
     }
 
-    /// Prepares for another document. Serial numbers are not reset, so that containers of previous documents stay
-    /// invalid.
+    /// Prepares the state for another document. Does not reset the serial numbers, so that containers of previous
+    /// documents stay invalid.
     mutating func reset() {
         text.reset()
         clearLevels()
@@ -220,7 +221,7 @@ struct EncodingCore {
         top &-= 1
     }
 
-    /// Writes the end of the level on top and leaves it.
+    /// Writes the closing bracket of the innermost level and removes the level.
     private mutating func closeTop() {
         switch levels[top].kind {
         case .undecided: text.append("{}")
@@ -231,12 +232,12 @@ struct EncodingCore {
         dropTop()
     }
 
-    /// Ends the level of a model's `encode(to:)` and the nested containers in it.
+    /// Ends the level of a model whose `encode(to:)` has returned, and the nested containers in it.
     mutating func pop(_ serial: UInt64) throws {
         if isIrregular { throw Irregular() }
         while top >= 0 {
             let isLast = levels[top].serial == serial
-            // An empty document is an error, which Foundation throws with its own text.
+            // A model that writes nothing as document is an error. Let Foundation throw its error.
             if top == 0, levels[top].kind == .undecided { throw becomeIrregular() }
             closeTop()
             if isLast { return }
@@ -244,7 +245,7 @@ struct EncodingCore {
         throw becomeIrregular()
     }
 
-    /// Makes a level the top one and ends the nested containers in it.
+    /// Makes a level the innermost one, by ending the nested containers in it.
     @inline(__always) mutating func enter(_ depth: Int, _ serial: UInt64) throws {
         if top == depth, levels[top].serial == serial { return }
         try leaveNested(depth, serial)
@@ -258,7 +259,8 @@ struct EncodingCore {
         }
     }
 
-    /// Decides the kind of an undecided level. A second request for the same kind continues the first container.
+    /// Sets the kind of a level when the model requests a container. If the model requests the same kind again, it
+    /// continues the first container.
     mutating func decide(_ depth: Int, _ serial: UInt64, _ kind: Level.Kind) throws {
         try enter(depth, serial)
         if levels[depth].kind == kind, kind != .scalar { return }
@@ -268,8 +270,8 @@ struct EncodingCore {
         if kind == .array { text.append(UInt8(ascii: "[")) }
     }
 
-    /// Discards the text after `mark`, of a field, an element or a scalar whose encoding failed. The model may catch
-    /// the error and continue.
+    /// Removes the text after `mark`: that of a field, an element or a single value whose encoding has failed. This is
+    /// needed because the model may catch the error and continue.
     mutating func discard(_ depth: Int, _ serial: UInt64, to mark: Int) {
         guard !isIrregular, top >= depth, depth >= 0, levels[depth].serial == serial else { return }
         while top > depth { dropTop() }
@@ -286,7 +288,7 @@ struct EncodingCore {
 
     // MARK: Fields and elements
 
-    /// Writes the bytes before a field's value.
+    /// Writes what precedes a field's value: a comma if needed, the name and the colon.
     mutating func beginField(_ name: String, _ depth: Int, _ serial: UInt64) throws {
         try enter(depth, serial)
         if levels[depth].count > 0 { text.append(UInt8(ascii: ",")) }
@@ -299,14 +301,14 @@ struct EncodingCore {
         text.append(UInt8(ascii: ":"))
     }
 
-    /// ``beginField(_:_:_:)`` for names that are known to be distinct.
+    /// Like ``beginField(_:_:_:)``, for names that are known to be distinct.
     mutating func beginDistinctField(_ name: String, isFirst: Bool) {
         if !isFirst { text.append(UInt8(ascii: ",")) }
         text.append(quoting: name)
         text.append(UInt8(ascii: ":"))
     }
 
-    /// Writes the bytes before an array's next element.
+    /// Writes what precedes an array's next element: a comma if needed.
     mutating func beginElement(_ depth: Int, _ serial: UInt64) throws {
         try enter(depth, serial)
         if levels[depth].count > 0 { text.append(UInt8(ascii: ",")) }
@@ -319,7 +321,7 @@ struct EncodingCore {
 
     // MARK: Paths
 
-    /// The coding path from the root of the document to a level.
+    /// Returns the coding path from the root of the document to a level.
     func path(upTo depth: Int) -> [any CodingKey] {
         guard depth >= 1, depth <= top else { return [] }
         return (1...depth).compactMap { levels[$0].step?.codingKey }

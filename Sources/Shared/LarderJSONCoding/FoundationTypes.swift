@@ -1,5 +1,5 @@
-// The only file of this module that imports Foundation, for types with a JSON form of their own and for its coders in
-// rare cases.
+// The only file of this module that imports Foundation: for its types that have a special JSON form, and for its
+// coders, which are used in rare cases.
 
 #if canImport(FoundationEssentials)
     internal import FoundationEssentials
@@ -17,7 +17,7 @@ enum FoundationTypes {
 // MARK: Writing
 
 extension TextWriter {
-    /// Base64.
+    /// Appends data as base64.
     mutating func append<Value>(data value: Value) {
         append(quoting: unsafeBitCast(value, to: Data.self).base64EncodedString())
     }
@@ -55,7 +55,7 @@ extension EncodingState {
     }
 }
 
-/// Encodes with Foundation a model that uses its encoder in a way that does not yield the text in order.
+/// Encodes with Foundation: for models that are too deep for ``EncodingState``, or do not write their text in order.
 func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInfoKey: any Sendable]) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .withoutEscapingSlashes
@@ -65,16 +65,16 @@ func foundationEncode<Value: Encodable>(_ value: Value, userInfo: [CodingUserInf
     return Array(text)
 }
 
-/// The result of Foundation's encoder.
+/// Checks the text that Foundation's encoder returns.
 package enum FoundationText {
-    /// - Throws: an error if the text is JSON except for a `NaN`. Foundation writes one for a `Decimal` that is not a
-    ///   number, and no reader accepts it.
+    /// - Throws: an error if the text contains `NaN` as a number. Foundation writes it for a `Decimal` that is not a
+    ///   number, but no decoder accepts it.
     package static func refuseNaN(in text: UnsafeRawBufferPointer) throws {
         guard hasNaN(text) else { return }
         throw EncodingError.invalidValue(Decimal.nan, NotFinite.context(Decimal.self, []))
     }
 
-    /// Outside of strings, JSON has no capital letter except `E`, so an `N` there belongs to a `NaN`.
+    /// Whether the text contains a `NaN`. Outside strings, an `N` can only be part of `NaN`.
     private static func hasNaN(_ text: UnsafeRawBufferPointer) -> Bool {
         guard text.contains(UInt8(ascii: "N")) else { return false }
         var isInString = false
@@ -110,7 +110,7 @@ extension DecodingState {
         guard let data = Data(base64Encoded: try string(node, place, step())) else {
             throw corrupted("base64 was expected", place, step())
         }
-        // Count an object, and the bytes, for which Foundation may allocate a power of two.
+        // Count the object and twice the bytes, because Foundation may round the allocation up to a power of two.
         if data.count > 14 { core.pointee.note(made: 4 &* Made.objectBytes &+ 2 &* data.count) }
         return unsafeBitCast(data, to: type)
     }
@@ -123,7 +123,7 @@ extension DecodingState {
         guard let url = URL(string: text) else {
             throw corrupted("a URL was expected", place, step())
         }
-        // A URL consists of objects with the text in several forms and the positions of its parts.
+        // A URL refers to objects that contain its text in several forms and the positions of its parts.
         core.pointee.note(made: 1_024 &+ 3 &* text.utf8.count)
         return unsafeBitCast(url, to: type)
     }
@@ -150,7 +150,7 @@ extension DecodingState {
         return unsafeBitCast(uuid, to: type)
     }
 
-    /// A UUID in its usual form.
+    /// Parses a UUID in the usual form with 36 characters; nil for other forms.
     private static func uuid(_ text: UnsafeBufferPointer<UInt8>) -> UUID? {
         guard text.count == 36 else { return nil }
         var uuid: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -173,16 +173,16 @@ extension DecodingState {
     }
 }
 
-/// Parses a whole number with a fraction or an exponent, as Foundation does; nil if it is not a whole number or does
-/// not fit.
+/// Parses an integer that is written with a fraction or an exponent, as Foundation does. Returns nil if the value is
+/// not an integer or does not fit.
 func foundationInteger<Value: FixedWidthInteger & Decodable>(_ type: Value.Type, _ text: UnsafeRawBufferPointer)
     -> Value?
 {
     try? JSONDecoder().decode(type, from: Data(text))
 }
 
-/// Decodes with Foundation a text that is not UTF-8 or not the JSON of RFC 8259, some of which Foundation tolerates.
-/// Only texts that nest too deeply are refused here: Foundation traps on some of them (Swift 6.3).
+/// Decodes with Foundation a text that is not UTF-8 or not JSON as in RFC 8259; Foundation accepts some of them. Throws
+/// for texts that nest too deeply without calling Foundation, which traps for some of them (Swift 6.3).
 func foundationDecode<Value: Decodable>(
     _ type: Value.Type, _ text: UnsafeRawBufferPointer, userInfo: [CodingUserInfoKey: any Sendable]
 ) throws -> Value {
@@ -199,7 +199,7 @@ func foundationDecode<Value: Decodable>(
 }
 
 extension UnreadableDepth {
-    /// ``isReached(in:)`` for a text that may be UTF-16 or UTF-32.
+    /// Like ``isReached(in:)``, for a text that may be UTF-16 or UTF-32.
     fileprivate static func isReached(inWideText data: Data) -> Bool {
         let encodings: [String.Encoding] = [
             .utf16BigEndian, .utf16LittleEndian, .utf32BigEndian, .utf32LittleEndian,

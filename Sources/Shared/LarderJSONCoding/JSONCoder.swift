@@ -1,23 +1,23 @@
-/// Codable models to JSON and back, several times as fast as Foundation's coders and with their results.
+/// Encodes and decodes Codable models as JSON, several times as fast as Foundation's coders, with the same results.
 ///
-/// Writes what Foundation's `JSONEncoder` writes with `.withoutEscapingSlashes` and its default strategies, with an
-/// object's fields in the model's order (Foundation's order is random). Reads what Foundation's `JSONDecoder` reads,
-/// with the same values. One difference: a `Decimal` that is not a number is an error; Foundation writes a text that it
-/// does not read.
+/// Writes the same text as Foundation's `JSONEncoder` with `.withoutEscapingSlashes` and the default strategies, except
+/// that an object's fields are in the model's order (Foundation's order is random). Accepts the same texts as
+/// Foundation's `JSONDecoder`, with the same values. Another difference: encoding a `Decimal` that is not a number
+/// throws, while Foundation writes a text that it cannot decode.
 ///
-/// Foundation handles the rare cases. It encodes models that write into a nested container after they continued with
-/// the outer one, that write a key twice, or that nest deeper than some 500 levels; their `encode(to:)` is called
-/// twice. It decodes texts that are not UTF-8 or not the JSON of RFC 8259, some of which it tolerates.
+/// Foundation's coders are used in rare cases. They encode models that write into a nested container after they have
+/// continued with its parent, that write a key twice, or that nest deeper than about 500 levels; `encode(to:)` is then
+/// called twice. They decode texts that are not UTF-8 or not JSON as in RFC 8259, some of which Foundation accepts.
 ///
-/// Errors are `EncodingError` and `DecodingError` with Foundation's coding paths. Their descriptions are Larder's own,
-/// and never contain values of the text.
+/// Errors are `EncodingError` and `DecodingError` with Foundation's coding paths. Larder writes their descriptions,
+/// which never contain values of the text.
 ///
 /// Thread-safe.
 package struct JSONCoder: Sendable {
-    /// The `userInfo` of a model's coder.
+    /// The `userInfo` of the encoders and decoders that models get.
     package var userInfo: [CodingUserInfoKey: any Sendable]
 
-    /// The limit for nested objects and arrays when encoding: that of Foundation.
+    /// The maximum number of nested objects and arrays when encoding, the same as Foundation's.
     package static let depthMax = 511
 
     package init(userInfo: [CodingUserInfoKey: any Sendable] = [:]) { self.userInfo = userInfo }
@@ -25,8 +25,8 @@ package struct JSONCoder: Sendable {
     private static let encodingStates = StatePool<EncodingState>()
     private static let decodingStates = StatePool<DecodingState>()
 
-    /// Returns the JSON of a value.
-    /// - Throws: `EncodingError` for values that JSON cannot hold, and any error of the model.
+    /// Encodes a value as JSON.
+    /// - Throws: `EncodingError` for values that JSON cannot represent, and any error of the model.
     package func encode<Value: Encodable>(_ value: Value) throws -> [UInt8] {
         var state = Self.encodingStates.take() ?? EncodingState()
         state.userInfo = userInfo
@@ -53,17 +53,16 @@ package struct JSONCoder: Sendable {
         return Array(state.core.pointee.text.bytes)
     }
 
-    /// Returns the value of a JSON text.
-    /// - Throws: `DecodingError` for a text that is not JSON or has a value of another type, and any error of the
-    ///   model.
+    /// Decodes a value from a JSON text.
+    /// - Throws: `DecodingError` for a text that is not JSON or contains another type, and any error of the model.
     package func decode<Value: Decodable>(_ type: Value.Type, from text: UnsafeRawBufferPointer) throws -> Value {
         var madeBytes: Int?
         return try decode(type, from: text, madeBytes: &madeBytes)
     }
 
     /// Like ``decode(_:from:)-(_,UnsafeRawBufferPointer)``.
-    /// - Parameter madeBytes: set to an upper bound of the memory that the value takes besides its own inline form, as
-    ///   far as it was read from the text; nil if Foundation read it.
+    /// - Parameter madeBytes: is set to an upper bound of the memory, in bytes, that the decoder has allocated for the
+    ///   value in addition to its inline value; nil if Foundation decoded it.
     package func decode<Value: Decodable>(
         _ type: Value.Type, from text: UnsafeRawBufferPointer, madeBytes: inout Int?
     ) throws -> Value {

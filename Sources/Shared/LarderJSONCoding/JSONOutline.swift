@@ -1,33 +1,32 @@
-/// Examines JSON texts of any length without decoding their values: whether they are JSON, and where the members of an
-/// object are.
+/// Checks JSON texts, and finds the members of objects and the elements of arrays, without decoding values.
 ///
-/// Accepts the same texts as ``JSONCoder`` without Foundation: UTF-8 and RFC 8259, up to 512 levels. Memory does not
-/// grow with the text.
+/// Accepts the same texts as ``DocumentIndex``: UTF-8 and JSON as in RFC 8259, up to 512 levels. Its memory does not
+/// grow with the length of the text, except for the results.
 package enum JSONOutline {
     /// A member of an object.
     package struct Member: Sendable {
         package let name: String
-        /// The range of its value in the text, without white space around it.
+        /// The range of the member's value in the text, without white space around it.
         package let place: Range<Int>
     }
 
-    /// The text is not the expected JSON.
+    /// The error for a text that is not a JSON object.
     package struct Defect: Error, Equatable {
-        /// The number of valid bytes before the defect.
+        /// The position of the error: the number of valid bytes before it.
         package let offset: Int
 
         package init(offset: Int) { self.offset = offset }
     }
 
-    /// Whether a text is one JSON value, without white space around it.
+    /// Whether a text is exactly one JSON value. White space around the value is not allowed.
     package static func isValue(_ text: UnsafeRawBufferPointer) -> Bool {
         guard let base = text.baseAddress, text.count > 0 else { return false }
         var scanner = JSONScanner(base.assumingMemoryBound(to: UInt8.self), text.count)
-        // White space is accepted neither at the beginning, where `next` would return it, nor at the end.
+        // White space is rejected: `skipValue` fails for it at the start, and `isAtEnd` is false before it.
         return skipValue(&scanner) && scanner.isAtEnd
     }
 
-    /// Returns the members of the object in a text, in their order. White space around the object is allowed.
+    /// Returns the members of the object that a text contains, in order. White space around the object is allowed.
     package static func members(_ text: UnsafeRawBufferPointer) throws(Defect) -> [Member] {
         guard let base = text.baseAddress else { throw Defect(offset: 0) }
         let bytes = base.assumingMemoryBound(to: UInt8.self)
@@ -82,7 +81,7 @@ package enum JSONOutline {
         return elements
     }
 
-    /// Returns the string at `place`, which a scan has found well-formed; nil if there is no string.
+    /// Decodes the string at `place`, which must have been checked before; nil if there is no string.
     package static func string(_ text: UnsafeRawBufferPointer, _ place: Range<Int>) -> String? {
         guard let base = text.baseAddress, place.count >= 2, text[place.lowerBound] == UInt8(ascii: "\"") else {
             return nil
@@ -94,12 +93,12 @@ package enum JSONOutline {
 
     // MARK: Scanning
 
-    /// Objects and arrays that are open: a bit for each, 1 for an object.
+    /// The stack of open objects and arrays, with one bit for each: 1 for an object.
     private struct Levels {
         private var bits = [UInt64](repeating: 0, count: DocumentIndex.depthMax / 64)
         private(set) var count = 0
 
-        /// - Returns: false if too many are open.
+        /// - Returns: false if too many levels are open.
         mutating func open(isObject: Bool) -> Bool {
             guard count < DocumentIndex.depthMax else { return false }
             let bit = UInt64(1) << UInt64(count & 63)
@@ -115,7 +114,7 @@ package enum JSONOutline {
 
     /// Skips a value that begins at the next byte.
     private static func skipValue(_ scanner: inout JSONScanner) -> Bool {
-        // Most values are not aggregates, and need no levels.
+        // Most values are not objects or arrays, and need no stack of levels.
         switch scanner.next() {
         case UInt8(ascii: "["): return skipAggregate(&scanner, isObject: false)
         case UInt8(ascii: "{"): return skipAggregate(&scanner, isObject: true)
@@ -138,7 +137,7 @@ package enum JSONOutline {
     private static func skipAggregate(_ scanner: inout JSONScanner, isObject: Bool) -> Bool {
         var levels = Levels()
         guard levels.open(isObject: isObject) else { return false }
-        // Whether the innermost aggregate has just been opened.
+        // Whether the innermost object or array has just been opened, so that no comma is expected.
         var isNew = true
         while true {
             scanner.skipSpace()

@@ -1,6 +1,6 @@
-/// Reads through JSON text and validates it.
+/// Moves through a JSON text and validates it.
 ///
-/// Never reads beyond the end.
+/// Never reads beyond the end of the text.
 struct JSONScanner {
     private let base: UnsafePointer<UInt8>
     private let end: Int
@@ -23,7 +23,7 @@ struct JSONScanner {
         }
     }
 
-    /// Reads the next byte. Returns 0 at the end; no value begins with 0.
+    /// Returns the next byte and moves past it. Returns 0 at the end, with which no value begins.
     @inline(__always) mutating func next() -> UInt8 {
         guard position < end else { return 0 }
         taken = base[position]
@@ -47,8 +47,8 @@ struct JSONScanner {
 
     // MARK: Numbers
 
-    /// Skips the rest of a number whose first byte has been read.
-    /// - Returns: whether it has neither fraction nor exponent; nil if it is malformed.
+    /// Skips the rest of a number after its first byte.
+    /// - Returns: whether the number has neither fraction nor exponent; nil if it is malformed.
     mutating func skipNumber() -> Bool? {
         var first = taken
         if first == UInt8(ascii: "-") {
@@ -81,16 +81,16 @@ struct JSONScanner {
 
     // MARK: Strings
 
-    /// Skips the rest of a string whose opening quote has been read, and its closing quote.
-    /// - Returns: nil if it is malformed: no end, a control character, an unknown escape, half a surrogate pair, bytes
-    ///   that are not UTF-8.
+    /// Skips the rest of a string after its opening quote, including the closing quote.
+    /// - Returns: nil if the string is malformed: it does not end, or contains a control character, an unknown escape,
+    ///   half a surrogate pair, or bytes that are not UTF-8.
     mutating func skipString() -> (isASCII: Bool, hasEscapes: Bool)? {
         var isASCII = true
         var hasEscapes = false
         while true {
             while end &- position >= 8 {
                 let word = UnsafeRawPointer(base + position).loadUnaligned(as: UInt64.self)
-                // The lowest mark is exact: a borrow can only mark higher bytes wrongly.
+                // The lowest mark is always right. Higher ones may be wrong, because the subtraction may borrow.
                 let marks = Words.marks(word) | word & Words.tops
                 if marks != 0 {
                     position &+= marks.trailingZeroBitCount >> 3
@@ -115,8 +115,7 @@ struct JSONScanner {
         }
     }
 
-    /// Skips the rest of a scalar of several bytes. Accepts the well-formed sequences of the Unicode Standard's table
-    /// 3-7.
+    /// Skips the rest of a UTF-8 sequence after its first byte. Accepts what table 3-7 of the Unicode Standard allows.
     private mutating func skipScalar(_ first: UInt8) -> Bool {
         var low: UInt8 = 0x80
         var high: UInt8 = 0xBF
@@ -137,7 +136,7 @@ struct JSONScanner {
         return true
     }
 
-    /// Skips the rest of an escape whose backslash has been read.
+    /// Skips the rest of an escape after its backslash.
     private mutating func skipEscape() -> Bool {
         switch next() {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
@@ -146,7 +145,7 @@ struct JSONScanner {
         case UInt8(ascii: "u"):
             guard let unit = skipHex() else { return false }
             if unit & 0xF800 != 0xD800 { return true }
-            // A high surrogate must be followed by a low one, as an escape too.
+            // A high surrogate must be followed by an escape for a low one.
             guard unit < 0xDC00, skip(UInt8(ascii: "\\")), skip(UInt8(ascii: "u")), let low = skipHex() else {
                 return false
             }
@@ -164,7 +163,7 @@ struct JSONScanner {
 }
 
 enum HexDigits {
-    /// The value of four hexadecimal digits. There are four bytes at `digits`.
+    /// Returns the value of the four bytes at `digits` as hexadecimal digits; nil if they are not digits.
     static func unit(_ digits: UnsafePointer<UInt8>) -> UInt32? {
         var unit: UInt32 = 0
         for index in 0..<4 {
@@ -183,6 +182,6 @@ enum HexDigits {
         }
     }
 
-    /// The hexadecimal digit of a number below 16, in upper case.
+    /// Returns the hexadecimal digit, in upper case, of a number below 16.
     @inline(__always) static func upper(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 &+ value : 0x41 &+ value &- 10 }
 }

@@ -1,13 +1,13 @@
-/// The fields of an object, as a model reads them.
+/// The keyed container from which a model reads the fields of an object.
 struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     private let state: DecodingState
     private let object: Int
     private let place: Place
 
     /// - Parameters:
-    ///   - node: the JSON node. Throws a type mismatch if it is not an object.
-    ///   - place: its coding path, or that of its parent if `step` is given.
-    ///   - step: the last step to a nested container; nil if `place` is the path of the node itself.
+    ///   - node: the node of the object. The initializer throws a type mismatch if it is not an object.
+    ///   - place: the place of the node, or of the parent container if `step` is not nil.
+    ///   - step: the step from the parent container to a nested one; nil if `place` is the place of the node itself.
     init(_ state: DecodingState, _ node: Int, _ place: Place, _ step: PathStep?) throws {
         guard state.core.pointee.node(node).kind == .object else {
             throw state.mismatch([String: Any].self, node, place, step)
@@ -16,7 +16,7 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
         object = node
         self.place = step.map { state.core.pointee.enterNested(place, $0) } ?? place
         state.core.pointee.prepare(node)
-        // Count the memory of simple fields, in case the model stores them in an object.
+        // Count memory for simple fields, because the model may store them in an object.
         state.core.pointee.note(made: Made.simpleBytes &* Int(state.core.pointee.node(node).end))
     }
 
@@ -24,13 +24,13 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     var allKeys: [Key] { state.core.pointee.namesToCollect(of: object).compactMap { Key(stringValue: $0) } }
     func contains(_ key: Key) -> Bool { state.core.pointee.field(key.stringValue, of: object) != nil }
 
-    /// The node of a field's value.
+    /// Returns the node of a field's value. Throws if there is no such field.
     @inline(__always) private func find(_ key: Key) throws -> Int {
         guard let node = state.core.pointee.field(key.stringValue, of: object) else { throw missing(key) }
         return node
     }
 
-    /// The node of a field's value, if there is one and it is not null.
+    /// Returns the node of a field's value; nil if there is no such field, or if its value is null.
     @inline(__always) private func findPresent(_ key: Key) -> Int? {
         guard let node = state.core.pointee.field(key.stringValue, of: object), !state.isNull(node) else {
             state.core.pointee.note(made: Made.simpleBytes)
@@ -71,7 +71,7 @@ struct KeyedReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder() -> any Decoder { superDecoder(PlainKey.superclass) }
     func superDecoder(forKey key: Key) -> any Decoder { superDecoder(key) }
 
-    /// If there is no such field, the decoder reads null.
+    /// Returns a decoder for a field. If there is no such field, the decoder reads null.
     private func superDecoder(_ key: some CodingKey) -> any Decoder {
         let node = state.core.pointee.field(key.stringValue, of: object) ?? 0
         return ValueReader(state, node, state.core.pointee.enterNested(place, PathStep(key)))

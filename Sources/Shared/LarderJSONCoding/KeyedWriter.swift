@@ -1,4 +1,4 @@
-/// The fields of an object, as a model writes them.
+/// The keyed container into which a model writes the fields of an object.
 struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
     private let state: EncodingState
     private let depth: Int
@@ -12,7 +12,7 @@ struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
 
     var codingPath: [any CodingKey] { state.core.pointee.path(upTo: depth) }
 
-    /// Writes a field whose value cannot fail.
+    /// Writes a field whose value can always be encoded.
     @inline(__always) private func write(_ key: Key, _ body: (inout EncodingCore) -> Void) throws {
         try state.core.pointee.beginField(key.stringValue, depth, serial)
         body(&state.core.pointee)
@@ -77,7 +77,8 @@ struct KeyedWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
         return ValueWriter(state, nested.depth, nested.serial)
     }
 
-    /// Begins a nested level, which ends when this one continues. After an irregularity no level begins.
+    /// Begins a nested level, which ends when the model continues with this container. If the document is irregular,
+    /// returns a level to which nothing is written.
     private func nest(_ kind: Level.Kind, _ key: some CodingKey) -> (depth: Int, serial: UInt64) {
         do {
             try state.core.pointee.beginField(key.stringValue, depth, serial)

@@ -1,26 +1,25 @@
-/// The memory that decoding takes, in bytes: an upper bound, counted while reading, of a model's memory outside of its
-/// own inline form.
+/// Estimates the memory, in bytes, that decoding allocates for a model in addition to its inline value. The decoder
+/// adds up these upper bounds while it reads:
 ///
-/// - Arrays and dictionaries that are read directly: their slots.
-/// - Everything that a model reads from an unkeyed container: its slot in a set that has just grown.
-/// - Everything that a model reads from a keyed container: its slot in an object, or in the payload of an indirect
-///   case, even if the field is absent.
-/// - Texts and data; objects themselves.
+/// - For an array or dictionary that is decoded directly: its slots.
+/// - For each value that a model reads from an unkeyed container: its slot in a set that has just grown.
+/// - For each value that a model reads from a keyed container: its slot in an object, even if the field is absent.
+/// - The contents of strings and data, and the headers of objects.
 ///
-/// Further allocations of a model's `init(from:)` cannot be counted.
+/// Other allocations in a model's `init(from:)` cannot be counted.
 enum Made {
-    /// The allocator's overhead, and the header of an object.
+    /// The overhead of an allocation: that of the allocator, and the header of an object.
     static let objectBytes = 48
-    /// The slot of a simple type: a text, a number, a UUID, a Decimal.
+    /// The slot for a value of a simple type: a string, a number, a UUID or a Decimal.
     static let simpleBytes = 24
-    /// The maximum number of slots for each element of a growing collection.
+    /// The maximum number of slots that a growing collection has for each element.
     static let growth = 3
 
-    /// The memory of an array with capacity for `count` elements.
+    /// Returns the memory of an array with capacity for `count` elements.
     static func array(_ count: Int, stride: Int) -> Int { count > 0 ? objectBytes + count &* stride : 0 }
 
-    /// The memory of a dictionary with capacity for `count` fields: its table has a power of two of slots, a quarter of
-    /// them free.
+    /// Returns the memory of a dictionary with capacity for `count` fields. The number of its slots is a power of two,
+    /// and at least a quarter of them are free.
     static func dictionary(_ count: Int, stride: Int) -> Int {
         guard count > 0 else { return 0 }
         var places = 2
@@ -28,6 +27,6 @@ enum Made {
         return objectBytes + places &* (stride &+ 1)
     }
 
-    /// The memory of a text of `count` bytes: up to 15 are part of its inline form.
+    /// Returns the memory of a string of `count` bytes. Up to 15 bytes are part of its inline value.
     static func text(_ count: Int) -> Int { count > 15 ? objectBytes + count : 0 }
 }

@@ -1,6 +1,6 @@
-/// Parses the numbers of a text that ``DocumentIndex`` accepted.
+/// Parses numbers in a text that ``DocumentIndex`` has accepted, so they are well-formed.
 enum NumberText {
-    /// A number with only digits and a sign; nil when it does not fit.
+    /// Parses a number that consists of digits and an optional sign; nil if it does not fit into the type.
     @inline(__always) static func integer<Value: FixedWidthInteger>(
         _ text: UnsafeBufferPointer<UInt8>, _ type: Value.Type
     ) -> Value? {
@@ -12,10 +12,10 @@ enum NumberText {
         return Value(exactly: isNegative ? -magnitude : magnitude)
     }
 
-    /// The nearest number; nil when it overflows, or underflows to zero.
+    /// Returns the nearest double; nil if the number is too large, or so small that it would become zero.
     static func double(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
         let decimal = Decimal(text)
-        // Whole numbers up to 2^53 and powers of ten up to 10^22 are exact, so one operation rounds once (Clinger 1990).
+        // Integers up to 2^53 and powers of ten up to 10^22 are exact doubles, so there is one rounding (Clinger 1990).
         if decimal.isExact, decimal.digits <= 1 << 53, abs(decimal.exponent) <= 22 {
             let power = Powers.double[abs(decimal.exponent)]
             let whole = Double(decimal.digits)
@@ -28,7 +28,7 @@ enum NumberText {
         return value
     }
 
-    /// Like ``double(_:)``.
+    /// Like ``double(_:)``, for a float.
     static func float(_ text: UnsafeBufferPointer<UInt8>) -> Float? {
         let decimal = Decimal(text)
         if decimal.isExact, decimal.digits <= 1 << 24, abs(decimal.exponent) <= 10 {
@@ -43,12 +43,12 @@ enum NumberText {
         return value
     }
 
-    /// A number as digits × 10^exponent.
+    /// A decimal number: `digits` × 10^`exponent`.
     private struct Decimal {
         var digits: UInt64 = 0
         var exponent = 0
         var isNegative = false
-        /// Whether `digits` and `exponent` are exact: at most 19 digits, and a moderate exponent.
+        /// Whether `digits` and `exponent` are complete: the number has at most 19 significant digits.
         var isExact = true
 
         init(_ text: UnsafeBufferPointer<UInt8>) {

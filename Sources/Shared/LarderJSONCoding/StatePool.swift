@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Objects kept for reuse, because making one costs more than using it. Keeps a few; further ones are freed.
+/// Keeps up to four objects for reuse, because creating one costs more than using it. Further objects are freed.
 ///
-/// Thread-safe: a slot is emptied and filled by one atomic exchange each, so an object has one slot or one user.
+/// Thread-safe: atomic operations fill and empty a slot, so an object is either in one slot or used by one caller.
 struct StatePool<State: AnyObject>: ~Copyable, Sendable {
     private let places: (Place, Place, Place, Place)
 
     private final class Place: Sendable {
-        /// The address of a retained `State`, or 0. Accessed only by atomic exchange: a caller that gets an address
-        /// owns the reference.
+        /// The address of a retained `State`, or 0 if the slot is empty. The caller that takes the address by an atomic
+        /// exchange owns the reference.
         let address = Atomic<UInt>(0)
     }
 

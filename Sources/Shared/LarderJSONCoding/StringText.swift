@@ -1,6 +1,6 @@
-/// Decodes the strings of a text that ``DocumentIndex`` accepted.
+/// Decodes strings in a text that ``DocumentIndex`` has accepted, so they are well-formed.
 enum StringText {
-    /// A string without escapes.
+    /// Decodes a string without escapes.
     static func plain(_ bytes: UnsafeBufferPointer<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
 
     /// Decodes a string with escapes. The result is never longer than the text.
@@ -29,7 +29,7 @@ enum StringText {
         }
     }
 
-    /// The number of bytes before the next backslash.
+    /// Returns the number of bytes before the next backslash.
     private static func plainCount(_ source: UnsafePointer<UInt8>, _ end: Int) -> Int {
         var index = 0
         while end &- index >= 8 {
@@ -42,7 +42,7 @@ enum StringText {
         return index
     }
 
-    /// Decodes the scalar of an escape, or of the two escapes of a surrogate pair.
+    /// Decodes the digits at `index` of a `\u` escape, or of a surrogate pair's two escapes, and moves `index` past.
     private static func scalar(_ source: UnsafePointer<UInt8>, _ index: inout Int) -> UInt32 {
         let unit = HexDigits.unit(source + index) ?? 0
         index &+= 4
@@ -52,7 +52,7 @@ enum StringText {
         return 0x1_0000 &+ (unit & 0x3FF) << 10 &+ (low & 0x3FF)
     }
 
-    /// Writes the UTF-8 of a scalar.
+    /// Writes a scalar as UTF-8, and returns the number of bytes.
     private static func write(_ scalar: UInt32, _ target: UnsafeMutablePointer<UInt8>) -> Int {
         func tail(_ shift: UInt32) -> UInt8 { 0x80 | UInt8(scalar >> shift & 0x3F) }
         switch scalar {

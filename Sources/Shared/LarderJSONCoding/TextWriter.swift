@@ -1,14 +1,13 @@
-/// A growing buffer of JSON text, kept from one document to the next so that writing allocates nothing.
+/// A growing buffer of JSON text. Its memory is kept for the next document, so that writing usually allocates nothing.
 ///
-/// Single owner. Every function first reserves space and then writes through a raw pointer: nothing is written beyond
-/// `capacity`, and `count` never exceeds it.
+/// For one thread at a time. Each function reserves space before it writes, so nothing is written beyond `capacity`.
 struct TextWriter {
     private(set) var base: UnsafeMutablePointer<UInt8>
     private(set) var capacity: Int
-    /// Bytes written so far. Set it back to discard later ones.
+    /// The number of bytes written. Set it to a previous value to discard the bytes written since then.
     var count = 0
 
-    /// The size beyond which a buffer is not kept for the next document.
+    /// If the capacity is larger than this, in bytes, the memory is not kept for the next document.
     private static let keptBytesMax = 1 << 20
     private static let firstCapacity = 1024
 
@@ -19,7 +18,7 @@ struct TextWriter {
 
     func free() { base.deallocate() }
 
-    /// Discards the text, and the memory of an unusually long one.
+    /// Discards the text. Frees the memory if it is unusually large.
     mutating func reset() {
         count = 0
         guard capacity > Self.keptBytesMax else { return }
@@ -64,15 +63,14 @@ struct TextWriter {
 
     // MARK: Strings
 
-    /// Appends a string in quotes, escaped only as far as RFC 8259 requires: `/` and everything beyond ASCII stay as
-    /// they are.
+    /// Appends a string in quotes. Escapes only what RFC 8259 requires.
     mutating func append(quoting text: String) {
         var text = text
         text.withUTF8 { append(quoting: $0) }
     }
 
     mutating func append(quoting text: UnsafeBufferPointer<UInt8>) {
-        // Reserve space for the quotes and for whole words: unescaped bytes are copied eight at a time.
+        // Reserve space for the bytes and the quotes. Bytes that need no escape are copied eight at a time.
         reserve(text.count &+ 10)
         base[count] = 0x22
         count &+= 1
@@ -101,7 +99,7 @@ struct TextWriter {
         count &+= 1
     }
 
-    /// - Parameter more: the number of bytes of the string from this one on. There is space for them and for ten more.
+    /// - Parameter more: the number of remaining bytes of the string, including this one.
     @inline(__always) private mutating func appendEscaping(_ byte: UInt8, more: Int) {
         if byte >= 0x20, byte != 0x22, byte != 0x5C {
             base[count] = byte
@@ -163,9 +161,9 @@ struct TextWriter {
         } while rest > 0
     }
 
-    /// Appends the shortest decimal that reads back as the same number, without `.0`. The number must be finite.
+    /// Appends the shortest decimal text that parses as the same number, without `.0`. The number must be finite.
     mutating func append(_ value: Double) {
-        // Whole numbers below 2^53 are written as integers, except -0.
+        // Write integers below 2^53 without a fraction. -0 needs its sign, which an integer does not have.
         if value.magnitude < 0x1p53, value.rounded(.towardZero) == value, value != 0 || value.sign == .plus {
             append(Int64(value))
         } else {
@@ -173,7 +171,7 @@ struct TextWriter {
         }
     }
 
-    /// Like `append(_: Double)`.
+    /// Like `append(_: Double)`, for a float.
     mutating func append(_ value: Float) {
         if value.magnitude < 0x1p24, value.rounded(.towardZero) == value, value != 0 || value.sign == .plus {
             append(Int64(value))
@@ -191,13 +189,13 @@ struct TextWriter {
     }
 }
 
-/// Tests on eight bytes at a time.
+/// Searches eight bytes at a time.
 enum Words {
     static let ones: UInt64 = 0x0101_0101_0101_0101
     static let tops: UInt64 = 0x8080_8080_8080_8080
 
-    /// Sets the top bits of bytes that are quotes, backslashes or control characters; exact up to and including the
-    /// first.
+    /// Returns a word in which the top bit of each byte that is a quote, a backslash or a control character is set.
+    /// Only the first (lowest) such bit is reliable: higher bits may be set wrongly.
     @inline(__always) static func marks(_ word: UInt64) -> UInt64 {
         let quote = word ^ (ones &* 0x22)
         let slash = word ^ (ones &* 0x5C)

@@ -1,6 +1,6 @@
-/// How a coder handles a type, determined once for each type.
+/// How the coders handle a type.
 enum TypeKind: UInt8 {
-    /// A model, which encodes and decodes itself.
+    /// A type that encodes and decodes itself with `encode(to:)` and `init(from:)`.
     case model
     case bool, string, double, float
     case int, int8, int16, int32, int64, int128
@@ -25,16 +25,16 @@ enum TypeKind: UInt8 {
     ]
 }
 
-/// A cache of the kinds of types, by the type's address, because a cast to a protocol costs more than writing a number.
+/// A cache of the kinds of types, by the address of the type, because casting a type to a protocol is slow.
 ///
-/// Direct-mapped: of two types with the same slot the later one is kept. Single owner.
+/// Direct-mapped: if two types have the same slot, the slot contains the one used last. For one thread at a time.
 struct TypeTable<Direct> {
     struct Entry {
         var type: ObjectIdentifier?
         var kind = TypeKind.model
-        /// The bytes of an object of the type; for values only those of an indirect case's box.
+        /// The bytes to count for each decoded model of the type: an object's header, or an indirect enum case's box.
         var objectBytes = 0
-        /// The metatype that codes it if the kind is `direct`.
+        /// The metatype that encodes or decodes the type if the kind is `direct`; otherwise nil.
         var direct: Direct?
     }
 
@@ -53,7 +53,7 @@ struct TypeTable<Direct> {
 
     @inline(__always) func entry(_ type: Any.Type, _ direct: (Any.Type) -> Direct?) -> Entry {
         let id = ObjectIdentifier(type)
-        // Metadata is at least 8-byte aligned; the product spreads the common bits of nearby addresses.
+        // Addresses of types are similar and aligned to 8 bytes. The multiplication distributes them over the slots.
         let hash = UInt(bitPattern: id.hashValueOfAddress) &* 0x9E37_79B9_7F4A_7C15
         let place = Int(hash >> 58)
         if entries[place].type == id { return entries[place] }

@@ -1,10 +1,10 @@
-/// The elements of an array, as a model reads them.
+/// The unkeyed container from which a model reads the elements of an array.
 ///
-/// No larger than three words, so that `any UnkeyedDecodingContainer` holds it without an allocation.
+/// It has only three words, so that Swift stores it in `any UnkeyedDecodingContainer` without an allocation.
 struct UnkeyedReader: UnkeyedDecodingContainer {
     private let state: DecodingState
     private let array: UInt32
-    /// The next element's node.
+    /// The node of the next element.
     private var next: UInt32
     private var index: UInt32 = 0
     private let place: Place
@@ -16,7 +16,7 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
         array = UInt32(truncatingIfNeeded: node)
         next = array + 1
         self.place = step.map { state.core.pointee.enterNested(place, $0) } ?? place
-        // Count the slots of simple elements in a growing collection.
+        // Count memory for simple elements, because the model may store them in a growing collection.
         let count = Int(state.core.pointee.node(node).end)
         state.core.pointee.note(made: Made.array(Made.growth &* count, stride: Made.simpleBytes))
     }
@@ -28,7 +28,7 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
 
     private var step: PathStep { PathStep(index: Int(index)) }
 
-    /// Reads the next element, and moves past it unless that fails.
+    /// Reads the next element, and moves past it. If reading fails, the position does not change.
     @inline(__always) private mutating func take<Value>(_ type: Value.Type, _ read: (Int) throws -> Value) throws
         -> Value
     {
@@ -61,7 +61,7 @@ struct UnkeyedReader: UnkeyedDecodingContainer {
     }
 
     mutating func decodeIfPresent<Value: Decodable>(_ type: Value.Type) throws -> Value? {
-        // Null takes as much space as a value.
+        // In the model's collection, nil needs as much space as a value.
         state.core.pointee.note(made: Made.growth &* MemoryLayout<Value?>.stride)
         guard !isAtEnd, try !decodeNil() else { return nil }
         return try decode(type)

@@ -1,4 +1,4 @@
-/// The elements of an array, as a model writes them.
+/// The unkeyed container into which a model writes the elements of an array.
 struct UnkeyedWriter: UnkeyedEncodingContainer {
     private let state: EncodingState
     private let depth: Int
@@ -13,7 +13,7 @@ struct UnkeyedWriter: UnkeyedEncodingContainer {
     var codingPath: [any CodingKey] { state.core.pointee.path(upTo: depth) }
     var count: Int { state.core.pointee.count(depth, serial) }
 
-    /// Writes an element that cannot fail.
+    /// Writes an element that can always be encoded.
     @inline(__always) private func write(_ body: (inout EncodingCore) -> Void) throws {
         try state.core.pointee.beginElement(depth, serial)
         body(&state.core.pointee)
@@ -68,7 +68,8 @@ struct UnkeyedWriter: UnkeyedEncodingContainer {
         return ValueWriter(state, nested.depth, nested.serial)
     }
 
-    /// Begins a nested level, which ends when this one continues. After an irregularity no level begins.
+    /// Begins a nested level, which ends when the model continues with this container. If the document is irregular,
+    /// returns a level to which nothing is written.
     private func nest(_ kind: Level.Kind) -> (depth: Int, serial: UInt64) {
         do {
             let index = count

@@ -1,7 +1,6 @@
-/// Whether a text, well-formed or not, nests too deeply for any reader.
+/// Checks whether a text, which may be malformed, nests too deeply for any JSON reader.
 enum UnreadableDepth {
-    /// Counts only brackets outside strings: every reader that recognizes strings reaches this depth before its first
-    /// error.
+    /// Whether more than 512 brackets are open at some point. Brackets in strings are not counted.
     static func isReached(in text: UnsafeRawBufferPointer) -> Bool {
         var depth = 0
         var index = 0

@@ -1,4 +1,4 @@
-/// The decoder that a model gets.
+/// The decoder that a model's `init(from:)` gets.
 struct ValueReader: Decoder {
     let state: DecodingState
     private let node: UInt32

@@ -1,4 +1,4 @@
-/// The encoder that a model gets.
+/// The encoder that a model's `encode(to:)` gets.
 struct ValueWriter: Encoder {
     let state: EncodingState
     private let depth: Int32
@@ -13,7 +13,7 @@ struct ValueWriter: Encoder {
     var codingPath: [any CodingKey] { state.core.pointee.path(upTo: Int(depth)) }
     var userInfo: [CodingUserInfoKey: Any] { state.userInfo }
 
-    // These functions cannot throw. An irregularity is reported when the document is finished.
+    // These functions cannot throw. ``JSONCoder`` checks at the end whether the document is irregular.
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         try? state.core.pointee.decide(Int(depth), serial, .object)
@@ -27,7 +27,7 @@ struct ValueWriter: Encoder {
 
     func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
-    /// Writes this level's one value.
+    /// Writes the single value of this level.
     @inline(__always) private func write(_ body: (inout EncodingCore) -> Void) throws {
         try state.core.pointee.decide(Int(depth), serial, .scalar)
         body(&state.core.pointee)

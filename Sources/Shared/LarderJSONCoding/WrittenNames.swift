@@ -1,13 +1,13 @@
-/// The names of an object's fields so far, to detect repeated names.
+/// The names of the fields that were written to an object so far, to detect a repeated name.
 ///
-/// Usually there are a few short names: they are compared in the text itself, after a check of a 64-bit filter. A set
-/// of strings is used from ``fewMax`` names on, and after the first name that is escaped or not ASCII (two such names
-/// may be equal in Swift although their bytes differ).
+/// Up to ``fewMax`` names are compared in the text itself, if a 64-bit filter shows that a name may be repeated. A set
+/// of strings is used for more names, and after the first name that is escaped or not ASCII, because Swift may consider
+/// such names equal although their bytes differ.
 struct WrittenNames {
     private static let fewMax = 24
 
     private var filter: UInt64 = 0
-    /// The place of each name in the text, without its quotes.
+    /// The range of each name in the text, without its quotes.
     private var ranges: [(start: Int, end: Int)] = []
     private var all: Set<String> = []
     private var order: [String] = []
@@ -21,7 +21,7 @@ struct WrittenNames {
         }
     }
 
-    /// - Returns: false when the name was already there.
+    /// - Returns: false if the object already has a field with this name.
     mutating func insert(_ name: String, start: Int, end: Int, in text: UnsafeRawBufferPointer) -> Bool {
         guard order.isEmpty, ranges.count < Self.fewMax, Self.isPlain(text, start, end, name) else {
             return insertAmongAll(name, in: text)
@@ -39,7 +39,7 @@ struct WrittenNames {
         if let name = order.popLast() {
             all.remove(name)
         } else {
-            // The name's bit stays in the filter, which costs at most an unnecessary comparison.
+            // The name's bit stays in the filter, which at most causes an unnecessary comparison.
             _ = ranges.popLast()
         }
     }
@@ -56,7 +56,7 @@ struct WrittenNames {
         return true
     }
 
-    /// Whether the text is the unescaped ASCII name.
+    /// Whether the name is ASCII and was written without escapes.
     private static func isPlain(_ text: UnsafeRawBufferPointer, _ start: Int, _ end: Int, _ name: String) -> Bool {
         guard name.utf8.count == end - start else { return false }
         var bits: UInt8 = 0

@@ -7,7 +7,7 @@ import LarderVocabulary
 #endif
 
 extension UUID: CacheKey {
-    /// Calls `body` with the 36 characters of `uuidString`, with capital letters.
+    /// Calls `body` with the 36 bytes of `uuidString`, which has capital letters.
     public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         uuidString.withKeyBytes(body)
     }

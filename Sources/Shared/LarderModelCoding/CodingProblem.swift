@@ -1,7 +1,7 @@
 import LarderJSONCoding
 import LarderVocabulary
 
-/// Why bytes are not a model of the requested type, if no decoder has thrown an error.
+/// Why stored bytes cannot be decoded as the requested type, for reasons other than a decoder's error.
 package enum DecodingProblem: Error {
     case rawBytes(any Error)
     case notText
@@ -9,9 +9,9 @@ package enum DecodingProblem: Error {
     case otherType(String)
 }
 
-/// Describes the errors of coders. The text names types and fields, never values.
+/// Describes the errors of encoders and decoders. The texts contain the names of types and fields, but no values.
 package enum CodingProblem {
-    /// Why a value could not be encoded.
+    /// Returns why a value could not be encoded.
     package static func encoding(_ error: any Error, _ codec: Codec) -> String {
         guard case EncodingError.invalidValue(let value, let context) = error else { return "\(type(of: error))" }
         if let type = notFinite(value, context) {
@@ -22,27 +22,27 @@ package enum CodingProblem {
         }
         var reason = "a value of type \(type(of: value)) cannot be encoded\(place(context.codingPath))"
         if codec == .propertyList, context.codingPath.isEmpty {
-            reason += "; a property list holds structs, arrays and dictionaries at its top"
+            reason += "; at its top level, a property list can have only structs, arrays and dictionaries"
         }
         return reason
     }
 
-    /// The type of a number or date that is not finite; nil for other values.
+    /// Returns the type of a number or date that is infinite or not a number; nil for other errors.
     private static func notFinite(_ value: Any, _ context: EncodingError.Context) -> Any.Type? {
         if let known = context.underlyingError as? NotFinite { return known.type }
-        // The text of Foundation's encoder.
+        // Foundation's encoder reports the value itself.
         if let number = value as? any FloatingPoint, !number.isFinite { return type(of: value) }
         return nil
     }
 
     private static func isTooDeep(_ context: EncodingError.Context) -> Bool {
         if context.underlyingError is NestingTooDeep { return true }
-        // Foundation's encoder refuses a finished document for this reason only, with this text.
+        // Foundation's encoder throws this text, without a path, only if the nesting is too deep.
         return context.codingPath.isEmpty
             && context.debugDescription.hasPrefix("Unable to encode the given top-level value to JSON")
     }
 
-    /// Why stored bytes could not be read.
+    /// Returns why stored bytes could not be decoded.
     package static func decoding(_ error: any Error) -> String {
         switch error {
         case DecodingError.typeMismatch(let wanted, let context):
@@ -63,12 +63,12 @@ package enum CodingProblem {
         }
     }
 
-    /// The underlying error that callers see: the decoder's own.
+    /// Returns the decoder's own error, which callers get as underlying error.
     package static func underlying(_ error: any Error) -> any Error {
         if case DecodingProblem.rawBytes(let error) = error { error } else { error }
     }
 
-    /// A path in a model, in words.
+    /// Describes a path in a model, for error messages; empty for the top level.
     private static func place(_ path: [any CodingKey]) -> String {
         if path.isEmpty { return "" }
         let text = path.map { $0.intValue.map { "[\($0)]" } ?? "." + $0.stringValue }.joined()

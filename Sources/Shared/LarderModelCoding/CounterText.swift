@@ -1,9 +1,9 @@
 import LarderVocabulary
 
-/// Whole numbers as they are stored: their decimal digits, like in JSON and in the commands of the daemon.
+/// The stored form of integers: decimal digits, as in JSON and in the daemon's commands.
 package enum CounterText {
-    /// Parses a number in the form that the daemon accepts: without spaces, `+` and leading zeros.
-    /// - Returns: nil for anything else, and for numbers beyond the range of the type.
+    /// Parses an integer in the form that the daemon accepts: without spaces, `+` and leading zeros.
+    /// - Returns: nil for other text, and for numbers outside the range of the type.
     package static func number<Number: FixedWidthInteger>(_ type: Number.Type, _ bytes: some Collection<UInt8>)
         -> Number?
     {
@@ -13,6 +13,6 @@ package enum CounterText {
         return number
     }
 
-    /// A description of such a number, for messages.
+    /// Returns the description of a valid number, for messages.
     package static func kind(_ type: any FixedWidthInteger.Type) -> String { "a whole number in the range of \(type)" }
 }

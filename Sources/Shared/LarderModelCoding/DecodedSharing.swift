@@ -1,10 +1,9 @@
-/// A model that is decoded again for every reader, although it is `Sendable`.
+/// Marks a `Sendable` model that must be decoded again for each reader.
 ///
-/// Decoded models of a `Sendable` type are kept and returned to several readers, who cannot notice that with plain
-/// values. Classes, and collections and optionals of classes, are never shared. But a `Sendable` struct that *holds* an
-/// object, immutable or synchronised, is shared together with the object: two readers get the same object, and each
-/// sees the changes that the other makes to it. If each reader must have its own object, or if decoding has side
-/// effects, let the model conform to this protocol:
+/// A cache keeps decoded models of `Sendable` types in memory and returns them to several readers. For plain values
+/// this makes no difference. Objects, and collections and optionals of objects, are never shared. But if a `Sendable`
+/// struct *contains* an object, two readers get the same object, and each sees the changes that the other makes to it.
+/// If each reader must have its own object, or if decoding has side effects, let the model conform to this protocol:
 ///
 /// ```swift
 /// struct Session: Codable, Sendable, DecodedEachTime { var log: Logbook }    // Logbook is a class with a lock inside
@@ -13,7 +12,7 @@ public protocol DecodedEachTime {}
 
 /// Decides which decoded models of `Sendable` types may be returned to several readers.
 package enum DecodedSharing {
-    /// Whether readers of a value of this `Sendable` type cannot notice that they share it.
+    /// Whether a decoded value of this `Sendable` type may be returned to several readers.
     package static func isAllowed(_ type: Any.Type) -> Bool {
         if type is AnyClass || type is any DecodedEachTime.Type { return false }
         guard let wrapper = type as? any ModelWrapper.Type else { return true }
@@ -21,7 +20,7 @@ package enum DecodedSharing {
     }
 }
 
-/// A type of the standard library that may be shared if its elements may.
+/// A generic type of the standard library whose values may be shared if those of its type parameters may.
 private protocol ModelWrapper {
     static var contents: [Any.Type] { get }
 }

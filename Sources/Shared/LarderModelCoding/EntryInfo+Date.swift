@@ -4,13 +4,13 @@
     import Foundation
 #endif
 
-// Times as Foundation's `Date`.
+// The times of an entry as Foundation's `Date`.
 
 extension EntryInfo {
     /// When the value was last written.
     public var storedAt: Date { Date(timeIntervalSince1970: Double(storedAtMilliseconds) / 1000) }
 
-    /// The instant from which the entry is no longer returned; nil if it does not expire.
+    /// When the entry expires; nil if it does not.
     public var deadline: Date? {
         deadlineMilliseconds.map { Date(timeIntervalSince1970: Double($0) / 1000) }
     }

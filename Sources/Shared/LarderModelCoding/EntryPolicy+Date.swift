@@ -5,13 +5,13 @@
 #endif
 
 extension EntryPolicy {
-    /// A lifetime that ends at an instant, in whole milliseconds. An instant in the past means that the entry is
-    /// expired at once. The call that stores the entry throws `invalidArgument` for instants after the year 5138 (for
-    /// no expiry use ``never``), and for one that is not a number.
+    /// The entry expires at this time, rounded to whole milliseconds. With a time in the past, it is expired at once.
+    /// The call that stores the entry throws `invalidArgument` for times after the year 5138, and for NaN. Use
+    /// ``never`` for entries that do not expire.
     public static func until(_ instant: Date) -> EntryPolicy {
         let milliseconds = (instant.timeIntervalSince1970 * 1000).rounded()
         if milliseconds.isNaN { return untilNotANumber }
-        // Instants that Int64 cannot hold are still clearly past or future.
+        // Times that do not fit into Int64 are treated as the earliest or the latest time.
         if milliseconds < -9e18 { return until(millisecondsSince1970: .min) }
         guard milliseconds < 9e18 else { return until(millisecondsSince1970: .max) }
         return until(millisecondsSince1970: Int64(milliseconds))

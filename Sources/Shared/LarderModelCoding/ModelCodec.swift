@@ -7,10 +7,10 @@ import LarderJSONCoding
     import Foundation
 #endif
 
-/// How models become bytes and bytes become models.
+/// Encodes models as bytes, and decodes bytes as models.
 ///
-/// Each entry records how it was encoded. Reading follows that record, not the codec of the cache: a cache that writes
-/// property lists still reads older JSON. Only entries of a custom codec need that codec again.
+/// Each entry contains the number of its encoding, and is decoded accordingly. So a cache that writes property lists
+/// can still read entries with JSON. Only entries that a custom codec has written need that codec again.
 ///
 /// The library `Larder` and the client `LarderClient` use the same codecs.
 public struct ModelCodec: Sendable {
@@ -26,37 +26,35 @@ public struct ModelCodec: Sendable {
 
     package let kind: Kind
 
-    /// The default: models are stored as ``json``, and bytes and text as they are. Bytes are `Data`, `[UInt8]` and
-    /// `ContiguousArray<UInt8>`, text is `String`, in UTF-8; each of them, and optionals of them, can read what another
-    /// stored, and what other programs store. What was stored as JSON is read as JSON.
+    /// The default. Models are stored as ``json``, but bytes (`Data`, `[UInt8]`, `ContiguousArray<UInt8>`) and text
+    /// (`String`, as UTF-8) are stored unchanged. An entry stored as one of these types, or by another program, can be
+    /// read as any of them or as an optional of one. Entries that were stored as JSON are decoded as JSON.
     ///
-    /// Text is not stored as JSON, because most other programs cannot specify a codec. Without quotes, their text has
-    /// the same bytes as Larder's, and a client need not request the codec from the daemon, unless the text could also
-    /// be JSON.
+    /// Text is not stored as JSON, because most other programs store text without quotes and cannot specify a codec. So
+    /// the same text has the same bytes. Also, a client rarely needs to ask the daemon for the codec.
     public static let standard = ModelCodec(kind: .standard)
 
-    /// JSON for everything, bytes and text too, so that other programs can read what Swift wrote. `Date` is seconds
-    /// since 2001 (which loses nothing), `Data` is base64. Numbers that are not finite cannot be encoded, nor can more
-    /// than 511 nested objects and arrays. Fields are in the order in which the model encodes them. See
-    /// ``json(encoder:decoder:)`` for other choices.
+    /// JSON for all values, including bytes and text, which other programs can read. A `Date` is stored as seconds
+    /// since 2001, without loss of precision, and `Data` as base64. Infinite numbers, NaN, and more than 511 nested
+    /// objects and arrays cannot be encoded. Fields are in the order in which the model encodes them. For other formats
+    /// see ``json(encoder:decoder:)``.
     ///
-    /// Larder's own coder writes and reads it, several times as fast as Foundation's, with the same results. Foundation
-    /// takes over if a model's `encode(to:)` goes back to a nested container that it had left, or writes a key twice
-    /// (its `encode(to:)` is then called twice), and for texts that are not strictly JSON in UTF-8, some of which it
-    /// can read.
+    /// Larder's own coder is several times as fast as Foundation's, with the same results. Foundation's encoder is used
+    /// instead if a model's `encode(to:)` returns to a nested container after using another one, or writes a key twice;
+    /// `encode(to:)` is then called twice. Foundation's decoder is used for texts that are not strict JSON in UTF-8,
+    /// some of which it can read.
     public static let json = ModelCodec(kind: .json)
 
-    /// JSON made and read by your own coders: with dates as ISO 8601, sorted fields, keys in snake case. Do not change
-    /// the coders afterwards: they are used from many threads.
+    /// Returns a codec for JSON that uses your own coders, for example for dates in ISO 8601, sorted fields or keys in
+    /// snake case. Do not change the coders afterwards, because many threads use them.
     public static func json(encoder: JSONEncoder, decoder: JSONDecoder) -> ModelCodec {
         ModelCodec(kind: .foundationJSON(encoder, decoder))
     }
 
-    /// Binary property lists. The top level must be a struct, class, array or dictionary; a bare number, text or date
-    /// cannot be encoded.
+    /// Binary property lists. A single number, text or date at the top level cannot be encoded.
     public static let propertyList = ModelCodec(kind: .propertyList)
 
-    /// Your own encoding. The closures are called from any thread that stores or reads, several at a time.
+    /// Returns a codec that uses your own closures. All threads that store or read call them, also concurrently.
     /// - Parameters:
     ///   - encode: returns the bytes of a model. Its errors become encoding errors.
     ///   - decode: returns a model of the given type; any other type is an error. Its errors become decoding errors.
@@ -67,7 +65,7 @@ public struct ModelCodec: Sendable {
         ModelCodec(kind: .custom(CodecIdentity(), encode: encode, decode: decode))
     }
 
-    /// The codec in the header of a model's entry; for bytes and text with ``standard`` it is ``Codec/raw``.
+    /// The codec that is stored with a model's entry. For bytes and text, ``standard`` stores ``Codec/raw`` instead.
     public var codec: Codec {
         switch kind {
         case .standard, .json, .foundationJSON: .json
@@ -77,11 +75,11 @@ public struct ModelCodec: Sendable {
     }
 }
 
-/// Distinguishes the closures of one custom codec from those of another.
+/// The identity of a custom codec, because closures cannot be compared.
 package final class CodecIdentity: Sendable {}
 
 extension ModelCodec {
-    /// Distinguishes codecs that read entries differently; nil if this codec reads like the standard one.
+    /// An object that only codecs that decode alike have in common; nil for those that decode like the standard one.
     package var identity: AnyObject? {
         switch kind {
         case .standard, .json, .propertyList: nil
@@ -91,7 +89,7 @@ extension ModelCodec {
     }
 }
 
-/// Bytes to store, in the type in which the encoder made them.
+/// The encoded bytes of a value, in the type that the encoder returned.
 package enum Payload: Sendable {
     case bytes([UInt8])
     case data(Data)
@@ -127,10 +125,10 @@ extension ModelCodec {
         return encoder
     }()
 
-    /// Whether bytes and text are stored as they are.
+    /// Whether bytes and text are stored unchanged.
     package var isStandard: Bool { if case .standard = kind { true } else { false } }
 
-    /// The bytes of a value, and the codec for the header of its entry.
+    /// Encodes a value. Returns its bytes, and the codec to store with its entry.
     package func encode<Value: Encodable>(_ value: Value) throws -> (Payload, Codec) {
         if case .standard = kind, let bytes = RawBytes.payload(of: value) { return (bytes, .raw) }
         return (try encodeModel(value), codec)
@@ -148,7 +146,7 @@ extension ModelCodec {
         }
     }
 
-    /// Decodes stored bytes by the codec that their entry names.
+    /// Decodes stored bytes with the codec that is stored with their entry.
     /// - Throws: ``DecodingProblem``, or the decoder's error.
     package func decode<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer, storedAs codec: Codec)
         throws -> Value
@@ -165,7 +163,7 @@ extension ModelCodec {
         }
     }
 
-    /// Like ``decode(_:_:storedAs:)``, and also returns how much memory the model takes.
+    /// Like ``decode(_:_:storedAs:)``, but also measures the memory of the model.
     package func decode<Value: Decodable>(
         _ type: Value.Type, _ bytes: UnsafeRawBufferPointer, storedAs codec: Codec, _ size: inout ModelSize
     ) throws -> Value {
@@ -187,7 +185,7 @@ extension ModelCodec {
         }
     }
 
-    /// Whether bytes begin like a binary property list. No other encoding of models begins in this way.
+    /// Whether bytes begin like a binary property list. JSON never begins like that.
     package static func isPropertyList(_ bytes: some Collection<UInt8>) -> Bool { bytes.starts(with: "bplist".utf8) }
 
     private func decodeJSON<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
@@ -195,8 +193,8 @@ extension ModelCodec {
         return try decoder.decode(type, from: Data(bytes))
     }
 
-    /// Raw bytes are bytes, and text if they are UTF-8. For a model they are read as JSON, or as a property list if
-    /// they begin like one: a shell or another client stores models in this way, because it cannot specify the codec.
+    /// Decodes bytes that were stored without a codec: unchanged for bytes, and as UTF-8 for text. Models are decoded
+    /// as JSON, or as a property list if the bytes begin like one, because other clients cannot specify a codec.
     private func decodeRaw<Value: Decodable>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) throws -> Value {
         if let value = RawBytes.value(type, bytes) { return value }
         guard RawBytes.isText(type) else {

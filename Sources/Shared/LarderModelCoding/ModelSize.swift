@@ -6,37 +6,37 @@ import LarderPlatform
     import Foundation
 #endif
 
-/// The memory that a decoded model takes besides its own inline form: an upper bound where possible, or nothing.
+/// The memory, in bytes, that a decoded model uses in addition to its inline value (for example its strings and
+/// arrays): an upper bound if possible, or nil.
 ///
-/// Larder's JSON decoder counts what it makes. Models of other decoders are traversed, and not measured if that would
-/// take too long. A type's own initializer may make more than the decoder counts: therefore some models of each type
-/// are traversed, and all models of a type after one was much larger than counted.
+/// Larder's JSON decoder counts the memory that it allocates. Models of other decoders are traversed with reflection,
+/// unless that takes too long. An initializer of a model may allocate more than the decoder counts. Therefore some
+/// models of each type are traversed too, and all models of a type after one of them was much larger than counted.
 package struct ModelSize {
-    /// The bytes; nil if there are more than ``most``, or if they cannot be determined.
+    /// The number of bytes; nil if it is larger than ``most`` or cannot be determined.
     package private(set) var bytes: Int?
-    /// The largest size of interest.
+    /// The largest size, in bytes, that the caller needs to know exactly.
     package let most: Int
 
     package init(most: Int) { self.most = most }
 
-    /// Records the memory that a decoder has counted for a model.
+    /// Sets the size to the bytes that the decoder has counted, or to a larger size if a traversal shows one.
     mutating func note<Model>(counted: Int, of model: Model) {
         bytes = counted <= most ? counted : nil
-        let looks = SwollenTypes.shared.look(at: Model.self)
-        guard looks != .none else { return }
-        // Objects that an initializer refers to may be shared with other code.
+        let traversal = UndercountedTypes.shared.traversal(for: Model.self)
+        guard traversal != .none else { return }
+        // Do not follow objects: the decoder did not create them, so other code may use them too.
         var walk = ModelWalk(most: most, followsObjects: false)
         walk.visit(model)
         let isSwollen = walk.bytes > 2 * counted + 4_096
-        if isSwollen { SwollenTypes.shared.note(Model.self) }
-        // If the traversal ended at its limit, the count is the better estimate, unless the counts of this type are
-        // known to be wrong.
-        if isSwollen || looks == .always {
+        if isSwollen { UndercountedTypes.shared.note(Model.self) }
+        // Prefer the decoder's count, unless it is known to be wrong for this type.
+        if isSwollen || traversal == .always {
             bytes = walk.isOver ? nil : max(walk.bytes, counted)
         }
     }
 
-    /// Traverses a model.
+    /// Sets the size by traversing a model.
     mutating func measure<Model>(_ model: Model) {
         var walk = ModelWalk(most: most, followsObjects: true)
         walk.visit(model)
@@ -44,24 +44,24 @@ package struct ModelSize {
     }
 }
 
-/// The types whose models take more than their decoder can count.
+/// The types whose models use much more memory than the decoder counts.
 ///
 /// Thread-safe. `@unchecked Sendable`: `counts` is guarded by `lock`.
-private final class SwollenTypes: @unchecked Sendable {
-    enum Looks { case none, once, always }
+private final class UndercountedTypes: @unchecked Sendable {
+    enum Traversal { case none, once, always }
 
-    static let shared = SwollenTypes()
+    static let shared = UndercountedTypes()
 
-    /// The first models of a type are all traversed, then one in ``oneIn``.
+    /// The first four models of a type are all traversed, and then one in 16.
     private static let firstModels = 4
     private static let oneIn = 16
 
-    /// The number of models of each type so far; nil for a type of which all are traversed.
+    /// The number of models of each type so far; nil for a type whose models are all traversed.
     private var counts: [ObjectIdentifier: Int?] = [:]
-    // Not a Mutex, because ThreadSanitizer does not understand it.
+    // Not a `Mutex`, because ThreadSanitizer reports false races with it.
     private let lock = Lock()
 
-    func look(at type: Any.Type) -> Looks {
+    func traversal(for type: Any.Type) -> Traversal {
         lock.withLock {
             guard let count = counts[ObjectIdentifier(type), default: 0] else { return .always }
             counts[ObjectIdentifier(type)] = .some(count &+ 1)
@@ -72,8 +72,8 @@ private final class SwollenTypes: @unchecked Sendable {
     func note(_ type: Any.Type) { lock.withLock { counts[ObjectIdentifier(type)] = .some(nil) } }
 }
 
-/// Traverses a model and adds up the memory outside of its inline form: texts, collections, objects, payloads of
-/// indirect cases. Objects are counted once.
+/// Traverses a model and adds up the memory that is not part of its inline value: strings, collections, objects, and
+/// the values of indirect enum cases. Each object is counted once.
 private struct ModelWalk {
     private(set) var bytes = 0
     private let most: Int
@@ -82,10 +82,10 @@ private struct ModelWalk {
     private var objects: Set<ObjectIdentifier> = []
     private var depth = 0
 
-    /// The maximum number of values to visit, which takes some tenths of a millisecond.
+    /// The maximum number of values to visit. Visiting so many takes some tenths of a millisecond.
     private static let visitsMax = 2_000
     private static let depthMax = 64
-    /// The allocator's overhead for an allocation, and the header of an object.
+    /// The additional bytes of each allocation: the overhead of the allocator and the header of an object.
     static let objectBytes = 48
 
     init(most: Int, followsObjects: Bool) {
@@ -93,7 +93,7 @@ private struct ModelWalk {
         self.followsObjects = followsObjects
     }
 
-    /// Whether to stop: the model is too large, or the traversal takes too long.
+    /// Whether the traversal has stopped, because the model is too large, too deep, or has too many values.
     var isOver: Bool { bytes > most || visits > Self.visitsMax || depth > Self.depthMax }
 
     mutating func add(_ count: Int) { bytes += max(0, min(count, 1 << 48)) }
@@ -120,7 +120,7 @@ private struct ModelWalk {
             guard followsObjects, objects.insert(ObjectIdentifier(value as AnyObject)).inserted else { return }
             add(Self.objectBytes)
         }
-        // The contents of an object or an indirect case are not part of the inline form.
+        // The contents of an object or an indirect enum case are not part of the inline value.
         let isOutside = mirror.displayStyle == .class || mirror.displayStyle == .enum
         var around: Mirror? = mirror
         while let level = around, !isOver {
@@ -138,7 +138,7 @@ private struct ModelWalk {
     }
 }
 
-/// A collection of the standard library, which knows its size.
+/// A collection of the standard library, whose allocated size can be computed.
 private protocol Walkable {
     func walk(_ walk: inout ModelWalk)
 }
@@ -147,7 +147,7 @@ extension ModelWalk {
     mutating func elements<Elements: Sequence>(_ elements: Elements, capacity: Int, stride: Int) {
         guard capacity > 0 else { return }
         add(Self.objectBytes + capacity * stride)
-        // Plain bytes hold nothing else.
+        // Elements of trivial types refer to no other memory.
         if _isPOD(Elements.Element.self) { return }
         for element in elements {
             if isOver { return }
@@ -176,7 +176,7 @@ extension ContiguousArray: Walkable {
 
 extension Set: Walkable {
     fileprivate func walk(_ walk: inout ModelWalk) {
-        // The table has up to a third more slots than elements.
+        // The hash table has up to half as many slots more than its capacity.
         walk.elements(self, capacity: capacity * 3 / 2 + 1, stride: MemoryLayout<Element>.stride)
     }
 }

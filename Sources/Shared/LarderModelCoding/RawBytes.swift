@@ -4,18 +4,18 @@
     import Foundation
 #endif
 
-/// The types that are bytes or text, and not models: they are stored as they are.
+/// The types that are bytes or text, which the standard codec stores unchanged.
 package enum RawBytes {
-    /// Whether a type is text, or an optional of it.
+    /// Whether a type is `String` or an optional of it.
     package static func isText(_ type: Any.Type) -> Bool { type == String.self || type == String?.self }
 
-    /// Whether a type is bytes, or an optional of them.
+    /// Whether a type is one of the byte array types or an optional of one.
     package static func isHeld(by type: Any.Type) -> Bool {
         type == Data.self || type == [UInt8].self || type == Data?.self || type == [UInt8]?.self
             || type == ContiguousArray<UInt8>.self || type == ContiguousArray<UInt8>?.self
     }
 
-    /// The bytes of a value of one of these types; nil for other types, and for an empty optional.
+    /// Returns the bytes of a value of one of these types; nil for other types, and for a nil optional.
     static func payload<Value>(of value: Value) -> Payload? {
         guard isHeld(by: Value.self) || isText(Value.self) else { return nil }
         switch value {
@@ -27,7 +27,7 @@ package enum RawBytes {
         }
     }
 
-    /// A value of one of the types that are bytes; nil for others.
+    /// Returns the bytes as a value of one of the byte array types; nil for other types.
     static func value<Value>(_ type: Value.Type, _ bytes: UnsafeRawBufferPointer) -> Value? {
         guard isHeld(by: type) else { return nil }
         if type == Data.self || type == Data?.self { return Data(bytes) as? Value }

@@ -1,10 +1,9 @@
 import LarderVocabulary
 
-/// A change of an entry, or of many, as reported by `changes()` of the library's `Cache` and of the client's
-/// `RemoteCache`.
+/// A change of one or more entries, as reported by `changes()` of the library's `Cache` and the client's `RemoteCache`.
 ///
-/// Reports that a key changed, not its value. Pending changes of a key are coalesced. A read after a change returns
-/// that state or a newer one. A value.
+/// It contains the key, but not the value. Several pending changes of a key are coalesced into one. A read after
+/// receiving a change returns the changed entry or a newer one. Thread-safe: a value.
 public struct CacheChange: Hashable, Sendable {
     /// The kind of a change.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
@@ -12,29 +11,29 @@ public struct CacheChange: Hashable, Sendable {
         case stored
         /// An entry was removed.
         case removed
-        /// An entry was evicted to keep a disk limit.
+        /// An entry was evicted because of the disk limit.
         case evicted
-        /// An entry expired, and its key was not stored again.
+        /// An entry has expired, and no new entry was stored under its key.
         case expired
-        /// Without ``CacheChange/tags``: the database was emptied. With them: all entries with one of the tags were
-        /// removed, or made stale. The keys are not reported.
+        /// Many entries were removed: all entries of the database, or, if there are ``CacheChange/tags``, all entries
+        /// with one of these tags (which may also have been made stale instead). The keys are not reported.
         case purged
-        /// Changes were missed: too many were pending, or the connection was lost. Everything may have changed, so
-        /// reload everything. Later changes are reported as usual.
+        /// Changes were lost, because too many were pending or the connection was lost. Any entry may have changed, so
+        /// read all entries again. Later changes are reported as usual.
         case fellBehind
     }
 
     /// The kind of the change.
     public let kind: Kind
-    /// The bytes of the key; nil for ``Kind/purged`` and ``Kind/fellBehind``, which concern more than one.
+    /// The bytes of the key; nil for ``Kind/purged`` and ``Kind/fellBehind``, which concern several keys.
     public let keyBytes: [UInt8]?
-    /// The purged tags, if ``kind`` is ``Kind/purged`` and not the whole database was emptied; otherwise none.
+    /// The purged tags if ``kind`` is ``Kind/purged``. Empty if the whole database was emptied, and for other kinds.
     public let tags: [[UInt8]]
 
     /// The key as text. Bytes that are not UTF-8 appear as U+FFFD; use ``keyBytes`` for such keys.
     public var key: String? { keyBytes.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// A change, for tests of programs that process changes.
+    /// Creates a change, for tests of programs that process changes.
     public init(_ kind: Kind, keyBytes: [UInt8]? = nil, tags: [[UInt8]] = []) {
         self.kind = kind
         self.keyBytes = keyBytes
@@ -50,7 +49,7 @@ extension CacheChange: CustomStringConvertible {
     }
 }
 
-/// A change with the value that was read when it was taken: see ``DecodedChanges``. A value.
+/// A change, with the key's value when the iterator returned it: see ``DecodedChanges``. Thread-safe: a value.
 public struct DecodedChange<Value: Sendable>: Sendable {
     /// The change without the value.
     public let change: CacheChange
@@ -66,9 +65,10 @@ public struct DecodedChange<Value: Sendable>: Sendable {
     /// The key as text: see ``CacheChange/key``.
     public var key: String? { change.key }
 
-    /// The newest value of the key. Nil if the entry was removed in the meantime, which a later change reports, and for
-    /// changes other than ``CacheChange/Kind/stored``.
-    /// - Throws: the errors of the cache's `value(forKey:)`, also for a value of another type. The sequence continues.
+    /// The key's value when the iterator returned this change. Nil for changes other than ``CacheChange/Kind/stored``,
+    /// and if the entry has been removed meanwhile, which a later change reports.
+    /// - Throws: the errors of the cache's `value(forKey:)`, for example if the value has another type. The sequence
+    ///   continues nevertheless.
     public var value: Value? {
         get throws { try result.get() }
     }

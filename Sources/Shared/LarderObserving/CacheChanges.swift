@@ -1,4 +1,4 @@
-/// The changes of some entries, as they happen, starting with the call that creates the sequence.
+/// A sequence of the changes of some entries, from the call that creates the sequence on.
 ///
 /// ```swift
 /// for try await change in try cache.changes(prefix: "reader:") {
@@ -7,12 +7,12 @@
 /// ```
 ///
 /// - Changes of one key arrive in the order of their commits. Pending changes of a key are coalesced.
-/// - At most `bufferMax` keys are pending. If there are more, all are dropped, and ``CacheChange/Kind/fellBehind`` is
-///   reported instead.
-/// - It ends when it is cancelled or released, or when its cache is closed; for a task also when the task is cancelled.
-/// - Several tasks may take changes from one sequence: each change goes to one of them.
+/// - At most `bufferMax` keys can have pending changes. If there are more, all pending changes are dropped, and
+///   ``CacheChange/Kind/fellBehind`` is reported instead.
+/// - The sequence ends when it is cancelled or released, when its cache is closed, and for a task on cancellation.
+/// - Several tasks may iterate over one sequence. Each change is then returned to only one of them.
 ///
-/// Keeps its cache open. Thread-safe.
+/// The sequence keeps its cache open. Thread-safe.
 public final class CacheChanges: AsyncSequence, Sendable {
     public typealias Element = CacheChange
 
@@ -21,8 +21,8 @@ public final class CacheChanges: AsyncSequence, Sendable {
     private let onCancel: @Sendable (ChangeBuffer) -> Void
 
     /// - Parameters:
-    ///   - owner: kept alive by the sequence.
-    ///   - onCancel: stops the flow of changes. Idempotent.
+    ///   - owner: an object that the sequence retains.
+    ///   - onCancel: stops the delivery of changes to the buffer. May be called repeatedly.
     package init(
         _ buffer: ChangeBuffer, owner: any Sendable, onCancel: @escaping @Sendable (ChangeBuffer) -> Void
     ) {
@@ -33,7 +33,7 @@ public final class CacheChanges: AsyncSequence, Sendable {
 
     deinit { cancel() }
 
-    /// Ends the sequence at once. Idempotent.
+    /// Ends the sequence at once, without returning pending changes. May be called repeatedly.
     public func cancel() {
         onCancel(buffer)
         buffer.finish()
@@ -43,23 +43,23 @@ public final class CacheChanges: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(changes: self) }
 
-    /// Takes the changes of a ``CacheChanges``.
+    /// The iterator of a ``CacheChanges``.
     public struct Iterator: AsyncIteratorProtocol {
         let changes: CacheChanges
 
         /// Returns the next change; nil at the end.
         /// - Throws: In the library `LarderError`: `deleted` when the database was deleted, which ends the sequence. In
-        ///   the client `LarderClientError`: `closed` when the connection was lost, and `server` if the daemon refuses
-        ///   the subscription. After `closed`, the sequence can be iterated again; it then reports
-        ///   ``CacheChange/Kind/fellBehind`` once the client has reconnected.
+        ///   the client `LarderClientError`: `closed` when the connection was lost, and `server` if the daemon rejects
+        ///   the subscription. After `closed`, you can call this again: it returns ``CacheChange/Kind/fellBehind``
+        ///   after the client has reconnected.
         public mutating func next() async throws -> CacheChange? { try await changes.buffer.next() }
     }
 }
 
-/// The changes of some entries, like ``CacheChanges``, each with the newest value of its key.
+/// A sequence of changes like ``CacheChanges``, each with the current value of its key.
 ///
-/// The value is read when the change is taken, and only for stored entries. A value that cannot be decoded throws where
-/// it is used, and does not end the sequence.
+/// The iterator reads the value when it returns a change, and only for stored entries. If the value cannot be read or
+/// decoded, ``DecodedChange/value`` throws, and the sequence continues.
 ///
 /// Thread-safe.
 public struct DecodedChanges<Value: Sendable>: AsyncSequence, Sendable {
@@ -73,12 +73,12 @@ public struct DecodedChanges<Value: Sendable>: AsyncSequence, Sendable {
         self.read = read
     }
 
-    /// Ends the sequence at once. Idempotent.
+    /// Ends the sequence at once, without returning pending changes. May be called repeatedly.
     public func cancel() { changes.cancel() }
 
     public func makeAsyncIterator() -> Iterator { Iterator(changes: self) }
 
-    /// Takes the changes of a ``DecodedChanges``.
+    /// The iterator of a ``DecodedChanges``.
     public struct Iterator: AsyncIteratorProtocol {
         let changes: DecodedChanges
 
@@ -93,7 +93,7 @@ public struct DecodedChanges<Value: Sendable>: AsyncSequence, Sendable {
             do {
                 return DecodedChange(change, .success(try await changes.read(key)))
             } catch {
-                // The read failed because the sequence ended; report that instead.
+                // The read may have failed because the sequence has ended. If so, report the end instead.
                 if Task.isCancelled { return nil }
                 if changes.changes.isFinished { return try await next() }
                 return DecodedChange(change, .failure(error))

@@ -1,15 +1,15 @@
 import LarderPlatform
 
-/// The pending changes of a sequence: one for each key, and a bounded number of them.
+/// The pending changes of a sequence: at most one for each key, up to a maximum number.
 ///
-/// - A change of a pending key replaces its earlier change, because the value is read when the change is taken.
-/// - A purge of everything replaces all pending changes. A purge of tags keeps its place: changes after it are reported
-///   after it.
-/// - If too many are pending, all are dropped, and ``CacheChange/Kind/fellBehind`` is reported instead.
+/// - A change of a key replaces the pending change of the same key, because only the current value matters.
+/// - A purge of the whole database replaces all pending changes. A purge of tags keeps its position: changes made after
+///   it are reported after it.
+/// - If too many changes are pending, all are dropped, and ``CacheChange/Kind/fellBehind`` is reported instead.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class ChangeBuffer: @unchecked Sendable {
-    /// A waiting task. `@unchecked Sendable`: guarded by `lock`.
+    /// A task that waits for a change. `@unchecked Sendable`: mutable state is guarded by `lock`.
     private final class Taker: @unchecked Sendable {
         var continuation: UnsafeContinuation<Step, Never>?
         var isCancelled = false
@@ -24,25 +24,25 @@ package final class ChangeBuffer: @unchecked Sendable {
 
     private let max: Int
     private let lock = Lock()
-    /// The places in the order of their numbers, starting at `head`. The old place of a key that has moved stays, and
-    /// is skipped.
+    /// The queue of pending changes, in the order of their numbers, starting at index `head`. If a key's change has
+    /// moved behind a purge, its old place remains in the queue and is skipped.
     private var places: [Place?] = []
     private var head = 0
     private var nextNumber = 0
-    /// The number and the newest kind of each pending key.
+    /// For each key with a pending change, the number of its place and the kind of its newest change.
     private var keys: [[UInt8]: (number: Int, kind: CacheChange.Kind)] = [:]
     /// The number of tags in pending purges.
     private var purgedTags = 0
-    /// The number of the last purge of tags.
+    /// The number of the place of the last purge of tags; -1 if none is pending.
     private var lastTagPurge = -1
-    /// Reported before all pending changes, in this order.
+    /// These three are reported before the queue. The error waits until the queue is empty, unless changes were lost.
     private var loss: (any Error)?
     private var hasFallenBehind = false
     private var isPurged = false
     private var takers: [Taker] = []
     private var end: Step?
 
-    /// - Parameter max: the limit of pending keys and purged tags.
+    /// - Parameter max: the maximum number of keys with pending changes plus purged tags.
     package init(max: Int) { self.max = max }
 
     /// Whether the sequence has ended.
@@ -78,7 +78,7 @@ package final class ChangeBuffer: @unchecked Sendable {
 
     package func purge(tags: [[UInt8]]) {
         change {
-            // Without tags the change would mean that everything was purged.
+            // Ignore a purge without tags: as a change, it would mean that the whole database was emptied.
             guard !tags.isEmpty, hasRoom(tags.count) else { return }
             purgedTags += tags.count
             lastTagPurge = nextNumber
@@ -86,13 +86,13 @@ package final class ChangeBuffer: @unchecked Sendable {
         }
     }
 
-    /// Records a gap: everything may have changed.
+    /// Records that changes were lost, so that any entry may have changed. Drops the pending changes.
     package func fallBehind() { change { noteGap() } }
 
-    /// Records the loss of the connection: the next taker gets the error, and then the sequence continues.
+    /// Records the loss of the connection. One call of ``next()`` throws it after the pending changes.
     package func lose(_ error: any Error) { change { loss = error } }
 
-    /// Ends the sequence at once and drops pending changes. Idempotent.
+    /// Ends the sequence at once and drops pending changes. May be called repeatedly.
     package func finish(_ error: (any Error)? = nil) {
         let step: Step = error.map { .failure($0) } ?? .success(nil)
         let waiting = lock.withLock { () -> [UnsafeContinuation<Step, Never>] in
@@ -108,7 +108,7 @@ package final class ChangeBuffer: @unchecked Sendable {
         for continuation in waiting { continuation.resume(returning: step) }
     }
 
-    /// Changes the pending changes, and hands them to waiting tasks.
+    /// Runs `body`, which adds changes, and returns pending changes to waiting tasks.
     private func change(_ body: () -> Void) {
         var served: [(UnsafeContinuation<Step, Never>, Step)] = []
         lock.withLock {
@@ -134,12 +134,12 @@ package final class ChangeBuffer: @unchecked Sendable {
         head = 0
     }
 
-    /// Whether the place is its key's current one.
+    /// Whether the place contains the current change of its key.
     private func isCurrent(_ place: Place) -> Bool {
         place.change.keyBytes.map { keys[$0]?.number == place.number } ?? true
     }
 
-    /// Whether `count` more changes may be pending. If not, all were dropped.
+    /// Returns whether `count` more keys or tags fit. If not, drops all pending changes and records a gap.
     private func hasRoom(_ count: Int) -> Bool {
         if keys.count + purgedTags + count <= max { return true }
         noteGap()

@@ -1,15 +1,15 @@
-/// A position in the changes of a database: see ``PositionedChanges``. Store it as text, and continue there at any
-/// later time, also in another process. A value.
+/// A position in the sequence of a database's changes: see ``PositionedChanges``. It can be stored as text, and used
+/// later to continue there, also in another process. Thread-safe: a value.
 public struct ChangePosition: Hashable, Sendable, CustomStringConvertible {
-    /// The text of the position: one word.
+    /// The position as text without spaces.
     public let description: String
 
-    /// Starts with all existing entries.
+    /// The position before all changes: all existing entries are reported first.
     public static let beginning = ChangePosition("0")
-    /// Starts with the next change.
+    /// The current position: only later changes are reported.
     public static let now = ChangePosition("$")
 
-    /// - Parameter text: the ``description`` of a position. Invalid text is refused when the position is used.
+    /// - Parameter text: the ``description`` of a position. If it is invalid, the call that uses the position throws.
     public init(_ text: String) { description = text }
 }
 

@@ -1,20 +1,19 @@
-/// A change with the position after it: see ``PositionedChanges``. A value.
+/// A change, with the position from which to continue after it: see ``PositionedChanges``. Thread-safe: a value.
 public struct PositionedChange<Value: Sendable>: Sendable {
     /// The kind of a change.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
-        /// The entry under the key, or its lifetime, was changed.
+        /// The entry was stored, or its lifetime was changed.
         case stored
-        /// The key has no entry any more.
+        /// The entry was removed.
         case removed
-        /// With ``PositionedChange/tags``: all entries with one of the tags were removed, or made stale. With
-        /// ``PositionedChange/prefixBytes``: all entries whose keys have this prefix were removed. Without both: the
-        /// database was emptied.
+        /// Many entries were removed. With ``PositionedChange/tags``: all entries with one of these tags (which may
+        /// also have been made stale instead). With ``PositionedChange/prefixBytes``: all entries whose keys have this
+        /// prefix. Without tags and prefix: all entries of the database.
         case purged
-        /// A full pass begins, because the changes after the position are no longer known, or the beginning was
-        /// requested. All entries follow, in no particular order, mixed with changes made in the meantime.
+        /// A full pass begins: all entries are reported, in no particular order, with changes made meanwhile. Happens
+        /// for ``ChangePosition/beginning``, and if the changes after the position are no longer remembered.
         case passBegan
-        /// The full pass is complete. Entries stored by earlier changes and not reported since the last ``passBegan``
-        /// no longer exist.
+        /// The full pass is complete. Entries that were not reported since the last ``passBegan`` no longer exist.
         case passEnded
     }
 
@@ -30,7 +29,7 @@ public struct PositionedChange<Value: Sendable>: Sendable {
     public let storedAt: Int64?
     /// When a stored entry expires, in milliseconds since 1970; nil for never, and for other changes.
     public let deadline: Int64?
-    /// The position to continue from after this change has been processed.
+    /// The position from which to continue after this change was processed.
     public let position: ChangePosition
     private let result: Result<Value?, any Error>
 
@@ -53,7 +52,7 @@ public struct PositionedChange<Value: Sendable>: Sendable {
     public var key: String? { keyBytes.map { String(decoding: $0, as: UTF8.self) } }
 
     /// The value of a stored entry; nil for other changes.
-    /// - Throws: for a value of another type. The sequence continues.
+    /// - Throws: if the value cannot be decoded as this type. The sequence continues nevertheless.
     public var value: Value? {
         get throws { try result.get() }
     }

@@ -1,4 +1,5 @@
-/// The changes of a database in the order of their commits, after a position: resumable and complete.
+/// A sequence of all changes of a database after a position, in the order of their commits. A reader can stop, and
+/// later continue at the last position without missing a change.
 ///
 /// ```swift
 /// var position = try load() ?? .beginning
@@ -9,23 +10,22 @@
 /// }
 /// ```
 ///
-/// - A change of an entry is reported with its current entry; of several changes of a key, perhaps only the last.
-/// - Expiry is not reported, because the entry's ``PositionedChange/deadline`` already was. Evictions are not reported
-///   either.
-/// - Changes are reported in steps. Up to the last one of a step, ``PositionedChange/position`` is where the step
-///   began. A reader that continues there gets some changes again, so applying a change twice must do no harm.
-/// - The larder remembers the latest changes, in bounded memory, from the first such sequence until it is closed. A
-///   reader that has fallen behind gets ``PositionedChange/Kind/passBegan``, all entries, and
-///   ``PositionedChange/Kind/passEnded``.
-/// - A sequence has no state in the larder: it may be iterated at any speed, and any number of times, each time from
-///   its position.
-/// - It ends when its task is cancelled, and when its cache or client is closed.
+/// - A change is reported with the current entry, not the entry at the time of the change. Of several changes of a key,
+///   only the last may be reported.
+/// - Evictions are not reported, nor is expiry, because ``PositionedChange/deadline`` was reported with the entry.
+/// - Changes are read in batches. ``PositionedChange/position`` is the start of the batch, except for the last change
+///   of a batch. A reader that continues there gets some changes again, so applying a change twice must do no harm.
+/// - From the first such sequence until the larder is closed, the larder remembers the latest changes in a limited
+///   amount of memory. If the changes after a reader's position are no longer remembered, the reader gets
+///   ``PositionedChange/Kind/passBegan``, all entries, and ``PositionedChange/Kind/passEnded``.
+/// - A sequence has no state in the larder, so a slow reader costs nothing. It may be iterated several times.
+/// - The sequence ends when its task is cancelled, or when its cache or client is closed.
 ///
 /// Thread-safe.
 public struct PositionedChanges<Value: Sendable>: AsyncSequence, Sendable {
     public typealias Element = PositionedChange<Value>
 
-    /// Returns the changes after a position; waits for some. Nil at the end.
+    /// Waits for changes after a position. Returns a batch, and the position after the batch; nil at the end.
     package typealias Step =
         @Sendable (ChangePosition) async throws -> (
             changes: [PositionedChange<Value>], position: ChangePosition
@@ -41,7 +41,7 @@ public struct PositionedChanges<Value: Sendable>: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(position: start, step: step) }
 
-    /// Takes the changes of a ``PositionedChanges``.
+    /// The iterator of a ``PositionedChanges``.
     public struct Iterator: AsyncIteratorProtocol {
         var position: ChangePosition
         let step: Step

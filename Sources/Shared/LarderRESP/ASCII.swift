@@ -1,4 +1,4 @@
-// Names for the bytes with a meaning in the protocol.
+// Names of the ASCII characters that the RESP protocol uses.
 
 enum ASCII {
     static let tab: UInt8 = 0x09
@@ -12,12 +12,12 @@ enum ASCII {
     static let minus = UInt8(ascii: "-")
     static let plus = UInt8(ascii: "+")
 
-    /// Like C's isspace in the C locale.
+    /// Whether the byte is white space, as defined by C's isspace in the C locale.
     static func isSpace(_ byte: UInt8) -> Bool {
         byte == space || (tab...carriageReturn).contains(byte)
     }
 
-    /// The value of a hexadecimal digit, or nil.
+    /// Returns the value of a hexadecimal digit; nil for other bytes.
     static func hexValue(_ byte: UInt8) -> UInt8? {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")

@@ -1,9 +1,10 @@
-// The positions of the current request's arguments.
+// The table of the positions of a request's arguments.
 
-/// Positions of arguments in their order, relative to the start of their request. Single owner.
+/// The position and the length of each argument of a request, in order. Positions count from the start of the request.
+/// For one thread at a time.
 ///
-/// Memory grows with the arguments that arrived. Positions have 32 bits, which halves the table's size; ``RESPLimits``
-/// keeps requests below that.
+/// The table grows with the arguments that arrive. Positions have 32 bits, which halves the memory; ``RESPLimits``
+/// allows only requests that are small enough for that.
 @usableFromInline struct ArgumentTable: ~Copyable {
     @usableFromInline struct Slice {
         @usableFromInline var offset: UInt32
@@ -14,7 +15,7 @@
     private(set) var capacity = 0
     private(set) var count = 0
 
-    /// Tables up to this size are kept when the parser frees memory: they cost less than their allocation.
+    /// The smallest capacity, in arguments. Freeing such a small table would save less than allocating it again costs.
     private static let keptCapacity = 8
 
     init() {
@@ -30,7 +31,7 @@
         return slices[index]
     }
 
-    /// The first of the positions. Valid until the next mutating call.
+    /// A pointer to the positions. Valid until the next mutating call.
     var start: UnsafePointer<Slice> { UnsafePointer(slices) }
 
     mutating func append(offset: Int, length: Int) {

@@ -1,11 +1,11 @@
-// Numbers as decimal text, without allocation.
+// Conversion between numbers and decimal text. Integers are converted without allocating memory.
 
 package enum DecimalText {
-    /// Bytes that the longest 64-bit number takes, its sign included.
+    /// The length of the longest 64-bit integer with its sign, in bytes.
     package static let lengthMax = 20
 
-    /// Reads a number in the protocol's form only: digits without leading zeros, with a leading `-` if negative. nil
-    /// for everything else, and for numbers beyond 64 bits.
+    /// Parses an integer in the strict form that Redis accepts: digits without leading zeros, after a `-` if negative.
+    /// Returns nil for other text and for numbers that do not fit into 64 bits.
     static func integer(_ text: UnsafeRawPointer, count: Int) -> Int64? {
         guard count > 0, count <= lengthMax else { return nil }
         let negative = text.load(as: UInt8.self) == ASCII.minus
@@ -29,8 +29,8 @@ package enum DecimalText {
         return Int64(exactly: magnitude)
     }
 
-    /// Writes a number.
-    /// - Parameter destination: must have ``lengthMax`` bytes.
+    /// Writes an integer as decimal text.
+    /// - Parameter destination: memory for at least ``lengthMax`` bytes.
     /// - Returns: the number of bytes written.
     @inline(__always)
     package static func write(_ value: Int64, to destination: UnsafeMutableRawPointer) -> Int {
@@ -66,7 +66,8 @@ package enum DecimalText {
         return start + length
     }
 
-    /// The shortest text that reads back as the same number; `inf`, `-inf`, `nan`; whole numbers without `.0`.
+    /// Returns the shortest text that parses as the same number, without `.0` for whole numbers; `inf`, `-inf` or `nan`
+    /// for the special values.
     static func text(_ value: Double) -> String {
         if value.isNaN { return "nan" }
         if value.isInfinite { return value < 0 ? "-inf" : "inf" }
@@ -74,8 +75,7 @@ package enum DecimalText {
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 
-    /// Reads the output of ``text(_:)``, and every other decimal notation. nil for hexadecimal and for words other than
-    /// `inf` and `nan`.
+    /// Parses a number in any decimal notation, including `inf`, `-inf` and `nan`. Returns nil for other text.
     static func double(_ text: String) -> Double? {
         switch text {
         case "inf", "+inf": return .infinity

@@ -1,25 +1,25 @@
-// The memory under the parsers and the reply writer.
+// The buffer in which the parsers collect received bytes and ``ReplyBuffer`` collects replies.
 //
 //      base          head                 tail            base + capacity
 //      | consumed    | live bytes         | free          |
 //
 // - 0 <= head <= tail <= capacity.
-// - Users' positions are relative to `head`, so moving the live bytes does not affect them.
-// - Moving costs O(1) per byte appended, amortized: the live bytes move only when at least as many bytes were consumed
-//   since the last move, or into memory that leaves at least as many bytes free.
+// - The users of the buffer store positions relative to `head`, so they stay valid when the live bytes move.
+// - Moving the live bytes costs amortized O(1) for each appended byte. They are moved only after at least as many bytes
+//   have been consumed since the last move, or into new memory with at least as many free bytes.
 
-/// A queue of bytes: appended at the tail, consumed at the head. Single owner.
+/// A queue of bytes: they are appended at the tail and consumed at the head. For one thread at a time.
 struct GrowableBuffer: ~Copyable {
     private var base: UnsafeMutableRawPointer
     private(set) var capacity = 0
     private var head = 0
     private var tail = 0
-    /// Its own memory while it uses borrowed memory.
+    /// The buffer's own memory while `base` is borrowed memory; nil otherwise.
     private var own: (base: UnsafeMutableRawPointer, capacity: Int)?
-    /// Bytes copied to free space, over the life of the buffer. For tests of linear cost.
+    /// The total number of live bytes moved so far. Tests use it to check that the cost is linear.
     private(set) var bytesMoved = 0
 
-    /// The capacity above which an empty buffer frees its memory instead of keeping it for the next request.
+    /// An empty buffer frees its memory if its capacity is larger than this, in bytes (1 MiB).
     private static let keptBytesMax = 1 << 20
 
     init() {
@@ -32,7 +32,7 @@ struct GrowableBuffer: ~Copyable {
 
     private static var alignment: Int { MemoryLayout<UInt>.alignment }
 
-    /// Number of live bytes.
+    /// The number of live bytes: those appended and not consumed yet.
     var count: Int { tail - head }
 
     /// The first live byte. Valid until the next mutating call.
@@ -48,10 +48,10 @@ struct GrowableBuffer: ~Copyable {
 
     /// Reserves space for at least `room` bytes after the live ones.
     ///
-    /// Memory grows by doubling. Until the live bytes reach `expected`, the size of the message that has begun, memory
-    /// does not grow beyond that size. Once a 16th of a long message has arrived, memory for all of it is allocated:
-    /// moving hundreds of megabytes again and again would delay every client of this thread, and unwritten pages cost
-    /// nothing.
+    /// Memory grows by doubling, but not beyond the size of the message being received (`expected`) as long as it is
+    /// incomplete. When at least 1 MiB and a 16th of a long message has arrived, memory for the whole message is
+    /// allocated at once. Moving hundreds of megabytes repeatedly would delay all clients of this thread, and memory
+    /// pages that are not written cost nothing.
     mutating func reserve(_ room: Int, expected: Int = 0) {
         if capacity - tail >= room {
             if count > 0 || capacity <= Self.keptBytesMax { return }
@@ -66,7 +66,7 @@ struct GrowableBuffer: ~Copyable {
         if live == 0, capacity > Self.keptBytesMax, needed <= Self.keptBytesMax {
             move(toCapacity: needed)
         } else if needed <= capacity, head >= live {
-            // The areas do not overlap; memmove would be right even if they did.
+            // The two areas do not overlap, because `head >= live`.
             base.copyMemory(from: base + head, byteCount: live)
             bytesMoved &+= live
             head = 0
@@ -91,25 +91,25 @@ struct GrowableBuffer: ~Copyable {
         tail = live
     }
 
-    /// Counts the first `count` free bytes as live. The caller has written them.
+    /// Makes the first `count` free bytes live, after the caller has written them.
     mutating func commit(_ count: Int) {
         precondition(count >= 0 && count <= capacity - tail, "more bytes committed than were free")
         tail += count
     }
 
-    /// Drops the first `count` live bytes.
+    /// Removes the first `count` live bytes. Frees large memory when no bytes are left.
     mutating func consume(_ count: Int) {
         precondition(count >= 0 && count <= self.count, "more bytes consumed than there are")
         head += count
         if head == tail {
             head = 0
             tail = 0
-            // The memory of a large message is not kept until the next one: its bytes may have been copied elsewhere.
+            // Do not keep the memory of a large message, because the next messages are probably smaller.
             if capacity > Self.keptBytesMax, own == nil { move(toCapacity: 0) }
         }
     }
 
-    /// Drops the last `count` live bytes.
+    /// Removes the last `count` live bytes.
     mutating func removeLast(_ count: Int) {
         precondition(count >= 0 && count <= self.count, "more bytes dropped than there are")
         tail -= count
@@ -129,10 +129,10 @@ struct GrowableBuffer: ~Copyable {
 
     // MARK: Borrowing
 
-    /// Uses `bytes` in place as its live bytes, without copying. There must be no live bytes. Until
-    /// ``endBorrowing(expected:)`` they may be consumed and changed in place, and nothing may be appended.
+    /// Uses the caller's memory as live bytes, without copying it. The buffer must be empty. Until
+    /// ``endBorrowing(expected:)``, the bytes may be consumed and changed in place, but nothing may be appended.
     ///
-    /// The lender keeps the memory valid, and does not touch it, until then.
+    /// Until then, the caller must keep the memory valid and must not change it.
     mutating func beginBorrowing(_ bytes: UnsafeMutableRawBufferPointer) {
         precondition(count == 0 && own == nil, "memory is borrowed only by an empty buffer")
         guard let start = bytes.baseAddress else { return }
@@ -143,8 +143,8 @@ struct GrowableBuffer: ~Copyable {
         tail = bytes.count
     }
 
-    /// Copies the rest of the borrowed bytes into its own memory, and releases the borrowed memory. Does nothing when
-    /// none is borrowed.
+    /// Copies the live bytes from borrowed memory into the buffer's own memory, and stops using the borrowed memory.
+    /// Does nothing if no memory is borrowed.
     mutating func endBorrowing(expected: Int = 0) {
         guard let own else { return }
         let rest = UnsafeRawBufferPointer(start: base + head, count: count)

@@ -1,19 +1,19 @@
-// The common part of both parsers: the bytes that arrived, and a search for line ends that never starts over.
+// The common part of both parsers: the received bytes, and the search for line ends.
 
-/// Bytes that arrived; those before ``cursor`` are parsed. Single owner.
+/// The received bytes, of which those before ``cursor`` are parsed. For one thread at a time.
 ///
-/// Positions count from the first byte that was not yet dropped. No byte is searched for a line end twice, however the
-/// stream was cut into pieces.
+/// Positions count from the first byte that was not dropped yet. The search for a line end continues where it stopped,
+/// so no byte is searched twice, even if the bytes arrive in many small pieces.
 struct IncomingBytes: ~Copyable {
     /// The state of the line at the cursor.
     enum Line {
-        /// Its end has not arrived yet.
+        /// The end of the line has not arrived yet.
         case incomplete
-        /// It is longer than allowed, whether or not its end has arrived.
+        /// The line is longer than allowed. Its end may not have arrived yet.
         case tooLong
-        /// It ends in a lone CR or LF.
+        /// The line ends in CR or LF instead of CR LF.
         case malformed
-        /// It is complete, and this many bytes long without its line end.
+        /// The line is complete. The value is its length in bytes without the line end.
         case complete(Int)
     }
 
@@ -22,13 +22,13 @@ struct IncomingBytes: ~Copyable {
     private(set) var cursor = 0
     /// The number of bytes at the cursor that were searched without finding the line's end.
     private var searched = 0
-    /// Bytes examined while searching and reading lines. For tests of linear cost.
+    /// The number of bytes read so far to find and parse lines. Tests use it to check that the cost is linear.
     private(set) var bytesExamined = 0
 
-    /// The number of bytes from the cursor on.
+    /// The number of received bytes at and after the cursor.
     var available: Int { buffer.count - cursor }
 
-    /// The byte at the cursor, which must exist.
+    /// A pointer to the byte at the cursor. There must be one.
     var current: UnsafeMutableRawPointer { buffer.start + cursor }
 
     /// See ``GrowableBuffer/reserve(_:expected:)``.
@@ -45,7 +45,7 @@ struct IncomingBytes: ~Copyable {
         buffer.append(bytes, expected: expected)
     }
 
-    /// See ``GrowableBuffer/beginBorrowing(_:)``. Copies if there are bytes already.
+    /// See ``GrowableBuffer/beginBorrowing(_:)``. Copies the bytes instead if the buffer is not empty.
     mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer, expected: Int) {
         if buffer.count == 0 {
             buffer.beginBorrowing(bytes)
@@ -54,22 +54,22 @@ struct IncomingBytes: ~Copyable {
         }
     }
 
-    /// See ``GrowableBuffer/endBorrowing(expected:)``. Positions do not change: they count from the first live byte.
+    /// See ``GrowableBuffer/endBorrowing(expected:)``. Positions, which count from the first live byte, stay valid.
     mutating func endBorrowing(expected: Int) {
         buffer.endBorrowing(expected: expected)
     }
 
-    /// Counts bytes that a parser examined itself.
+    /// Adds bytes to ``bytesExamined`` that a parser has read itself.
     mutating func noteExamined(_ count: Int) { bytesExamined &+= count }
 
-    /// Moves the cursor `count` bytes on.
+    /// Moves the cursor forward by `count` bytes.
     mutating func advance(_ count: Int) {
         cursor += count
         searched = 0
     }
 
     /// Drops the bytes before the cursor.
-    mutating func dropUnderstood() {
+    mutating func dropParsed() {
         buffer.consume(cursor)
         cursor = 0
     }
@@ -78,16 +78,16 @@ struct IncomingBytes: ~Copyable {
         buffer.shrink()
     }
 
-    /// Reads `prefix`, digits and CR LF at the cursor, and moves past them, if all of them have arrived in the usual
-    /// form.
+    /// Parses a line in the usual form (one type byte, up to 18 digits without leading zeros, CR LF) at the cursor, and
+    /// moves the cursor behind it.
     ///
-    /// Returns nil for any other line, which may still be valid: call ``crlfLine(limit:)``. Does nothing if the line
-    /// was searched before, so a line that arrives in small pieces is not read again at each of them.
+    /// Returns nil for any other line, which may still be valid: then call ``crlfLine(limit:)``. Also returns nil if
+    /// that method has searched the line before, because a line in many small pieces must not be read again for each.
     @inline(__always)
     mutating func usualHeader() -> Int? {
         guard searched == 0 else { return nil }
         let text = current
-        // Eighteen digits cannot overflow.
+        // Read at most 18 digits, so that the number cannot overflow.
         let stop = min(available, 19)
         var index = 1
         var value = 0
@@ -107,7 +107,7 @@ struct IncomingBytes: ~Copyable {
         return value
     }
 
-    /// Looks for the end of the line at the cursor, which must be CR LF.
+    /// Searches for the end of the line at the cursor. The line must end with CR LF.
     mutating func crlfLine(limit: Int) -> Line {
         let text = current
         let end = available
@@ -126,7 +126,7 @@ struct IncomingBytes: ~Copyable {
         return text.load(fromByteOffset: index + 1, as: UInt8.self) == ASCII.lineFeed ? .complete(index) : .malformed
     }
 
-    /// Looks for the end of the line at the cursor, which is LF. The length excludes the LF only.
+    /// Searches for the end of the line at the cursor: the next LF. A CR before the LF counts as part of the line.
     mutating func lfLine(limit: Int) -> Line {
         let text = current
         let end = available

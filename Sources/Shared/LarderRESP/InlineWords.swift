@@ -1,13 +1,14 @@
-// The words of an inline command.
+// Splits inline commands (lines of text, not RESP arrays) into words.
 //
 // Words are separated by white space. A word may end with a quoted part:
-//   "..."  has the escapes \n \r \t \b \a \\ \" and \xHH; a backslash before any other byte stands for that byte
-//   '...'  has the escape \'
-// A NUL byte is an ordinary byte. (Redis 7 does not find the end of a line after one, and stops answering.)
+// - `"..."` has the escapes \n \r \t \b \a \\ \" and \xHH; a backslash before any other byte is dropped.
+// - `'...'` has the escape \'.
+//
+// A NUL byte is an ordinary byte. (Redis 7 does not find the end of a line that contains NUL, and sends no reply.)
 
 package enum InlineWords {
-    /// The words of a line.
-    /// - Returns: nil when quotes are unbalanced, or a closing quote is followed by anything but white space.
+    /// Splits a line into words.
+    /// - Returns: nil if quotes are unbalanced, or if anything but white space follows a closing quote.
     package static func words(of line: some Collection<UInt8>) -> [[UInt8]]? {
         var bytes = Array(line)
         var table = ArgumentTable()
@@ -20,12 +21,12 @@ package enum InlineWords {
         }
     }
 
-    /// Splits a line, and unescapes each word in place, which never makes it longer.
+    /// Splits a line, and replaces the escapes of each word in place. A word never becomes longer.
     ///
     /// - Parameters:
     ///   - line: the line without its line end.
     ///   - offset: added to the position of each word in `words`.
-    /// - Returns: false when quotes are unbalanced, or a closing quote is followed by anything but white space.
+    /// - Returns: false if quotes are unbalanced, or if anything but white space follows a closing quote.
     static func split(
         _ line: UnsafeMutableRawBufferPointer, offset: Int, into words: inout ArgumentTable
     ) -> Bool {
@@ -39,8 +40,8 @@ package enum InlineWords {
         }
     }
 
-    /// Unescapes the word at `input` and moves `input` past it.
-    /// - Returns: the length of the word, or nil when its quotes are unbalanced.
+    /// Replaces the escapes of the word at `input`, and moves `input` behind the word.
+    /// - Returns: the new length of the word; nil if its quotes are unbalanced.
     private static func unescapeWord(_ line: UnsafeMutableRawBufferPointer, at input: inout Int) -> Int? {
         let start = input
         var output = input
@@ -107,7 +108,7 @@ package enum InlineWords {
         return input == line.count || ASCII.isSpace(line[input])
     }
 
-    /// The byte of `\xHH` at `index`, or nil if there is no such escape.
+    /// Returns the byte that the escape `\xHH` at `index` means; nil if there is no such escape.
     private static func hexEscape(_ line: UnsafeMutableRawBufferPointer, at index: Int) -> UInt8? {
         guard index + 3 < line.count, line[index + 1] == UInt8(ascii: "x"),
             let high = ASCII.hexValue(line[index + 2]), let low = ASCII.hexValue(line[index + 3])

@@ -1,8 +1,9 @@
-// Errors for bytes that are not RESP.
+// Errors of the parsers, for bytes that violate the RESP protocol.
 
-/// The peer broke the protocol, and the rest of the stream cannot be parsed: answer with `message`, then close.
+/// The error for a peer that violates the protocol. The rest of the stream cannot be parsed, so send `message` as error
+/// reply and close the connection.
 package struct ProtocolError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The text after `ERR `. For requests it is Redis' text, where Redis has one.
+    /// The text of the error reply after `ERR `. Errors in requests have the same text as in Redis, if Redis has one.
     package let message: String
 
     package init(_ message: String) {
@@ -45,7 +46,7 @@ extension ProtocolError {
     }
 }
 
-/// A byte as part of one line of text: line ends as spaces, as in Redis, and unprintable bytes as `\xHH`.
+/// Returns a byte in printable form: a space for CR and LF, as in Redis, and `\xHH` for other unprintable bytes.
 private func printable(_ byte: UInt8) -> String {
     if byte == ASCII.carriageReturn || byte == ASCII.lineFeed { return " " }
     if (0x20...0x7E).contains(byte) { return String(UnicodeScalar(byte)) }

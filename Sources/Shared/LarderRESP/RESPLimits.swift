@@ -1,23 +1,24 @@
-// The codec's limits for the other side of a connection.
+// The limits of the parsers for what a peer may send.
 
-/// Limits on what a peer may send. Every length on the wire is compared with its limit before it is used in arithmetic
-/// or an allocation.
+/// Limits on what a peer may send. The parsers compare each received length with its limit before they use it in
+/// arithmetic or an allocation.
 ///
-/// Values out of range are clamped, so a number from a command line cannot make the codec trap.
+/// Values out of range are clamped, so that no number from the command line can crash the program.
 package struct RESPLimits: Sendable, Equatable {
-    /// Longest inline command line in bytes, without its line end. The default is 65,536.
+    /// The maximum length of an inline command in bytes, without its line end. The default is 65,536.
     package let inlineBytesMax: Int
-    /// Most arguments of one request. The default is 1,048,576.
+    /// The maximum number of arguments of one request. The default is 1,048,576.
     package let argumentsMax: Int
-    /// Largest bulk string in bytes. The default is 536,870,912 (512 MiB).
+    /// The maximum length of a bulk string in bytes. The default is 536,870,912 (512 MiB).
     package let bulkBytesMax: Int
-    /// Longest line that holds a length, a number, a simple string or an error, in bytes. The default is 65,536.
+    /// The maximum length, in bytes, of the line of a length, a number, a simple string or an error. The default is
+    /// 65,536.
     package let headerBytesMax: Int
-    /// Largest request, and largest reply, in bytes. The default is 1,073,741,824 (1 GiB); at most 4,000,000,000.
+    /// The maximum size of a request or a reply in bytes. The default is 1,073,741,824 (1 GiB); at most 4,000,000,000.
     package let requestBytesMax: Int
-    /// Most elements of one reply, including those of nested aggregates. The default is 16,777,216.
+    /// The maximum number of elements of one reply, including those of nested aggregates. The default is 16,777,216.
     package let elementsMax: Int
-    /// Deepest nesting of aggregates in one reply. The default is 32.
+    /// The maximum nesting depth of aggregates in one reply. The default is 32.
     package let depthMax: Int
 
     package init(
@@ -37,7 +38,7 @@ package struct RESPLimits: Sendable, Equatable {
         self.headerBytesMax = min(max(headerBytesMax, 1), 1 << 30)
         self.requestBytesMax = min(max(requestBytesMax, 1), bytesCeiling)
         self.elementsMax = min(max(elementsMax, 1), 1 << 30)
-        // Values nest up to this depth, and destroying one recurses.
+        // Freeing a nested value recurses, so the depth must not be so large that the stack overflows.
         self.depthMax = min(max(depthMax, 1), 256)
     }
 }

@@ -1,15 +1,15 @@
 // The values of a server's replies.
 
-/// A reply of the server, or a part of one.
+/// A reply of a RESP server, or a part of one.
 public enum RESPValue: Sendable, Equatable {
-    /// A key of a map with its value.
+    /// A key of a map, and the value of this key.
     public struct Pair: Sendable, Equatable {
         /// The key.
         public var key: RESPValue
         /// The value of the key.
         public var value: RESPValue
 
-        /// A pair of both.
+        /// Creates a pair.
         public init(key: RESPValue, value: RESPValue) {
             self.key = key
             self.value = value
@@ -18,35 +18,35 @@ public enum RESPValue: Sendable, Equatable {
 
     /// A short text without line ends, such as `OK`.
     case simpleString(String)
-    /// The server refused. The first word is a code, such as `ERR` or `WRONGTYPE`.
+    /// An error message. The first word is usually a code, such as `ERR` or `WRONGTYPE`.
     case error(String)
-    /// A whole number.
+    /// A 64-bit integer.
     case integer(Int64)
-    /// Any number of bytes of any kind.
+    /// A string of arbitrary bytes.
     case bulk([UInt8])
-    /// The absence of a value, or of an array.
+    /// No value: the null bulk string or null array of RESP2, and the null of RESP3.
     case null
-    /// Replies in their order.
+    /// An ordered list of values.
     case array([RESPValue])
-    /// Pairs in the order in which they came. RESP2 servers send an array of alternating keys and values instead: see
-    /// `pairs`.
+    /// A map, in the order in which the server sent its pairs. RESP2 servers send an array of alternating keys and
+    /// values instead: see `pairs`.
     case map([Pair])
-    /// Replies in no order.
+    /// A set: values whose order has no meaning.
     case set([RESPValue])
-    /// A number that need not be whole.
+    /// A floating-point number.
     case double(Double)
     /// A boolean.
     case boolean(Bool)
-    /// The decimal digits of a number that may be larger than 64 bits.
+    /// An integer of any size, as decimal digits with an optional sign.
     case bigNumber(String)
-    /// Text for people, with its format: `txt` or `mkd`.
+    /// A text for people, with its format: `txt` (plain) or `mkd` (Markdown).
     case verbatim(format: String, text: [UInt8])
-    /// A message that no request asked for.
+    /// A push message: the server sends it without a request, for example an invalidation.
     case push([RESPValue])
 }
 
 extension RESPValue {
-    /// The bytes of a string of any kind, or of a number's text. Nil for everything else, errors included.
+    /// The bytes of a simple, bulk or verbatim string, or the digits of a big number. Nil for all others, also errors.
     public var bytes: [UInt8]? {
         switch self {
         case .bulk(let bytes), .verbatim(_, let bytes): bytes
@@ -55,7 +55,7 @@ extension RESPValue {
         }
     }
 
-    /// ``bytes`` as text. Nil also when they are not UTF-8.
+    /// The ``bytes`` as text. Nil for all other values, and for bytes that are not UTF-8.
     public var string: String? {
         switch self {
         case .simpleString(let text), .bigNumber(let text): text
@@ -64,7 +64,7 @@ extension RESPValue {
         }
     }
 
-    /// An integer, or a string that holds one. Nil for everything else.
+    /// The value of an integer, or of a string that contains an integer. Nil for all other values.
     public var int: Int64? {
         if case .integer(let value) = self { return value }
         guard let bytes else { return nil }
@@ -73,7 +73,7 @@ extension RESPValue {
         }
     }
 
-    /// A number of any kind, or a string that holds one. Nil for everything else.
+    /// The value of a number, or of a string that contains a number. Nil for all other values.
     public var double: Double? {
         switch self {
         case .double(let value): value
@@ -82,7 +82,7 @@ extension RESPValue {
         }
     }
 
-    /// A boolean, or the integers 1 and 0, which RESP2 uses instead. Nil for everything else.
+    /// The value of a boolean, or of the integers 1 and 0, which RESP2 uses instead. Nil for all other values.
     public var bool: Bool? {
         switch self {
         case .boolean(let value): value
@@ -92,7 +92,7 @@ extension RESPValue {
         }
     }
 
-    /// The elements of an array, a set or a push message. Nil for everything else.
+    /// The elements of an array, a set or a push message. Nil for all other values.
     public var elements: [RESPValue]? {
         switch self {
         case .array(let elements), .set(let elements), .push(let elements): elements
@@ -100,8 +100,7 @@ extension RESPValue {
         }
     }
 
-    /// The pairs of a map, or of an array of alternating keys and values, which RESP2 uses instead. Nil for everything
-    /// else.
+    /// The pairs of a map, or of an array of alternating keys and values, as in RESP2. Nil for all other values.
     public var pairs: [Pair]? {
         if case .map(let pairs) = self { return pairs }
         guard let elements, elements.count.isMultiple(of: 2) else { return nil }
@@ -110,7 +109,7 @@ extension RESPValue {
         }
     }
 
-    /// The text of an error. Nil for everything else.
+    /// The text of an error. Nil for all other values.
     public var errorMessage: String? {
         if case .error(let message) = self { message } else { nil }
     }

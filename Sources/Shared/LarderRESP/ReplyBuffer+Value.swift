@@ -1,5 +1,5 @@
 extension ReplyBuffer {
-    /// Appends the reply of another server, in this connection's version of the protocol.
+    /// Appends another server's reply in this connection's version of the protocol. Writes a push as an array.
     package mutating func write(_ value: RESPValue) {
         switch value {
         case .simpleString(let text): simple(text)

@@ -1,20 +1,19 @@
-// Replies: values in, bytes out. No I/O.
+// Encodes replies. Does no I/O.
 
-/// The two versions of the protocol that a connection can speak; ``two`` until it sends `HELLO 3`.
+/// The version of the RESP protocol on a connection: ``two`` until the client sends `HELLO 3`.
 package enum RESPVersion: Int, Sendable {
     case two = 2
     case three = 3
 }
 
-/// Collects encoded replies in the order of sending.
+/// Encodes replies and collects the bytes to send, in order.
 ///
-/// Types that RESP2 lacks are written as Redis writes them for RESP2 clients: a map as an array of alternating keys and
-/// values, a double or a big number as a bulk string, a boolean as 1 or 0.
+/// For RESP2 clients, types that RESP2 does not have are written as Redis does: a map as an array of alternating keys
+/// and values, a double or a big number as a bulk string, a boolean as 1 or 0.
 ///
-/// Single owner: one thread at a time. `@unchecked Sendable`: it cannot be copied, and no pointer to its memory is used
-/// after a mutating call.
+/// For one thread at a time. `@unchecked Sendable`: it cannot be copied, and pointers to its memory are not kept.
 package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
-    /// The version to write. The default is ``RESPVersion/two``.
+    /// The protocol version of the encoded replies. The default is ``RESPVersion/two``.
     package var version: RESPVersion
     private var buffer = GrowableBuffer()
 
@@ -24,12 +23,12 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
 
     // MARK: Bytes out
 
-    /// The number of bytes to send.
+    /// The number of bytes that are still to be sent.
     package var count: Int { buffer.count }
 
     package var isEmpty: Bool { buffer.count == 0 }
 
-    /// Bytes of memory held.
+    /// The size of the allocated memory, in bytes.
     package var capacity: Int { buffer.capacity }
 
     /// Calls `body` with the bytes to send. They are valid during the call only.
@@ -39,48 +38,48 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         try body(UnsafeRawBufferPointer(start: buffer.start, count: buffer.count))
     }
 
-    /// Removes the first `count` bytes, which were sent. Costs nothing.
+    /// Removes the first `count` bytes after they were sent. Does not copy the rest.
     package mutating func removeFirst(_ count: Int) {
         buffer.consume(count)
     }
 
-    /// Removes the last `count` bytes, which are not to be sent.
+    /// Removes the last `count` bytes, so that they are not sent.
     package mutating func removeLast(_ count: Int) {
         buffer.removeLast(count)
     }
 
-    /// Removes all bytes and keeps the memory.
+    /// Removes all bytes.
     package mutating func clear() {
         buffer.consume(buffer.count)
     }
 
-    /// Returns all bytes, and keeps the memory for the next replies.
+    /// Removes all bytes and returns a copy of them.
     package mutating func take() -> [UInt8] {
         let bytes = withBytes { Array($0) }
         clear()
         return bytes
     }
 
-    /// Frees unused memory. Costs a copy of the waiting bytes: for connections that are idle.
+    /// Frees unused memory. Copies the unsent bytes, so call it only for idle connections.
     package mutating func reclaim() {
         buffer.shrink()
     }
 
     // MARK: Simple types
 
-    /// `+text`. Line ends in the text become spaces.
+    /// Appends the simple string `+text`. Replaces CR and LF in the text by spaces.
     package mutating func simple(_ text: String) {
         var text = text
         text.withUTF8 { line(UInt8(ascii: "+"), UnsafeRawBufferPointer($0)) }
     }
 
-    /// `-text`, for instance `ERR syntax error`. Line ends in the text become spaces.
+    /// Appends the error `-text`; an example of a text is `ERR syntax error`. Replaces CR and LF in the text by spaces.
     package mutating func error(_ text: String) {
         var text = text
         text.withUTF8 { line(UInt8(ascii: "-"), UnsafeRawBufferPointer($0)) }
     }
 
-    /// ``error(_:)-(String)`` for texts that repeat bytes of the request, which need not be UTF-8.
+    /// Like ``error(_:)-(String)``, for texts that quote bytes of a request, which may not be UTF-8.
     package mutating func error(_ text: [UInt8]) {
         text.withUnsafeBytes { line(UInt8(ascii: "-"), $0) }
     }
@@ -112,7 +111,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         text.withUTF8 { bulk(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Text with a three-letter format, `txt` or `mkd`. A bulk string in RESP2.
+    /// Appends a verbatim string: a text with its format, `txt` or `mkd`. A bulk string in RESP2.
     package mutating func verbatim(_ text: String, format: StaticString = "txt") {
         precondition(format.utf8CodeUnitCount == 3, "the format of a verbatim string has three letters")
         var text = text
@@ -124,40 +123,41 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
 
     // MARK: Nothing
 
-    /// The absence of a value: the null bulk string in RESP2.
+    /// Appends null in place of a value: the null bulk string in RESP2.
     package mutating func null() {
         raw(version == .two ? "$-1\r\n" : "_\r\n")
     }
 
-    /// The absence of an array: the null array in RESP2.
+    /// Appends null in place of an array: the null array in RESP2.
     package mutating func nullArray() {
         raw(version == .two ? "*-1\r\n" : "_\r\n")
     }
 
     // MARK: Aggregates
 
-    /// The header of an array. `count` values must follow.
+    /// Appends the header of an array. `count` values must follow.
     package mutating func array(count: Int) {
         aggregate(UInt8(ascii: "*"), count)
     }
 
-    /// The header of a map. `count` keys must follow, each followed by its value.
+    /// Appends the header of a map. `count` keys must follow, each followed by its value. An array in RESP2.
     package mutating func map(count: Int) {
         precondition(count >= 0 && count <= Int.max / 2, "the count of a map is out of range")
         if version == .two { aggregate(UInt8(ascii: "*"), count * 2) } else { aggregate(UInt8(ascii: "%"), count) }
     }
 
-    /// The header of a set. `count` values must follow. An array in RESP2.
+    /// Appends the header of a set. `count` values must follow. An array in RESP2.
     package mutating func set(count: Int) {
         aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: "~"), count)
     }
 
-    /// The header of a push message. `count` values must follow. An array in RESP2.
+    /// Appends the header of a push message. `count` values must follow. An array in RESP2.
     package mutating func push(count: Int) {
         aggregate(version == .two ? UInt8(ascii: "*") : UInt8(ascii: ">"), count)
     }
 
-    /// A whole push message in RESP3 encoding, of types that RESP2 has too. An array in RESP2.
+    /// Appends a complete push message that is already encoded in RESP3. Its elements must be of types that RESP2 has
+    /// too. An array in RESP2.
     package mutating func push(encoded bytes: [UInt8]) {
         precondition(bytes.first == UInt8(ascii: ">"), "a push must begin with a push header")
         raw(version == .two ? "*" : ">")
@@ -166,18 +166,18 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
 
     // MARK: Numbers and booleans
 
-    /// The shortest text that reads back as the same number. A bulk string in RESP2.
+    /// Appends a double, as the shortest text that parses as the same number. A bulk string in RESP2.
     package mutating func double(_ value: Double) {
         let text = DecimalText.text(value)
         if version == .two { bulk(text) } else { line(UInt8(ascii: ","), text) }
     }
 
-    /// 1 or 0 in RESP2.
+    /// Appends a boolean. The integer 1 or 0 in RESP2.
     package mutating func boolean(_ value: Bool) {
         if version == .two { integer(value ? 1 : 0) } else { raw(value ? "#t\r\n" : "#f\r\n") }
     }
 
-    /// A number of any size, in decimal digits. A bulk string in RESP2.
+    /// Appends an integer of any size, given as decimal digits. A bulk string in RESP2.
     package mutating func bigNumber(_ digits: String) {
         if version == .two { bulk(digits) } else { line(UInt8(ascii: "("), digits) }
     }
@@ -194,7 +194,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
         bytes.withUnsafeBytes { buffer.append($0) }
     }
 
-    /// Appends encoded bytes, such as `"+OK\r\n"`.
+    /// Appends encoded bytes, for example `"+OK\r\n"`.
     package mutating func raw(_ bytes: StaticString) {
         bytes.withUTF8Buffer { buffer.append(UnsafeRawBufferPointer($0)) }
     }
@@ -203,7 +203,7 @@ package struct ReplyBuffer: ~Copyable, @unchecked Sendable {
 // MARK: - Writing
 
 extension ReplyBuffer {
-    /// The most bytes of a type, a number and a line end.
+    /// The maximum length of a type byte, a number and a line end.
     private static let headerBytesMax = 1 + DecimalText.lengthMax + 2
 
     private mutating func aggregate(_ type: UInt8, _ count: Int) {
@@ -251,7 +251,7 @@ extension ReplyBuffer {
         buffer.commit(text.count + 3)
     }
 
-    /// - Returns: the number of bytes written, ``headerBytesMax`` at most.
+    /// - Returns: the number of bytes written, at most ``headerBytesMax``.
     @inline(__always)
     private static func writeHeader(_ type: UInt8, _ number: Int64, to start: UnsafeMutableRawPointer) -> Int {
         start.storeBytes(of: type, as: UInt8.self)

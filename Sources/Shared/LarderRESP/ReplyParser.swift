@@ -1,17 +1,16 @@
-// Replies: bytes in, values out. No I/O.
+// Parses replies. Does no I/O.
 //
-// - Open aggregates are kept on a stack: nothing is parsed twice, however the stream was cut into pieces.
+// - Incomplete aggregates are kept on a stack, so no byte is parsed twice, even if bytes arrive in small pieces.
 // - Lengths are compared with their limits before they are used in arithmetic.
-// - Memory grows with the bytes that arrived, not with the lengths in headers.
+// - Memory grows with the received bytes, not with the lengths in headers, so a forged length cannot exhaust it.
 
-/// Splits a stream of bytes into replies, in RESP2 and RESP3. Attributes are skipped. Strings and aggregates of unknown
-/// length ("streamed") are refused; no server sends them.
+/// Splits a stream of bytes into replies, in RESP2 and RESP3. Skips attributes. Throws for strings and aggregates
+/// without a length ("streamed" types), which no server sends.
 ///
-/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``; then
-/// call ``next()`` until it returns nil.
+/// Add bytes with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``.
+/// Then call ``next()`` until it returns nil.
 ///
-/// Single owner: one thread at a time. `@unchecked Sendable`: it cannot be copied, and no pointer to its memory is used
-/// after a mutating call.
+/// For one thread at a time. `@unchecked Sendable`: it cannot be copied, and pointers to its memory are not kept.
 package struct ReplyParser: ~Copyable, @unchecked Sendable {
     private enum Kind {
         case array, map, set, push, attribute
@@ -20,14 +19,14 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     /// An incomplete aggregate.
     private struct Frame {
         var kind: Kind
-        /// Values still to come; a pair counts as two.
+        /// The number of values that have not been read yet. A pair counts as two.
         var missing: Int
         var values: [RESPValue]
     }
 
     private enum StringKind {
         case bulk, error, verbatim
-        /// The string is longer than allowed, and a part of it was already dropped. The value is its length.
+        /// A string that is longer than allowed, and is dropped. The value is the length of the whole string in bytes.
         case skipped(of: Int)
     }
 
@@ -35,25 +34,25 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     private enum Step {
         /// More bytes are needed.
         case incomplete
-        /// Something other than a complete value was read.
+        /// Something was read, but no value is complete yet.
         case progress
         case value(RESPValue)
     }
 
     package let limits: RESPLimits
-    /// Whether bulk strings above ``RESPLimits/bulkBytesMax`` are dropped as they arrive, and appear as null in the
-    /// reply, instead of being an error.
+    /// Whether bulk strings longer than ``RESPLimits/bulkBytesMax`` are dropped, and replaced by null in the reply,
+    /// instead of causing an error.
     private let skipsLongStrings: Bool
-    /// The length of the longest string that was dropped from the reply that ``next()`` has just returned; 0 for none.
+    /// The length, in bytes, of the longest string dropped from the last reply of ``next()``; 0 if there was none.
     package private(set) var skippedBytes = 0
     private var skippedSoFar = 0
     private var input = IncomingBytes()
     private var stack: [Frame] = []
-    /// The string whose header was read and whose bytes are still to come.
+    /// The string that is being read: its header was parsed, but its bytes have not been read completely.
     private var string: (kind: StringKind, length: Int)?
-    /// Bytes of the current reply that were parsed and dropped.
+    /// The number of bytes of the current reply that were parsed so far.
     private var replyBytes = 0
-    /// Elements of the current reply's aggregates, including those still to come.
+    /// The number of elements in the current reply's aggregates, including those that have not been read yet.
     private var replyElements = 0
     private var failure: ProtocolError?
 
@@ -64,13 +63,13 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
 
     // MARK: Bytes in
 
-    /// Free memory to read into, at least `room` bytes. Call ``didWrite(_:)`` with the number of bytes written. The
-    /// memory is valid until the next mutating call.
+    /// Returns at least `room` bytes of free memory, into which the caller receives bytes. Then call ``didWrite(_:)``
+    /// with their number. The memory is valid until the next mutating call.
     package mutating func writableSpace(atLeast room: Int) -> UnsafeMutableRawBufferPointer {
         input.writableSpace(atLeast: room, expected: stringEnd)
     }
 
-    /// Marks the first `count` bytes of ``writableSpace(atLeast:)`` as received.
+    /// Adds the first `count` bytes of the memory from ``writableSpace(atLeast:)`` to the received bytes.
     package mutating func didWrite(_ count: Int) {
         input.didWrite(count)
     }
@@ -93,8 +92,7 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
 
     // MARK: Replies out
 
-    /// The next reply, or nil when more bytes are needed. After an error the parser reads nothing more, and throws the
-    /// same error again.
+    /// Returns the next reply; nil if more bytes are needed. After an error, each call throws the same error again.
     package mutating func next() throws(ProtocolError) -> RESPValue? {
         if let failure { throw failure }
         do {
@@ -106,19 +104,20 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Bytes that arrived and are not parsed yet.
+    /// The number of received bytes that are not parsed yet.
     package var bufferedBytes: Int { input.available }
 
-    /// True between replies: false when a part of one was parsed, or waits to be parsed.
+    /// Whether all received bytes are parsed and no reply is incomplete.
     package var isIdle: Bool { stack.isEmpty && string == nil && replyBytes == 0 && input.available == 0 }
 
-    /// Frees unused memory. Costs a copy of the buffered bytes. Does nothing in the middle of a string, which would be
-    /// copied again and again.
+    /// Frees unused memory. Copies the buffered bytes. Does nothing while a string is being received, which would
+    /// otherwise be copied repeatedly.
     package mutating func reclaim() {
         if string == nil { input.shrink() }
     }
 
-    /// Bytes examined to find lines, and bytes moved to free space: both stay proportional to the bytes that arrived.
+    /// The number of bytes read to find lines, and the number of bytes moved in the buffer. Tests check that both are
+    /// proportional to the number of received bytes.
     package var work: (bytesExamined: Int, bytesMoved: Int) {
         (input.bytesExamined, input.buffer.bytesMoved)
     }
@@ -146,8 +145,8 @@ extension ReplyParser {
         }
     }
 
-    /// Adds a value to the innermost aggregate, which may complete that aggregate and the ones around it.
-    /// - Returns: the outermost value, once it is complete.
+    /// Adds a value to the innermost incomplete aggregate. This may complete the aggregate and those that contain it.
+    /// - Returns: the whole reply if it is complete, else nil.
     private mutating func deliver(_ value: RESPValue) -> RESPValue? {
         var value = value
         while let top = stack.indices.last {
@@ -161,7 +160,7 @@ extension ReplyParser {
         return value
     }
 
-    /// Returns nil for attributes, which are not values.
+    /// Makes the value of a complete aggregate. Returns nil for attributes, because they are skipped.
     private static func aggregate(_ kind: Kind, _ values: [RESPValue]) -> RESPValue? {
         switch kind {
         case .array: .array(values)
@@ -189,7 +188,7 @@ extension ReplyParser {
         }
         guard length > 0 else { throw .invalidReply }
         let step = try interpret(type, UnsafeRawBufferPointer(start: input.current + 1, count: length - 1))
-        try understood(length + 2)
+        try consume(length + 2)
         return step
     }
 
@@ -232,7 +231,7 @@ extension ReplyParser {
         return .progress
     }
 
-    /// Reads the bytes of the string whose header was read.
+    /// Reads the bytes of the string whose header was parsed before.
     private mutating func readString() throws(ProtocolError) -> Step {
         if let string, case .skipped(let whole) = string.kind { return try skip(string.length, of: whole) }
         guard let (kind, length) = string, input.available >= length + 2 else { return .incomplete }
@@ -251,15 +250,15 @@ extension ReplyParser {
         case .skipped: value = .null
         }
         string = nil
-        try understood(length + 2)
+        try consume(length + 2)
         return .value(value)
     }
 
-    /// Drops the received bytes of a long string.
+    /// Drops the received bytes of a string that is too long.
     private mutating func skip(_ missing: Int, of whole: Int) throws(ProtocolError) -> Step {
         let count = min(missing, input.available)
         input.advance(count)
-        input.dropUnderstood()
+        input.dropParsed()
         string = (.skipped(of: whole), missing - count)
         guard missing == count, input.available >= 2 else { return .incomplete }
         guard input.current.load(as: UInt8.self) == ASCII.carriageReturn,
@@ -267,7 +266,7 @@ extension ReplyParser {
         else { throw .bulkWithoutLineEnd }
         string = nil
         skippedSoFar = max(skippedSoFar, whole)
-        try understood(2)
+        try consume(2)
         return .value(.null)
     }
 
@@ -290,14 +289,14 @@ extension ReplyParser {
         return .progress
     }
 
-    private mutating func understood(_ count: Int) throws(ProtocolError) {
+    private mutating func consume(_ count: Int) throws(ProtocolError) {
         replyBytes += count
         guard replyBytes <= limits.requestBytesMax else { throw .tooBigReply }
         input.advance(count)
-        input.dropUnderstood()
+        input.dropParsed()
     }
 
-    /// Allows leading zeros and a plus sign, as RESP does.
+    /// Parses an integer. Also accepts leading zeros and a plus sign, unlike ``DecimalText/integer(_:count:)``.
     private func integer(_ text: UnsafeRawBufferPointer) throws(ProtocolError) -> Int64 {
         guard let start = text.baseAddress else { throw .invalidNumber }
         if let value = DecimalText.integer(start, count: text.count) { return value }

@@ -1,13 +1,13 @@
-// Encoding of a client's requests.
+// Encodes a client's requests.
 
 /// Encodes commands as arrays of bulk strings, which every RESP server understands.
 package enum RequestEncoder {
-    /// Appends one command to `output`. `arguments` has its name and its arguments; it must not be empty.
+    /// Appends one command to `output`. `arguments` starts with the command's name, and must not be empty.
     package static func encode(_ arguments: [[UInt8]], into output: inout [UInt8]) {
         precondition(!arguments.isEmpty, "a command must have a name")
-        // Each bulk string needs its bytes, two line ends, `$` and usually few digits.
+        // For each bulk string: its bytes, `$`, two line ends, and up to seven digits.
         let needed = arguments.reduce(output.count + 8) { $0 + $1.count + 12 }
-        // Doubling keeps a long pipeline linear: reserving exactly would copy it for each of its commands.
+        // Double the capacity. Reserving only the needed space would copy a long pipeline again for each command.
         if needed > output.capacity { output.reserveCapacity(max(needed, output.capacity * 2)) }
         appendHeader(UInt8(ascii: "*"), arguments.count, to: &output)
         for argument in arguments {
@@ -18,7 +18,7 @@ package enum RequestEncoder {
         }
     }
 
-    /// ``encode(_:into:)-([[UInt8]],_)`` with arguments as UTF-8 text.
+    /// Like ``encode(_:into:)-([[UInt8]],_)``, with the arguments as text, which is encoded as UTF-8.
     package static func encode(_ arguments: [String], into output: inout [UInt8]) {
         encode(arguments.map { Array($0.utf8) }, into: &output)
     }

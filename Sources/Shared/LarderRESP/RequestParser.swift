@@ -1,43 +1,41 @@
-// Requests: bytes in, commands out. No I/O.
+// Parses requests. Does no I/O.
 //
-// - State is kept between reads: nothing is parsed twice, and no byte is searched for a line end twice.
+// - After missing bytes have arrived, the parser continues where it stopped, so no byte is parsed twice.
 // - Lengths are compared with their limits before they are used in arithmetic.
-// - Memory grows with the bytes that arrived, not with the lengths in headers: at most 16 times as much.
+// - Memory grows with the received bytes (at most 16 times as large), not with the lengths in headers.
 
-/// Splits a stream of bytes into commands: inline commands and arrays of bulk strings, as Redis reads them.
+/// Splits a stream of bytes into commands: inline commands and arrays of bulk strings, as in Redis.
 ///
-/// Feed it with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``; then
-/// call ``next()`` until it returns false. The current command's arguments stay where they arrived. In the steady state
-/// it allocates nothing.
+/// Add bytes with ``writableSpace(atLeast:)`` and ``didWrite(_:)``, or with ``append(_:)-(UnsafeRawBufferPointer)``.
+/// Then call ``next()`` until it returns false. The arguments of the current command are not copied. Memory is
+/// allocated only until the buffers are large enough.
 ///
-/// Single owner: one thread at a time. `@unchecked Sendable`: it cannot be copied, and no pointer to its memory is used
-/// after a mutating call.
+/// For one thread at a time. `@unchecked Sendable`: it cannot be copied, and pointers to its memory are not kept.
 package struct RequestParser: ~Copyable, @unchecked Sendable {
     private enum Phase {
-        /// At the first byte of a command.
+        /// At the start of a command.
         case start
-        /// In a line of words.
+        /// In an inline command.
         case inline
-        /// In `*<count>`.
+        /// In the line `*<count>`.
         case countHeader
-        /// In `$<length>`.
+        /// In the line `$<length>`.
         case bulkHeader
         /// In the bytes of a bulk string, or in the CR LF after them.
         case bulkBody
-        /// The arguments are those of a complete command.
+        /// A command is complete, and its arguments can be read.
         case complete
     }
 
     package let limits: RESPLimits
-    /// Whether the client is not authenticated yet: then a request may have at most 10 arguments of 16,384 bytes, as in
-    /// Redis.
+    /// Whether the client is not authenticated. If so, 10 arguments of up to 16,384 bytes are allowed, as in Redis.
     package var isUnauthenticated = false
     private var input = IncomingBytes()
     private var arguments = ArgumentTable()
     private var phase = Phase.start
-    /// Bulk strings of the current request that are still to come.
+    /// The number of the current request's bulk strings that have not been read yet.
     private var bulksLeft = 0
-    /// The length of the current bulk string.
+    /// The length of the current bulk string in bytes.
     private var bulkLength = 0
     private var failure: ProtocolError?
 
@@ -50,13 +48,13 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     // MARK: Bytes in
 
-    /// Free memory to read into, at least `room` bytes. Call ``didWrite(_:)`` with the number of bytes written. The
-    /// memory is valid until the next mutating call.
+    /// Returns at least `room` bytes of free memory, into which the caller receives bytes. Then call ``didWrite(_:)``
+    /// with their number. The memory is valid until the next mutating call.
     package mutating func writableSpace(atLeast room: Int) -> UnsafeMutableRawBufferPointer {
         input.writableSpace(atLeast: room, expected: requestEnd)
     }
 
-    /// Marks the first `count` bytes of ``writableSpace(atLeast:)`` as received.
+    /// Adds the first `count` bytes of the memory from ``writableSpace(atLeast:)`` to the received bytes.
     package mutating func didWrite(_ count: Int) {
         input.didWrite(count)
     }
@@ -71,37 +69,37 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         bytes.withUnsafeBytes { append($0) }
     }
 
-    /// Adds received bytes, if possible without copying them. Until ``endBorrowing()`` the memory must not change and
-    /// nothing else may be appended; inline commands are unescaped in it.
+    /// Adds received bytes, without copying them if the parser has no other bytes. Until ``endBorrowing()``, the caller
+    /// must not change the memory or add other bytes. The parser itself replaces escapes in it.
     package mutating func borrow(_ bytes: UnsafeMutableRawBufferPointer) {
         input.borrow(bytes, expected: requestEnd)
     }
 
-    /// Copies the unused rest of the bytes from ``borrow(_:)``, including the current command, whose arguments move.
-    /// Does nothing when nothing is borrowed.
+    /// Copies the bytes from ``borrow(_:)`` that are not consumed yet, including the current command, so pointers to
+    /// its arguments become invalid. Does nothing if no bytes are borrowed.
     package mutating func endBorrowing() {
         input.endBorrowing(expected: requestEnd)
     }
 
-    /// The end of the current bulk string; 0 when there is none.
+    /// The position of the end of the current bulk string; 0 if none is being read.
     private var requestEnd: Int {
         phase == .bulkBody ? input.cursor + bulkLength + 2 : 0
     }
 
     // MARK: Commands out
 
-    /// The number of arguments of the current command, including its name. 0 when there is no current command.
+    /// The number of arguments of the current command, including its name; 0 if there is no current command.
     package var argumentCount: Int { phase == .complete ? arguments.count : 0 }
 
-    /// An argument of the current command; 0 is its name. Valid until the next mutating call.
+    /// Returns an argument of the current command; index 0 is its name. Valid until the next mutating call.
     package func argument(_ index: Int) -> UnsafeRawBufferPointer {
         precondition(phase == .complete, "there is no current command")
         let slice = arguments[index]
         return UnsafeRawBufferPointer(start: input.buffer.start + Int(slice.offset), count: Int(slice.length))
     }
 
-    /// All arguments of the current command, which must exist. Changes nothing; it is mutating because the compiler
-    /// copies the whole parser to call a function that is not mutating.
+    /// Returns all arguments of the current command, which must exist. It is declared as mutating, although it changes
+    /// nothing, because the compiler would copy the whole parser to call a function that is not mutating.
     package mutating func currentArguments() -> RequestArguments {
         precondition(phase == .complete, "there is no current command")
         return RequestArguments(
@@ -110,9 +108,8 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
 
     /// Moves to the next command.
     ///
-    /// Skips empty lines and arrays of no elements. After an error the parser reads nothing more, and throws the same
-    /// error again.
-    /// - Returns: true when a complete command is there, false when more bytes are needed.
+    /// Skips empty lines and empty arrays. After an error, each call throws the same error again.
+    /// - Returns: true if there is a complete command; false if more bytes are needed.
     package mutating func next() throws(ProtocolError) -> Bool {
         if let failure { throw failure }
         do {
@@ -124,12 +121,12 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Finds consecutive requests `GET key` in their usual form (`*2`, `$3`, `GET` or `get`, a key of less than 1,000
-    /// bytes) from the beginning of the next command on. Does not consume them; the keys are valid until the next
-    /// mutating call. ``skip(_:)`` consumes them.
+    /// Finds consecutive requests `GET key` in the usual form (`*2`, `$3`, `GET` or `get`, a key of less than 1,000
+    /// bytes), starting with the next command. Does not consume them: call ``skip(_:)`` for that. The keys are valid
+    /// until the next mutating call.
     /// - Parameters:
-    ///   - keys: gets the keys.
-    ///   - ends: gets the number of bytes up to the end of each request.
+    ///   - keys: is filled with the keys.
+    ///   - ends: is filled with the end of each request, in bytes from the start of the first one.
     /// - Returns: the number of requests, at most the size of `keys`.
     package mutating func usualGets(
         _ keys: UnsafeMutableBufferPointer<UnsafeRawBufferPointer>, _ ends: UnsafeMutableBufferPointer<Int>
@@ -140,7 +137,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         let end = input.available
         var at = 0
         var count = 0
-        // The fixed part, the shortest length of a key and its line end.
+        // The shortest request has 17 bytes: 13 up to the key's header, and 4 for the header `$0` CR LF.
         while count < min(keys.count, ends.count), end - at >= 13 + 4 {
             guard text.loadUnaligned(fromByteOffset: at, as: UInt64.self) == Self.getHead,
                 text.loadUnaligned(fromByteOffset: at + 8, as: UInt32.self) & ~0x2020_20 == Self.getName,
@@ -161,7 +158,7 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         return count
     }
 
-    /// Consumes bytes that ``usualGets(_:_:)`` found.
+    /// Consumes the requests up to an end that ``usualGets(_:_:)`` returned.
     package mutating func skip(_ byteCount: Int) {
         precondition(
             phase == .start && byteCount >= 0 && byteCount <= input.available,
@@ -171,30 +168,31 @@ package struct RequestParser: ~Copyable, @unchecked Sendable {
         finish()
     }
 
-    /// `*2` CR LF `$3` CR LF, as in memory.
+    /// The bytes `*2` CR LF `$3` CR LF as a number in the machine's byte order.
     private static var getHead: UInt64 { UInt64(littleEndian: 0x0A0D_3324_0A0D_322A) }
-    /// `GET` CR, without the bit that distinguishes lower-case letters.
+    /// The bytes `GET` CR as a number in the machine's byte order. The comparison ignores case.
     private static var getName: UInt32 { UInt32(littleEndian: 0x0D54_4547) }
 
     // MARK: Memory
 
-    /// Bytes that arrived and do not belong to a command that ``next()`` returned.
+    /// The number of received bytes that are not part of a command returned by ``next()``.
     package var bufferedBytes: Int {
         phase == .complete ? input.available : input.buffer.count
     }
 
-    /// Bytes of memory held.
+    /// The size of the allocated memory, in bytes.
     package var capacity: Int {
         input.buffer.capacity + arguments.capacity * MemoryLayout<ArgumentTable.Slice>.stride
     }
 
-    /// Frees unused memory. Costs a copy of the buffered bytes: for connections that are idle.
+    /// Frees unused memory. Copies the buffered bytes, so call it only for idle connections.
     package mutating func reclaim() {
         input.shrink()
         arguments.shrink()
     }
 
-    /// Bytes examined to find lines, and bytes moved to free space: both stay proportional to the bytes that arrived.
+    /// The number of bytes read to find lines, and the number of bytes moved in the buffer. Tests check that both are
+    /// proportional to the number of received bytes.
     package var work: (bytesExamined: Int, bytesMoved: Int) {
         (input.bytesExamined, input.buffer.bytesMoved)
     }
@@ -226,17 +224,17 @@ extension RequestParser {
         }
     }
 
-    /// Drops the current command and everything else before the cursor.
+    /// Drops the current command and all other bytes before the cursor.
     private mutating func finish() {
-        input.dropUnderstood()
+        input.dropParsed()
         arguments.removeAll()
         phase = .start
     }
 
-    /// Reads an array of bulk strings at once, as far as it has arrived and has the usual form.
+    /// Parses an array of bulk strings in one pass, up to the first argument that is incomplete or unusual.
     ///
-    /// The phases handle unusual, wrong or incomplete parts, from the first such argument on: nothing is parsed twice.
-    /// - Returns: whether anything was read.
+    /// The other phases parse the rest, starting with that argument, and detect errors.
+    /// - Returns: whether anything was parsed.
     private mutating func parseUsual() -> Bool {
         let text = UnsafeRawPointer(input.current)
         let end = input.available
@@ -252,7 +250,7 @@ extension RequestParser {
             guard at < end, text.load(fromByteOffset: at, as: UInt8.self) == UInt8(ascii: "$") else { break }
             let length = Self.usualNumber(text, &next, end)
             examined += next - at
-            // Both are below 10^18: the sum does not overflow.
+            // All terms are below 10^18, so the sum does not overflow.
             guard length >= 0, length <= limits.bulkBytesMax, first + next + length + 2 <= limits.requestBytesMax,
                 end - next >= length + 2,
                 text.loadUnaligned(fromByteOffset: next + length, as: UInt16.self) == Self.lineEnd
@@ -268,13 +266,13 @@ extension RequestParser {
         return true
     }
 
-    /// CR LF as a number of the machine's byte order.
+    /// The bytes CR LF as a number in the machine's byte order.
     private static var lineEnd: UInt16 {
         UInt16(littleEndian: UInt16(ASCII.lineFeed) << 8 | UInt16(ASCII.carriageReturn))
     }
 
-    /// Reads digits and CR LF from `at` and moves `at` past them, if they end before `end` and have the usual form: at
-    /// most 18 digits without a leading zero. Otherwise returns -1, and `at` is where reading stopped.
+    /// Parses a number in the usual form (at most 18 digits without a leading zero, and CR LF) at `at`, and moves `at`
+    /// behind it. Returns -1 if it is incomplete before `end` or has another form; then `at` is where parsing stopped.
     @inline(__always)
     private static func usualNumber(_ text: UnsafeRawPointer, _ at: inout Int, _ end: Int) -> Int {
         let start = at
@@ -304,8 +302,7 @@ extension RequestParser {
         case .incomplete: return false
         case .tooLong, .malformed: throw .tooBigInline
         case .complete(let length):
-            // A CR before the LF needs no handling: it is white space. Inside of open quotes it makes no difference
-            // either.
+            // A CR before the LF counts as white space. If quotes are still open there, the line is invalid anyway.
             let line = UnsafeMutableRawBufferPointer(start: input.current, count: length)
             let ok = InlineWords.split(line, offset: input.cursor, into: &arguments)
             guard ok else { throw .unbalancedQuotes }
@@ -357,7 +354,7 @@ extension RequestParser {
         return true
     }
 
-    /// Reads the line `<type><number>` at the cursor and moves past it. nil when it is incomplete.
+    /// Parses the line `<type><number>` at the cursor, and moves the cursor behind it. Returns nil if it is incomplete.
     private mutating func header(
         tooLong: @autoclosure () -> ProtocolError, invalid: @autoclosure () -> ProtocolError
     ) throws(ProtocolError) -> Int? {

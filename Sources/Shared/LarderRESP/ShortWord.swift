@@ -1,11 +1,11 @@
-// Names of commands and options, compared as numbers.
+// Short words, such as names of commands and options, that are compared as numbers.
 
-/// A word of up to 15 bytes in lower case, zero-padded, with its length. Words that differ only in the case of ASCII
-/// letters are equal. All longer words equal ``other``, which is not a name.
+/// A word of up to 15 bytes, stored in two integers. Words that differ only in the case of ASCII letters are equal.
+/// Longer words become ``other``, which is equal to no short word.
 @usableFromInline package struct ShortWord: Hashable, Sendable {
-    /// The first eight bytes, the first one lowest.
+    /// The first eight bytes of the word in lower case. The first byte is in the lowest bits. Missing bytes are zero.
     @usableFromInline let low: UInt64
-    /// The next seven bytes; the length in the highest byte.
+    /// The next seven bytes, and the length of the word in the highest byte.
     @usableFromInline let high: UInt64
 
     package static let lengthMax = 15
@@ -16,8 +16,8 @@
         self.high = high
     }
 
-    /// A word of up to eight lower-case letters as a number (its bytes, the first one lowest) and their count. For
-    /// words that every command is compared with, because a constant costs nothing.
+    /// Creates a word from a number that contains up to eight lower-case letters, the first one in the lowest bits, and
+    /// their count. For words with which every command is compared: the compiler makes a constant of it.
     @inlinable package init(constant low: UInt64, length: UInt64) {
         self.init(low: low, high: length << 56)
     }
@@ -28,7 +28,7 @@
             return
         }
         let count = bytes.count
-        // No load reads beyond the word: if it is shorter than a load, two loads overlap.
+        // Two overlapping loads read a word whose length is not that of a load, so that no load reads beyond the word.
         var low: UInt64 = 0
         var high: UInt64 = 0
         if count >= 8 {
@@ -51,7 +51,7 @@
         self = text.withUTF8 { ShortWord(UnsafeRawBufferPointer($0)) }
     }
 
-    // Written out, so that other modules inline it.
+    // Not synthesized by the compiler, so that other modules can inline it.
     @inlinable package static func == (left: ShortWord, right: ShortWord) -> Bool {
         left.low == right.low && left.high == right.high
     }
@@ -66,13 +66,12 @@
         UInt64(UInt32(littleEndian: start.loadUnaligned(as: UInt32.self)))
     }
 
-    /// Eight bytes at a time: sets the bit that distinguishes `a` from `A` in bytes from `A` to `Z`.
+    /// Converts eight ASCII bytes at once to lower case, by setting bit 5 in bytes from `A` to `Z`.
     @inline(__always)
     private static func lowercase(_ word: UInt64) -> UInt64 {
         let each: UInt64 = 0x0101_0101_0101_0101
         let low7 = word & (0x7F * each)
-        // Bit 7 of each byte: whether it is at least `A`, and whether it is above `Z`.
-        // Neither sum carries into the next byte.
+        // Bit 7 of each byte shows whether the byte is at least `A`, or above `Z`. The sums do not carry.
         let fromA = low7 + (0x80 - 0x41) * each
         let aboveZ = low7 + (0x80 - 0x5B) * each
         let isUpper = (fromA ^ aboveZ) & ~word & (0x80 * each)

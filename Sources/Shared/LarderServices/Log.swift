@@ -1,12 +1,11 @@
 import LarderPlatform
 import Synchronization
 
-/// A program's log: one line per event on standard error. It contains no values of entries and no passwords.
+/// A program's log: one line per event, on standard error by default. Do not log values of entries or passwords.
 ///
-/// A reader that does not read delays the program only for a moment: lines are then dropped and counted. See
-/// ``LogWriter``.
+/// If the reader of the log is slow, lines are dropped and counted, and the program is not blocked: see ``LogWriter``.
 ///
-/// Thread-safe: a line is one write(2).
+/// Thread-safe: each line is written with one call of write(2).
 package final class Log: Sendable {
     package enum Level: Int, Comparable, Sendable, CaseIterable {
         case debug, info, warning, error
@@ -18,16 +17,16 @@ package final class Log: Sendable {
         }
     }
 
-    /// Writes nothing.
+    /// A log that writes nothing.
     package static var none: Log { Log(least: .error, descriptor: -1) }
 
     private let least: Atomic<Int>
     package let format: LogFormat
     private let descriptor: Int32
-    /// Nil if writes cannot block.
+    /// Writes the lines in a separate thread; nil if the descriptor is a file, where writes do not wait for a reader.
     private let writer: LogWriter?
 
-    /// The least important events that are written.
+    /// The lowest level that is written; less important events are ignored.
     package var level: Level {
         get { Level(rawValue: least.load(ordering: .relaxed)) ?? .info }
         set { least.store(newValue.rawValue, ordering: .relaxed) }
@@ -49,7 +48,7 @@ package final class Log: Sendable {
 
     deinit { writer?.end() }
 
-    /// Whether a write may wait for a reader.
+    /// Whether a write may block because nothing reads at the other end: for a pipe, a socket or a terminal.
     private static func mayWait(_ descriptor: Int32) -> Bool {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return false }
@@ -60,8 +59,8 @@ package final class Log: Sendable {
         }
     }
 
-    /// Waits until all lines are written, at most for a second. For the end of the program.
-    /// - Returns: whether all were written.
+    /// Waits until all lines are written, for at most a second. Call it before the program terminates.
+    /// - Returns: whether all lines were written.
     @discardableResult
     package func flush() -> Bool { writer?.flush(milliseconds: 1000) ?? true }
 
@@ -77,7 +76,7 @@ package final class Log: Sendable {
         _ = line.withUnsafeBytes { systemWrite(descriptor, $0.baseAddress, $0.count) }
     }
 
-    /// UTC in the form of RFC 3339, with milliseconds.
+    /// Returns the current time in UTC in the format of RFC 3339, with milliseconds.
     private static func timestamp() -> String {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)

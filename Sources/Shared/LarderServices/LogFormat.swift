@@ -2,15 +2,15 @@ import LarderPlatform
 
 /// The format of a line in the log.
 package enum LogFormat: String, Sendable, CaseIterable {
-    /// `time level message`: for people.
+    /// `time level message`, for people to read.
     case text
-    /// `<6>message`: systemd's journal takes the priority from it (sd-daemon(3)), and adds the time itself.
+    /// `<6>message`, for systemd's journal: the number is the priority (sd-daemon(3)), and the journal adds the time.
     case systemd
-    /// An object with `time`, `level` and `message`.
+    /// A JSON object with `time`, `level` and `message`.
     case json
 
-    /// The format for standard error: ``systemd`` if it is a stream of systemd's journal according to `JOURNAL_STREAM`,
-    /// else ``text``. A service whose output is redirected has that variable too.
+    /// The format for standard error: ``systemd`` if standard error is connected to systemd's journal, else ``text``.
+    /// Compares the device and inode in `JOURNAL_STREAM`, because a redirected service has it too.
     package static var automatic: LogFormat {
         var status = stat()
         guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else { return .text }
@@ -25,7 +25,7 @@ package enum LogFormat: String, Sendable, CaseIterable {
         }
     }
 
-    /// The priorities of syslog(3).
+    /// Returns the priority of a level as defined by syslog(3).
     private static func priority(_ level: Log.Level) -> Int {
         switch level {
         case .debug: 7
@@ -35,14 +35,14 @@ package enum LogFormat: String, Sendable, CaseIterable {
         }
     }
 
-    /// Returns the message as one line, whatever characters a path or a client's name contains.
+    /// Replaces line breaks and other control characters by spaces, because paths and client names may contain them.
     package static func clean(_ message: String) -> String {
         var clean = String.UnicodeScalarView()
         for scalar in message.unicodeScalars { clean.append(scalar.steersTerminal ? " " : scalar) }
         return String(clean)
     }
 
-    /// A text for a JSON string, without its quotes.
+    /// Escapes a text for a JSON string. Does not add the quotes.
     package static func escaped(_ message: String) -> String {
         var escaped = ""
         for scalar in message.unicodeScalars {

@@ -1,17 +1,17 @@
 import LarderPlatform
 
-/// Writes the lines of a log where a write may block: to a pipe, a socket or a terminal. A separate thread writes, so
-/// that a slow reader does not block the threads that log.
+/// Writes a log's lines to a pipe, a socket or a terminal. Such writes may block, so a separate thread does them; a
+/// slow reader does not block the threads that log.
 ///
-/// Lines keep their order. Lines that do not fit into the queue are dropped and counted, and a line reports the number
-/// as soon as the reader continues.
+/// Lines keep their order. Lines that do not fit into the queue are dropped. When the reader reads again, one line
+/// reports how many were dropped.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class LogWriter: @unchecked Sendable {
-    /// The most bytes in the queue: 256 KiB.
+    /// The maximum number of bytes in the queue: 256 KiB.
     static let bytesMax = 256 << 10
-    /// How long a call waits for its line to be written, in milliseconds. Normally the line is written when the call
-    /// returns, and survives a crash of the process.
+    /// How long ``write(_:)`` waits for its line to be written, in milliseconds. It waits so that a crash of the
+    /// process normally does not lose lines that were already logged.
     static let patience: Int64 = 20
 
     private let descriptor: Int32
@@ -21,16 +21,16 @@ final class LogWriter: @unchecked Sendable {
     private let written = Condition()
     private var waiting: [[UInt8]] = []
     private var waitingBytes = 0
-    /// The lines dropped since lines were last taken.
+    /// The number of lines dropped since the thread last emptied the queue.
     private var lost = 0
-    private var givenCount = 0
+    private var submittedCount = 0
     private var writtenCount = 0
-    /// Whether a call has timed out, and not everything has been written since.
+    /// Whether a call of ``write(_:)`` timed out and the queue has not been empty since. Later calls then do not wait.
     private var isBehind = false
     private var isEnding = false
 
     /// - Parameter lostLine: returns the line that reports a number of lost lines.
-    /// - Returns: nil if the thread cannot be started.
+    /// - Returns: nil if no thread can be started.
     init?(_ descriptor: Int32, lostLine: @escaping @Sendable (Int) -> String) {
         self.descriptor = descriptor
         self.lostLine = lostLine
@@ -38,29 +38,29 @@ final class LogWriter: @unchecked Sendable {
         _ = WorkThread(name: "log") { [self] in run() }
     }
 
-    /// Submits a line, and waits a moment until it is written.
+    /// Appends a line to the queue, and waits up to 20 ms until it is written. Drops the line if the queue is full.
     func write(_ line: [UInt8]) {
         lock.withLock {
             guard waiting.isEmpty || waitingBytes + line.count <= Self.bytesMax else {
-                // The line that reports the loss counts as one of the submitted lines.
-                if lost == 0 { givenCount += 1 }
+                // The line that will report the dropped lines counts as one submitted line.
+                if lost == 0 { submittedCount += 1 }
                 lost += 1
                 return
             }
             waiting.append(line)
             waitingBytes += line.count
-            givenCount += 1
+            submittedCount += 1
             given.signal()
             guard !isBehind else { return }
-            if !wait(for: givenCount, milliseconds: Self.patience) { isBehind = true }
+            if !wait(for: submittedCount, milliseconds: Self.patience) { isBehind = true }
         }
     }
 
-    /// Waits until all submitted lines are written, at most for the given time.
-    /// - Returns: whether all were written.
-    func flush(milliseconds: Int64) -> Bool { lock.withLock { wait(for: givenCount, milliseconds: milliseconds) } }
+    /// Waits until all queued lines are written, for at most the given time.
+    /// - Returns: whether all lines were written.
+    func flush(milliseconds: Int64) -> Bool { lock.withLock { wait(for: submittedCount, milliseconds: milliseconds) } }
 
-    /// Ends the thread once everything is written.
+    /// Lets the thread terminate after it has written all queued lines. Does not wait for that.
     func end() {
         lock.withLock {
             isEnding = true
@@ -81,7 +81,7 @@ final class LogWriter: @unchecked Sendable {
     // MARK: The thread
 
     private func run() {
-        // Signals are handled by the program's other threads.
+        // Block all signals in this thread: the program's other threads handle them.
         var signals = sigset_t()
         sigfillset(&signals)
         pthread_sigmask(SIG_BLOCK, &signals, nil)
@@ -95,12 +95,12 @@ final class LogWriter: @unchecked Sendable {
         put(line)
         lock.withLock {
             writtenCount += 1
-            if writtenCount == givenCount { isBehind = false }
+            if writtenCount == submittedCount { isBehind = false }
             written.broadcast()
         }
     }
 
-    /// - Returns: nil at the end.
+    /// - Returns: the queued lines and the number of dropped ones; nil if the thread shall terminate.
     private func take() -> (lines: [[UInt8]], lost: Int)? {
         lock.withLock {
             while waiting.isEmpty {
@@ -120,7 +120,7 @@ final class LogWriter: @unchecked Sendable {
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if count < 0, errno == EAGAIN {
-                // Wait for space: another process that shares the file has made it non-blocking.
+                // Another process has made the shared descriptor non-blocking. Wait for space.
                 var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
                 _ = poll(&entry, 1, -1)
             } else if count >= 0 || errno != EINTR {

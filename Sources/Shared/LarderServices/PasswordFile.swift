@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// Warnings about files with passwords.
+/// Checks the access rights of password files.
 package enum PasswordFile {
-    /// Describes which other users can read or change the file.
+    /// Returns a warning for each way in which other users can read or change the file.
     /// - Parameters:
-    ///   - path: empty for no file.
-    ///   - program: the program that reads it, for the text.
-    /// - Returns: one line each; none for a file that cannot be checked.
+    ///   - path: the path of the file; empty if there is none.
+    ///   - program: the name, for the warnings, of the program that reads the file.
+    /// - Returns: one line for each warning; none if the file cannot be checked.
     package static func warnings(_ path: String, program: String) -> [String] {
         var status = stat()
         guard !path.isEmpty, stat(path, &status) == 0 else { return [] }

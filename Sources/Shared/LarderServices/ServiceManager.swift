@@ -1,28 +1,30 @@
 import LarderPlatform
 
-/// The service manager that started the process: systemd, or another that supports sd_notify(3) and
-/// sd_watchdog_enabled(3).
+/// Reports this process's state to the service manager that started it: systemd, or another that supports sd_notify(3)
+/// and sd_watchdog_enabled(3).
 ///
-/// Messages are sent as datagrams to the socket that `NOTIFY_SOCKET` names, without blocking. If the manager does not
-/// accept one, it is sent again with the next tick if it matters, and dropped otherwise.
+/// Messages are datagrams to the socket that `NOTIFY_SOCKET` names, sent without blocking. If the manager's queue is
+/// full, state changes are sent again by ``tick(now:isAlive:)``; status texts and watchdog messages are dropped.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class ServiceManager: @unchecked Sendable {
     private let name: String
     private let descriptor: Int32
-    /// The interval of watchdog messages, in milliseconds; nil if there is no watchdog.
+    /// The watchdog timeout in milliseconds: if the manager gets no message for that long, it considers the process
+    /// stuck. Nil without a watchdog.
     package let watchdogMilliseconds: Int64?
     private let lock = Lock()
-    /// The messages that the manager has not accepted yet, the oldest first.
+    /// The state changes that the manager has not accepted yet, the oldest first.
     private var pending: [String] = []
     private var aliveAt = Int64.min / 2
     private var status = ""
 
-    /// State changes are rare, so more pending messages than this are pointless.
+    /// The maximum number of pending messages. State changes are rare, so more are not needed; the oldest is dropped.
     private static let pendingMax = 16
 
-    /// Reads the environment, and removes the variables, which are meant for this process alone.
-    /// - Returns: nil if there is no manager.
+    /// Creates the object from `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`, and removes these variables, so
+    /// that child processes do not inherit them.
+    /// - Returns: nil if there is no service manager.
     package static func take() -> ServiceManager? {
         ServiceManager(
             name: Environment.take("NOTIFY_SOCKET"), interval: Environment.take("WATCHDOG_USEC"),
@@ -30,7 +32,7 @@ package final class ServiceManager: @unchecked Sendable {
     }
 
     init?(name: String?, interval: String?, process: String?) {
-        // Other addresses, such as the vsock of a virtual machine, are not supported.
+        // Only Unix-domain sockets are supported, by path or by abstract name (`@`), and no other addresses.
         guard let name, name.hasPrefix("/") || name.hasPrefix("@") else { return nil }
         self.name = name
         descriptor = UnixSocket.makeDatagram()
@@ -50,17 +52,17 @@ package final class ServiceManager: @unchecked Sendable {
 
     package func stopping(_ reason: String) { send("STOPPING=1\nSTATUS=stopping: \(reason)", matters: true) }
 
-    /// Call it before the next ``ready(_:)``.
+    /// Reports that the daemon reads its configuration again. Call ``ready(_:)`` afterwards.
     package func reloading() {
         send(
             "RELOADING=1\nMONOTONIC_USEC=\(MonotonicClock.nanoseconds() / 1000)\nSTATUS=reading the configuration",
             matters: true)
     }
 
-    /// Reports why the daemon terminates immediately.
+    /// Reports as status text why the daemon is about to terminate: the first line of the reason.
     package func fail(_ reason: String) { notify(reason.split(separator: "\n").first.map(String.init) ?? reason) }
 
-    /// Reports a status text, if it has changed.
+    /// Sends a status text if it differs from the previous one.
     package func notify(_ new: String) {
         let isNew = lock.withLock {
             defer { status = new }
@@ -71,10 +73,10 @@ package final class ServiceManager: @unchecked Sendable {
 
     // MARK: Watchdog
 
-    /// Sends pending messages, and the watchdog message if it is due.
+    /// Sends the pending messages, and the watchdog message if half of its timeout has passed. Call it regularly.
     /// - Parameters:
     ///   - now: the monotonic time in milliseconds.
-    ///   - isAlive: whether everything works.
+    ///   - isAlive: whether the daemon works. If not, no watchdog message is sent, so the manager assumes a hang.
     package func tick(now: Int64, isAlive: Bool) {
         sendPending()
         guard let watchdogMilliseconds, isAlive else { return }
@@ -86,8 +88,8 @@ package final class ServiceManager: @unchecked Sendable {
         if isDue { send("WATCHDOG=1", matters: false) }
     }
 
-    /// Reports progress while `work` runs, because opening and closing a larder may take longer than the manager waits
-    /// for other services. Blocks as long as the work.
+    /// Runs `work` and meanwhile asks the manager, from another thread, to extend its timeout: opening and closing a
+    /// larder may take longer than the manager's usual timeout. Blocks until `work` returns.
     package func during<Result, Failure: Error>(
         _ status: String, _ work: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -110,12 +112,12 @@ package final class ServiceManager: @unchecked Sendable {
         return try work()
     }
 
-    /// The extension of the timeout that is requested from the manager, in milliseconds.
+    /// The extension of the timeout that each message requests, in milliseconds.
     private static let extensionMilliseconds: Int64 = 30_000
-    /// After an hour the work is considered stuck.
+    /// After this time (an hour) the work is considered stuck, and no more extensions are requested.
     private static let workMillisecondsMax: Int64 = 3_600_000
 
-    /// Thread-safe. `@unchecked Sendable`: guarded by the lock.
+    /// Signals that the work has ended. Thread-safe. `@unchecked Sendable`: mutable state is guarded by the lock.
     private final class Ending: @unchecked Sendable {
         private let lock = Lock()
         private let changed = Condition()
@@ -128,7 +130,7 @@ package final class ServiceManager: @unchecked Sendable {
             }
         }
 
-        /// - Returns: whether the work has ended.
+        /// - Returns: whether the work has ended; false after the timeout.
         func wait(milliseconds: Int64) -> Bool {
             lock.withLock {
                 if !isOver { _ = changed.wait(lock, milliseconds: milliseconds) }
@@ -152,7 +154,8 @@ package final class ServiceManager: @unchecked Sendable {
 
     private func sendPending() { lock.withLock { sendInOrder() } }
 
-    /// Called with `lock` held. Errors other than a full queue are permanent.
+    /// Sends pending messages until the manager's queue is full. Drops a message after any other error, because that is
+    /// permanent. Called with `lock` held.
     private func sendInOrder() {
         while let text = pending.first {
             let number = UnixSocket.sendDatagram(descriptor, Array(text.utf8), to: name)

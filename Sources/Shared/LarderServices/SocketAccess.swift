@@ -3,12 +3,12 @@ import LarderPlatform
 /// The access rights of the daemon's socket: its mode and its group.
 package struct SocketAccess: Equatable, Sendable {
     private var given: mode_t?
-    /// Nil for the group of the process.
+    /// The group of the socket; nil for the group of the process.
     package var group: gid_t?
 
     package init() {}
 
-    /// 0600; 0660 if a group is named.
+    /// The mode of the socket. The default is 0600, or 0660 if ``group`` is set.
     package var mode: mode_t {
         get { given ?? (group == nil ? 0o600 : 0o660) }
         set { given = newValue }
@@ -19,10 +19,10 @@ package struct SocketAccess: Equatable, Sendable {
 
     package var modeText: String { String(mode, radix: 8) }
 
-    /// The mode of a directory that gives the same users access to the socket.
+    /// The mode for the socket's directory: users who may connect to the socket can enter the directory too.
     package var directoryMode: mode_t { 0o700 | (mode & 0o060 == 0 ? 0 : 0o050) | (mode & 0o006 == 0 ? 0 : 0o055) }
 
-    /// Why the group, or other users, cannot reach a socket in a directory; nil if they can.
+    /// Returns why users who may connect to the socket cannot enter its directory; nil if they can.
     package func obstacle(in directory: String) -> String? {
         var status = stat()
         guard stat(directory, &status) == 0 else { return nil }

@@ -1,26 +1,26 @@
 import LarderPlatform
 
-/// A service's listening socket in the file system.
+/// A listening Unix-domain socket of a service.
 ///
-/// - Created with the requested mode and group. A missing directory is created with matching rights. Clients cannot
-///   connect before the rights are set.
-/// - Replaces a socket on which nothing listens, never one that is in use.
-/// - Removes only the socket that it has bound itself.
+/// - Sets the requested mode and group before clients can connect. Creates a missing directory with matching rights.
+/// - Replaces a socket file on which no process listens, but never one that is in use.
+/// - Removes only the socket file that it has created itself.
 ///
-/// Single owner: one thread at a time.
+/// For one thread at a time.
 package final class SocketFile {
     package let path: String
     private let program: Name
     private let access: SocketAccess
     package private(set) var descriptor: Int32
-    /// Whether the directory was missing, and was created.
+    /// Whether this object has created the socket's directory.
     package private(set) var hasMadeDirectory: Bool
     private var device: dev_t
     private var inode: ino_t
-    /// Held from before the probe until the end, so that of two daemons starting at once only one finds the path free.
+    /// The descriptor of the locked file `<path>.lock`. The lock is taken before the path is checked, so that only one
+    /// of two daemons that start at the same time gets the path.
     private var lockDescriptor: Int32
 
-    /// The names of the program and of its path option in errors.
+    /// The names of the program and of its option for the socket's path, for error messages.
     package struct Name: Sendable {
         let program: String
         let option: String
@@ -37,7 +37,7 @@ package final class SocketFile {
             case badPath
             /// Another process uses the path.
             case taken
-            /// The system refused a call.
+            /// A system call failed, or the file or its directory is unsuitable.
             case system
         }
 
@@ -50,7 +50,7 @@ package final class SocketFile {
         }
     }
 
-    /// Returns why a path is not valid for a socket, whatever is in its directory; nil if it is valid.
+    /// Returns why a path is not valid for a socket; nil if it is valid. Does not look at the file system.
     package static func problem(with path: String, for program: Name) -> String? {
         if path.isEmpty || path.utf8.contains(0) { return "the socket's path must not be empty" }
         guard path.utf8.count > UnixSocket.pathBytesMax else { return nil }
@@ -58,7 +58,7 @@ package final class SocketFile {
             + "choose a shorter one with \(program.option)"
     }
 
-    /// Binds and listens.
+    /// Creates the socket file and starts to listen.
     package init(path: String, access: SocketAccess = SocketAccess(), for program: Name) throws(Failure) {
         if let problem = Self.problem(with: path, for: program) { throw Failure(kind: .badPath, description: problem) }
         hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access, program)
@@ -82,7 +82,7 @@ package final class SocketFile {
         return lstat(path, &status) == 0 ? (status.st_dev, status.st_ino) : (0, 0)
     }
 
-    /// The object at the path.
+    /// What is at the socket's path: this socket, nothing, or another file.
     package enum Presence {
         case ours, missing, somethingElse
     }
@@ -93,7 +93,7 @@ package final class SocketFile {
         return status.st_dev == device && status.st_ino == inode ? .ours : .somethingElse
     }
 
-    /// Binds and listens again after the file was removed. Connections stay open.
+    /// Creates the socket file again after another process has removed it, and listens. Existing connections stay open.
     /// - Returns: the old listening descriptor, to be closed by the caller.
     package func bindAgain() throws(Failure) -> Int32 {
         hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access, program)
@@ -109,7 +109,8 @@ package final class SocketFile {
         return descriptor
     }
 
-    /// - Returns: whether the directory was missing.
+    /// Creates the socket's directory if it is missing.
+    /// - Returns: whether it was missing.
     private static func makeDirectory(
         _ directory: String, _ access: SocketAccess, _ program: Name
     ) throws(Failure) -> Bool {
@@ -125,12 +126,12 @@ package final class SocketFile {
             throw Failure(kind: .system, description: "cannot create the socket's directory: \(error)")
         }
         try checkOwner(directory, program)
-        // All created directories are on the path to the socket, so each of them gets its group.
+        // The socket's group has to enter all created directories, so each of them gets that group.
         for directory in missing.reversed() {
             if let group = access.group, chown(directory, uid_t.max, group) != 0 {
                 throw failure("cannot change the group (to \(group)) of the directory", directory)
             }
-            // Sets the mode regardless of the umask.
+            // Set the mode again, because the umask limited that of mkdir(2).
             if access.directoryMode != 0o700, chmod(directory, access.directoryMode) != 0 {
                 throw failure("cannot set the rights of the directory", directory)
             }
@@ -138,14 +139,14 @@ package final class SocketFile {
         return !missing.isEmpty
     }
 
-    /// Stops listening and removes the file, if it is still this socket's.
+    /// Removes the socket file, if it is still this socket's, and the lock file.
     package func remove() {
         var status = stat()
         if lstat(path, &status) == 0, status.st_dev == device, status.st_ino == inode { unlink(path) }
         if isLockInPlace { unlink(path + ".lock") }
     }
 
-    /// Whether other processes see the lock: its file may have been removed.
+    /// Whether the locked file is still at its path. If it was removed, other processes would lock a new file.
     private var isLockInPlace: Bool {
         var held = stat()
         return fstat(lockDescriptor, &held) == 0 && Self.identity(path + ".lock") == (held.st_dev, held.st_ino)
@@ -153,12 +154,12 @@ package final class SocketFile {
 
     deinit {
         close(descriptor)
-        // Unlock explicitly, because a child between fork and exec may have a copy of the descriptor.
+        // Unlock explicitly: a copy of the descriptor in a child process (before exec) would keep the lock.
         flock(lockDescriptor, LOCK_UN)
         close(lockDescriptor)
     }
 
-    /// If the directory belongs to another user, that user could replace our socket.
+    /// Throws if the directory belongs to another user (except root), because that user could replace the socket.
     private static func checkOwner(_ directory: String, _ program: Name) throws(Failure) {
         var status = stat()
         guard geteuid() != 0, stat(directory, &status) == 0 else { return }
@@ -183,8 +184,8 @@ package final class SocketFile {
                         "another \(program.program) is using the socket \(path): stop it, or choose another \(program.option)"
                 )
             }
-            // A previous holder may have removed the file between the open and the lock; then other processes do not
-            // see this lock.
+            // The previous owner may have removed the file after this process opened it. Other processes would then
+            // lock a new file, so check that the path still leads to the locked one; otherwise try again.
             var opened = stat()
             var named = stat()
             if fstat(file, &opened) == 0, lstat(lockPath, &named) == 0, opened.st_ino == named.st_ino { return file }
@@ -192,7 +193,7 @@ package final class SocketFile {
         }
     }
 
-    /// Removes a dead socket. Throws if the path is taken.
+    /// Removes a socket file on which no process listens. Throws if one listens, or if the file is not a socket.
     private static func makeRoom(_ path: String, _ program: Name) throws(Failure) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
@@ -236,15 +237,15 @@ package final class SocketFile {
         return descriptor
     }
 
-    /// Binds with the mode 0600.
+    /// Creates the socket file with mode 0600.
     private static func bind(_ descriptor: Int32, _ path: String) throws(Failure) {
-        // The file must never have more rights than 0600.
+        // The file must not have more rights than 0600 even for a moment.
         #if canImport(Darwin)
-            // The umask belongs to the whole process; there is no other way here.
+            // The umask affects all threads of the process, but this system has no other way.
             let mask = umask(0o177)
             defer { umask(mask) }
         #else
-            // Linux gives the file the rights of the socket (unix(7)).
+            // On Linux, the file gets the mode of the socket's descriptor (unix(7)).
             guard fchmod(descriptor, 0o600) == 0 else { throw failure("cannot set the rights of a socket for", path) }
         #endif
         let number = UnixSocket.bind(descriptor, to: path)

@@ -1,35 +1,36 @@
-/// A circuit breaker: after a number of consecutive failures it refuses calls for a while, then lets one call try.
+/// A circuit breaker: after a number of consecutive failures it rejects calls for a while. Then it allows one probe.
 ///
-/// A value without a clock: instants are nanoseconds of any monotonic clock.
+/// Callers pass the current time of a monotonic clock, in nanoseconds. A value; not synchronized.
 package struct Breaker: Sendable {
     private let most: Int
     private let restNanoseconds: Int64
     /// The number of consecutive failures.
     package private(set) var failures = 0
-    private var restsUntil: Int64 = 0
+    private var nextAttemptAt: Int64 = 0
     private var isProbing = false
     private var reason = ""
 
     /// - Parameters:
     ///   - failures: the number of consecutive failures that open the circuit; at least one.
-    ///   - restMilliseconds: how long the circuit stays open.
+    ///   - restMilliseconds: how long the circuit stays open, that is, calls are rejected.
     package init(failures: Int, restMilliseconds: Int64) {
         most = max(1, failures)
         restNanoseconds = restMilliseconds * 1_000_000
     }
 
-    /// Whether the circuit is open: calls are refused, except one that probes.
+    /// Whether the circuit is open: calls are rejected, except for one probe after the pause.
     package var isOpen: Bool { failures >= most }
 
-    /// Why a call would be refused now; nil if it would be allowed.
+    /// Returns why a call would be rejected now, without making one; nil if it would be allowed.
     package func reasonToRefuse(_ now: Int64) -> String? {
-        isOpen && (now < restsUntil || isProbing) ? reason : nil
+        isOpen && (now < nextAttemptAt || isProbing) ? reason : nil
     }
 
-    /// The time until a call may be made, in nanoseconds; 0 if one may be made, or is being tried, now.
-    package func restLeft(_ now: Int64) -> Int64 { isOpen ? max(0, restsUntil - now) : 0 }
+    /// Returns the remaining pause in nanoseconds; 0 if it is over or the circuit is closed.
+    package func restLeft(_ now: Int64) -> Int64 { isOpen ? max(0, nextAttemptAt - now) : 0 }
 
-    /// Returns why a call is refused; nil if it is allowed.
+    /// Returns why a call is rejected; nil if it is allowed. If the circuit is open, an allowed call is the probe, and
+    /// must be followed by one of the `note` methods.
     package mutating func refusal(_ now: Int64) -> String? {
         if let reason = reasonToRefuse(now) { return reason }
         if isOpen { isProbing = true }
@@ -45,9 +46,9 @@ package struct Breaker: Sendable {
         failures += 1
         isProbing = false
         self.reason = reason
-        if isOpen { restsUntil = now + restNanoseconds }
+        if isOpen { nextAttemptAt = now + restNanoseconds }
     }
 
-    /// Notes that the probing call ended without a result about the server.
+    /// Records that the probe ended without showing whether the server works, for example because it was cancelled.
     package mutating func noteAbandoned() { isProbing = false }
 }

@@ -1,17 +1,17 @@
-/// Sizes in the notation that people use: `67108864`, `64M`, `64mb`, `64MiB`.
+/// Parses sizes as users write them: `67108864`, `64M`, `64mb`, `64MiB`.
 package enum ByteCount {
-    /// The meaning of a letter without a `b` after it.
+    /// The meaning of `K`, `M`, `G` or `T` without a `b` after the letter.
     package enum Letters {
-        /// `1k` is 1024 bytes, as on our command lines.
+        /// `1k` is 1024 bytes, as in the options of Larder's programs.
         case binary
         /// `1k` is 1000 bytes, as in Redis' settings.
         case decimal
     }
 
-    /// The text for errors about a malformed number of bytes.
+    /// The description of a valid size, for error messages.
     package static let rule = "a number of bytes, or one followed by K, M, G or T, such as 64M, 64mb or 64MiB"
 
-    /// Parses a size, ignoring case; with `b` or `ib` a unit is a power of 1024.
+    /// Parses a size, ignoring case. Units that end in `b` or `ib` are powers of 1024.
     /// - Returns: nil if the text is malformed, or the number does not fit into an Int64.
     package static func parse(_ text: String, letters: Letters) -> Int64? {
         let lower = text.lowercased()

@@ -1,26 +1,26 @@
-/// The key of an entry: text, any bytes, an integer, a UUID.
+/// A type that can be the key of an entry: text, bytes, an integer or a UUID.
 ///
-/// `String`, `Substring` and `[UInt8]` are keys. An integer is the text of its decimal digits: `42` and `"42"` are one
-/// key, for other programs too. A `UInt8` is a byte and not a key. A `UUID` is its `uuidString`. A type with such a raw
-/// value is a key if it is declared as one:
+/// `String`, `Substring` and `[UInt8]` are keys. An integer is stored as its decimal digits: `42` and `"42"` are the
+/// same key, also in other programs. `UInt8` is not a key, because it means a byte. A `UUID` is stored as its
+/// `uuidString`. A type with a raw value that is a key becomes a key by declaring the conformance:
 ///
 /// ```swift
 /// enum Setting: String, CacheKey { case theme, language }
 /// try cache.set("dark", forKey: Setting.theme)
 /// ```
 ///
-/// Keys are equal if their bytes are equal. Swift considers strings equal that only look the same ("é" as one scalar or
-/// as two); here they are two keys, as they are for every other program that reads the larder. A key has at most 65,536
-/// bytes; the empty key is allowed.
+/// Keys are equal if their bytes are equal. Two strings that Swift considers equal ("é" as one scalar or as two) may
+/// have different bytes; then they are different keys, as in all other programs that read the larder. A key has at most
+/// 65,536 bytes; the empty key is allowed.
 public protocol CacheKey {
-    /// Calls `body` once with the key's bytes, which are valid only inside it.
+    /// Calls `body` once with the key's bytes. They are valid only during the call.
     func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result
 }
 
 extension String: CacheKey {
     /// Calls `body` with the UTF-8 of the string.
     @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        // Most strings have their UTF-8 in one piece, and can be read without the copy that others need.
+        // Read the UTF-8 in place if it is contiguous, as in most strings. Otherwise copy it.
         if let result = utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
         var text = self
         return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
@@ -30,7 +30,7 @@ extension String: CacheKey {
 extension Substring: CacheKey {
     /// Calls `body` with the UTF-8 of the text.
     @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        // Most strings have their UTF-8 in one piece, and can be read without the copy that others need.
+        // Read the UTF-8 in place if it is contiguous, as in most strings. Otherwise copy it.
         if let result = utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
         var text = self
         return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
@@ -68,6 +68,6 @@ extension CacheKey where Self: RawRepresentable, RawValue: CacheKey {
 }
 
 extension CacheKey {
-    /// The key's bytes, copied.
+    /// A copy of the key's bytes.
     package var keyBytes: [UInt8] { withKeyBytes { [UInt8]($0) } }
 }

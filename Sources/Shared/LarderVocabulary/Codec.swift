@@ -1,18 +1,18 @@
-/// How the payload of an entry is encoded. **On disk: do not change these values.**
+/// The encoding of an entry's value. **The numbers are stored on disk: do not change them.**
 public struct Codec: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// Bytes, stored as they are.
+    /// Bytes that are stored unchanged.
     public static let raw = Codec(rawValue: 0)
     /// JSON text.
     public static let json = Codec(rawValue: 1)
     /// A binary property list.
     public static let propertyList = Codec(rawValue: 2)
-    /// The result of the program's own encoder closure.
+    /// The bytes that a program's own encoder closure returned.
     public static let custom = Codec(rawValue: 255)
 
-    /// `raw`, `json`, `plist`, `custom`, or the number of a codec that this version does not know.
+    /// The name `raw`, `json`, `plist` or `custom`; for a codec that this version does not know, its number.
     public var description: String {
         switch self {
         case .raw: "raw"
@@ -23,7 +23,7 @@ public struct Codec: RawRepresentable, Hashable, Sendable, CustomStringConvertib
         }
     }
 
-    /// Parses what ``description`` writes for the four named codecs.
+    /// Parses one of the four names in ``description``, in any case. Returns nil for other text.
     public init?(name: String) {
         switch name.lowercased() {
         case "raw": self = .raw

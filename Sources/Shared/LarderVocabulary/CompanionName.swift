@@ -1,20 +1,20 @@
-/// The names of outboxes: databases with writes that wait for delivery, such as to an origin. They belong to their
-/// larder alone. An entry copied into an outbox would be delivered from there, and a pending write removed from it
-/// would be lost.
+/// The names of databases that Larder uses itself, mainly outboxes. An outbox contains writes that wait for delivery,
+/// for example to an origin. It must not be copied to another larder, which would deliver the writes too, and its
+/// entries must not be removed, because then the writes would be lost.
 package enum CompanionName {
-    /// The suffix of their names, such as in `0.outbox`.
+    /// The suffix of an outbox's name: the outbox of the database `0` is `0.outbox`.
     package static let ending = ".outbox"
 
-    /// Whether a name is that of an outbox.
+    /// Whether the database with this name is an outbox.
     package static func isOne(_ name: String) -> Bool { name.hasSuffix(ending) }
 
-    /// The database with the positions of followers.
+    /// The database in which replication stores the positions that followers have reached.
     package static let positions = "_replication"
 
-    /// Whether a database is reserved for the larder's own use.
+    /// Whether Larder uses the database with this name itself, so that users cannot write to it.
     package static func isReserved(_ name: String) -> Bool { isOne(name) || name == positions }
 
-    /// Why nothing can be written to an outbox, and why it is not replicated.
+    /// Returns the error message for an attempt to write to an outbox or to replicate it.
     package static func refusal(_ name: String) -> String {
         "the database '\(name)' is an outbox and is not copied"
     }

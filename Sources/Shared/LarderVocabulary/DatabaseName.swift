@@ -1,9 +1,9 @@
-/// The rule for database names: `[a-z0-9_][a-z0-9._-]{0,63}`; names of digits only are limited to `0` to `15`.
+/// The rule for database names: `[a-z0-9_][a-z0-9._-]{0,63}`. Of names with digits only, just `0` to `15`.
 ///
-/// Lower case keeps names distinct on file systems that fold case. The larder's own files begin with a capital letter
-/// or a dot, so names never clash with them.
+/// Capital letters are not allowed, because some file systems ignore case. Larder's own files have names that begin
+/// with a capital letter or a dot, so they never conflict with those of databases.
 package enum DatabaseName {
-    /// The default database.
+    /// The name of the default database.
     package static let standard = "0"
 
     package static let rule =

@@ -1,13 +1,13 @@
-/// The rule that decides how long an entry stays fresh.
+/// The rule that determines how long an entry stays fresh.
 public enum DeadlineRule: Hashable, Sendable {
-    /// The database's current policy: `storedAt` plus its interval.
+    /// The entry follows the database's current policy: it expires at `storedAt` plus the policy's interval.
     case governed
-    /// The entry's own instant, in milliseconds since 1970.
+    /// The entry has its own deadline, in milliseconds since 1970.
     case own(Int64)
-    /// The entry's own rule: it does not expire.
+    /// The entry itself is marked as never expiring.
     case ownNever
 
-    /// The rule of an entry stored at `now` under a policy of its own.
+    /// Returns the rule for an entry that is stored at `now` (milliseconds since 1970) with its own policy.
     package static func policy(_ policy: UpdatePolicy, now: Int64) -> DeadlineRule {
         guard let interval = policy.intervalMilliseconds else { return .ownNever }
         return .own(now + interval)

@@ -1,27 +1,26 @@
 import LarderPlatform
 
-/// The default path of a daemon's socket. larderd listens at the first of these, and its clients connect to it:
+/// The default path of a daemon's socket. larderd listens on the first path that applies, and clients connect to it:
 ///
-/// 1. the environment variable `LARDER_SOCKET`, if it is set and not empty;
-/// 2. for root `/run/larder/larder.sock`;
-/// 3. `$XDG_RUNTIME_DIR/larder/larder.sock`, if that variable is an absolute path: others are ignored, as the XDG
-///   specification requires;
-/// 4. `/tmp/larder-<uid>/larder.sock`.
+/// - the path in the environment variable `LARDER_SOCKET`, if it is set and not empty;
+/// - for root, `/run/larder/larder.sock`;
+/// - `$XDG_RUNTIME_DIR/larder/larder.sock`, if the variable is an absolute path, as the XDG specification requires;
+/// - `/tmp/larder-<uid>/larder.sock`.
 ///
-/// A client that finds no daemon there uses the socket of the machine's service, unless `LARDER_SOCKET` is set.
+/// If there is no socket at this path and `LARDER_SOCKET` is not set, clients use the socket of the system service.
 package enum DefaultSocket {
-    /// The path for this process, now.
+    /// The path on which a daemon listens that is started with this process's user and environment.
     package static var path: String { path(environment: Self.environmentVariable, userID: geteuid()) }
 
-    /// The path at which a client of this process's user finds a daemon now.
+    /// The path to which a client with this process's user and environment connects.
     package static var clientPath: String {
         clientPath(environment: Self.environmentVariable, userID: geteuid(), exists: FileSystem.exists)
     }
 
-    /// The socket of root's daemon, and of the machine's service.
+    /// The socket of the system service, and of a daemon that root starts.
     package static let system = "/run/larder/larder.sock"
 
-    /// The rule of clients.
+    /// Returns the path for a client. The parameters replace the system, for tests.
     package static func clientPath(
         environment: (String) -> String?, userID: UInt32, exists: (String) -> Bool
     ) -> String {
@@ -30,7 +29,7 @@ package enum DefaultSocket {
         return !exists(own) && exists(system) ? system : own
     }
 
-    /// The rule itself.
+    /// Returns the path for a daemon. The parameters replace the system, for tests.
     package static func path(environment: (String) -> String?, userID: UInt32) -> String {
         if let named = environment("LARDER_SOCKET"), !named.isEmpty { return named }
         if userID == 0 { return system }

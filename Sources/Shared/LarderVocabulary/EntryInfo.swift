@@ -8,8 +8,8 @@ public struct EntryInfo: Hashable, Sendable {
     public let deadlineMilliseconds: Int64?
     /// Whether the database's policy or the entry itself determines the deadline.
     public let rule: DeadlineRule
-    /// How long the entry is kept after its deadline for calls that fetch, in milliseconds: its own grace, or the
-    /// database's.
+    /// The grace in milliseconds: how long after its deadline the entry is kept for calls that fetch. It is the entry's
+    /// own grace or the database's.
     public let graceMilliseconds: Int64
     /// The database's policy, which entries without a rule of their own follow.
     public let databasePolicy: UpdatePolicy
@@ -17,10 +17,10 @@ public struct EntryInfo: Hashable, Sendable {
     public let codec: Codec
     /// The length of the value as stored, in bytes.
     public let byteCount: Int
-    /// When this was read, in milliseconds since 1970.
+    /// When this metadata was read, in milliseconds since 1970.
     public let readAtMilliseconds: Int64
-    /// Whether the entry is reported as stale before its deadline, because the daemon could not revalidate it at the
-    /// database's origin. Never true in the library's own caches.
+    /// Whether the daemon treats the entry as stale before its deadline, because it could not ask the database's origin
+    /// whether the entry has changed. Always false in caches that a program opens itself.
     public let isUnverified: Bool
 
     package init(
@@ -42,20 +42,19 @@ public struct EntryInfo: Hashable, Sendable {
     /// The time since the value was written; never negative.
     public var age: Duration { .milliseconds(ageMilliseconds) }
 
-    /// The remaining time for which the entry is fresh, from the time when this was read; nil if it does not expire,
-    /// zero if it has expired.
+    /// The time from reading this metadata to the entry's deadline; nil if it does not expire, zero if it has expired.
     public var timeToLive: Duration? {
         timeToLiveMilliseconds.map { .milliseconds($0) }
     }
 
-    /// How long the entry is kept after its deadline for calls that fetch.
+    /// The grace: how long after its deadline the entry is kept for calls that fetch.
     public var grace: Duration { .milliseconds(graceMilliseconds) }
 
     package var ageMilliseconds: Int64 { max(0, readAtMilliseconds - storedAtMilliseconds) }
     package var timeToLiveMilliseconds: Int64? { deadlineMilliseconds.map { max(0, $0 - readAtMilliseconds) } }
 
-    /// Whether the entry had expired when this was read. It is then stale and kept for its grace, or comes from an
-    /// enumeration that includes expired entries, or expired after an enumeration had reached it.
+    /// Whether the entry had expired when this metadata was read. Expired entries are visible during their grace, in an
+    /// enumeration that includes them, or if they expire during an enumeration.
     public var isExpired: Bool { deadlineMilliseconds.map { readAtMilliseconds >= $0 } ?? false }
 }
 
@@ -66,7 +65,7 @@ public enum TimeToLive: Hashable, Sendable {
     /// The remaining time in milliseconds.
     case milliseconds(Int64)
 
-    /// The same as a duration; nil for ``never``.
+    /// The remaining time as a duration; nil for ``never``.
     public var duration: Duration? {
         switch self {
         case .never: nil

@@ -1,9 +1,9 @@
-/// The lifetime of one entry; a parameter of the calls that store it.
+/// The lifetime of one entry. A parameter of the calls that store an entry.
 ///
-/// ``database``, the default, leaves the lifetime to the database's policy, even if that changes later. Everything else
-/// is the entry's own rule, which is not affected by later changes of the database's policy.
+/// With ``database``, the default, the entry follows the database's policy, also if that is changed later. All other
+/// values give the entry its own rule, which later changes of the database's policy do not affect.
 ///
-/// An invalid lifetime is not replaced by the database's policy: the call that stores the entry throws.
+/// If the lifetime is invalid, the call that stores the entry throws.
 public struct EntryPolicy: Hashable, Sendable {
     private enum Kind: Hashable {
         case governed
@@ -23,68 +23,67 @@ public struct EntryPolicy: Hashable, Sendable {
 
     /// The entry follows the database's current policy. The default.
     public static let database = EntryPolicy(.governed)
-    /// The new value keeps the rule of the fresh entry that it replaces: the database's policy, or that entry's own
-    /// deadline. Without a fresh entry this is ``database``.
+    /// The new entry gets the rule of the fresh entry that it replaces: the database's policy, or that entry's own
+    /// deadline. If there is no fresh entry, the new one follows the database's policy.
     public static let keep = EntryPolicy(.keep)
 
-    /// 10 seconds.
+    /// The entry expires after 10 seconds.
     public static let highest = policy(.highest)
-    /// 1 minute.
+    /// The entry expires after 1 minute.
     public static let high = policy(.high)
-    /// 1 hour.
+    /// The entry expires after 1 hour.
     public static let middle = policy(.middle)
-    /// 24 hours.
+    /// The entry expires after 24 hours.
     public static let low = policy(.low)
-    /// 7 days.
+    /// The entry expires after 7 days.
     public static let lowest = policy(.lowest)
     /// The entry does not expire.
     public static let never = policy(.never)
 
-    /// An interval from the moment of storing.
+    /// The entry expires a policy's interval after it is stored.
     public static func policy(_ policy: UpdatePolicy) -> EntryPolicy { EntryPolicy(.policy(policy)) }
 
-    /// An interval from the moment of storing, in whole milliseconds: `.after(.seconds(90))`. The call that stores the
-    /// entry throws `invalidArgument` unless it is at least a millisecond and at most 9,000,000,000 seconds (about 285
-    /// years): zero and negative intervals are errors. For a deadline at an instant, which may be in the past, use
-    /// ``until(millisecondsSince1970:)``.
+    /// The entry expires this long after it is stored: `.after(.seconds(90))`. Rounded to whole milliseconds. The call
+    /// that stores the entry throws `invalidArgument` unless the interval is at least a millisecond and at most
+    /// 9,000,000,000 seconds (about 285 years): zero and negative intervals are errors. For a given deadline, which may
+    /// be in the past, use ``until(millisecondsSince1970:)``.
     public static func after(_ duration: Duration) -> EntryPolicy { EntryPolicy(.duration(duration)) }
 
-    /// Seconds from the moment of storing; fractions are allowed. Limits as for ``after(_:)``; NaN is an error too.
+    /// The entry expires this many seconds after it is stored, with fractions. Limits as for ``after(_:)``; not NaN.
     public static func seconds(_ count: Double) -> EntryPolicy { EntryPolicy(.seconds(count)) }
-    /// Minutes from the moment of storing. Limits as for ``after(_:)``.
+    /// The entry expires this many minutes after it is stored. Limits as for ``after(_:)``.
     public static func minutes(_ count: Double) -> EntryPolicy { seconds(count * 60) }
-    /// Hours from the moment of storing. Limits as for ``after(_:)``.
+    /// The entry expires this many hours after it is stored. Limits as for ``after(_:)``.
     public static func hours(_ count: Double) -> EntryPolicy { seconds(count * 3_600) }
-    /// Days of 24 hours from the moment of storing. Limits as for ``after(_:)``.
+    /// The entry expires this many days of 24 hours after it is stored. Limits as for ``after(_:)``.
     public static func days(_ count: Double) -> EntryPolicy { seconds(count * 86_400) }
 
-    /// A computed instant that is not a number. The call that stores the entry throws `invalidArgument`.
+    /// A deadline whose computation returned NaN. The call that stores the entry throws `invalidArgument`.
     package static let untilNotANumber = EntryPolicy(.untilNotANumber)
 
-    /// Expires at an instant, in milliseconds since 1970. An instant in the past expires the entry at once. The call
-    /// that stores the entry throws `invalidArgument` for instants after the year 5138; for no expiry use ``never``.
+    /// The entry expires at this time, in milliseconds since 1970. With a time in the past, it is expired at once. The
+    /// call that stores the entry throws `invalidArgument` for times after the year 5138; for no expiry use ``never``.
     public static func until(millisecondsSince1970 instant: Int64) -> EntryPolicy { EntryPolicy(.until(instant)) }
 
     // MARK: Grace and jitter
 
-    /// The same lifetime with its own grace instead of the database's: `.hours(1).grace(.seconds(600))`.
+    /// Returns the same lifetime with its own grace in place of the database's: `.hours(1).grace(.seconds(600))`.
     ///
     /// After its deadline and until its grace is over, the entry is *stale*: only calls that fetch may return it, while
-    /// the new value is being fetched. For all other calls it has expired. In whole milliseconds. The call that stores
-    /// the entry throws `invalidArgument` unless the grace is at least zero, which means none, and at most
-    /// 9,000,000,000 seconds. Redis keeps nothing after its deadline: a client of Redis stores the entry without a
-    /// grace.
+    /// the new value is being fetched. For all other calls it has expired. The grace is rounded to whole milliseconds.
+    /// Zero means no grace. The call that stores the entry throws `invalidArgument` if the grace is negative or more
+    /// than 9,000,000,000 seconds. Redis has no grace: a client of Redis stores the entry without one.
     public func grace(_ duration: Duration) -> EntryPolicy {
         var policy = self
         policy.ownGrace = duration
         return policy
     }
 
-    /// A lifetime that is shortened at random by at most `percent` percent, so that entries stored together do not
-    /// expire together: `.hours(1).jitter(percent: 10)` is 54 to 60 minutes.
+    /// Returns the same lifetime, but shortened at random by at most `percent` percent when the entry is stored. So
+    /// entries that are stored together do not expire together: `.hours(1).jitter(percent: 10)` is 54 to 60 minutes.
     ///
-    /// The entry then has its own deadline. Has no effect on ``never`` and ``keep``. The call that stores the entry
-    /// throws `invalidArgument` unless `percent` is in 0...100.
+    /// An entry with a jitter has its own deadline. A jitter has no effect on ``never`` and ``keep``. The call that
+    /// stores the entry throws `invalidArgument` unless `percent` is in 0...100.
     public func jitter(percent: Int) -> EntryPolicy {
         var policy = self
         policy.ownJitter = percent
@@ -95,7 +94,7 @@ public struct EntryPolicy: Hashable, Sendable {
 extension EntryPolicy: CustomStringConvertible {
     /// `database`, `keep`, an interval in the format of ``UpdatePolicy`` (`low`, `every:90`), or `until:` and
     /// milliseconds since 1970; then, if there are any, the grace and the jitter: `every:90 grace:10 jitter:5%`. An
-    /// invalid interval appears unchanged.
+    /// invalid interval is printed unchanged.
     public var description: String {
         let grace = ownGrace.map { " grace:" + ((try? Self.checked(grace: $0)).map(Self.graceText) ?? "\($0)") } ?? ""
         return lifetime + grace + (ownJitter.map { " jitter:\($0)%" } ?? "")
@@ -115,29 +114,29 @@ extension EntryPolicy: CustomStringConvertible {
 }
 
 extension EntryPolicy {
-    /// An ``EntryPolicy`` with checked numbers.
+    /// An ``EntryPolicy`` after validation.
     package struct Checked: Hashable, Sendable {
         package enum Lifetime: Hashable, Sendable {
             case governed
             case keep
             case policy(UpdatePolicy)
-            /// In milliseconds since 1970; not negative.
+            /// The deadline in milliseconds since 1970; not negative.
             case until(Int64)
         }
 
         package let lifetime: Lifetime
-        /// In milliseconds; nil for the database's, or with `keep` that of the replaced entry.
+        /// The grace in milliseconds; nil for the database's, or with `keep` for that of the replaced entry.
         package let grace: Int64?
-        /// In percent; nil for the database's, which affects only lifetimes set by its policy.
+        /// The jitter in percent; nil for the database's, which applies only to lifetimes set by its policy.
         package let jitter: Int?
     }
 
-    /// Why a policy is invalid: the text of an error.
+    /// The error for an invalid policy.
     package struct Impossible: Error {
         package let message: String
     }
 
-    /// The latest deadline that an entry can have: in the year 5138, in milliseconds since 1970.
+    /// The latest deadline that an entry can have, in milliseconds since 1970: in the year 5138.
     package static let latestMilliseconds: Int64 = 100_000_000_000_000
 
     package func checked() throws(Impossible) -> Checked {
@@ -147,11 +146,11 @@ extension EntryPolicy {
             jitter: try ownJitter.map { (jitter) throws(Impossible) in try Self.checked(jitter: jitter) })
     }
 
-    /// Why the lifetime of a stored entry cannot be combined with a grace.
+    /// The error message for a call that changes the lifetime of a stored entry and specifies a grace.
     package static let graceStays =
         "the grace of a stored entry cannot be changed: omit the grace, or store the entry again"
 
-    /// A grace in milliseconds.
+    /// Returns a valid grace in milliseconds.
     package static func checked(grace: Duration) throws(Impossible) -> Int64 {
         let milliseconds = grace.roundedMilliseconds
         guard let milliseconds, (0...UpdatePolicy.longestMilliseconds).contains(milliseconds) else {
@@ -162,7 +161,7 @@ extension EntryPolicy {
         return milliseconds
     }
 
-    /// A jitter in percent.
+    /// Returns a valid jitter in percent.
     package static func checked(jitter: Int) throws(Impossible) -> Int {
         guard (0...Jitter.percentMax).contains(jitter) else {
             throw Impossible(
@@ -171,7 +170,7 @@ extension EntryPolicy {
         return jitter
     }
 
-    /// Formats milliseconds as the daemon accepts a grace: in seconds, with a fraction if necessary.
+    /// Formats a grace in milliseconds for the daemon's commands: in seconds, with a fraction if necessary.
     package static func graceText(_ milliseconds: Int64) -> String {
         let (seconds, rest) = milliseconds.quotientAndRemainder(dividingBy: 1000)
         return rest == 0 ? "\(seconds)" : "\(seconds)." + String(1000 + rest).dropFirst()
@@ -197,10 +196,10 @@ extension EntryPolicy {
 }
 
 extension Duration {
-    /// In whole milliseconds; nil if it is longer than any policy allows.
+    /// The duration rounded to whole milliseconds; nil if it is longer than any policy allows.
     package var roundedMilliseconds: Int64? {
         let (seconds, attoseconds) = components
-        // Seconds in this range cannot overflow as milliseconds.
+        // In this range, the conversion to milliseconds cannot overflow.
         let most = UpdatePolicy.longestMilliseconds / 1000
         guard (-most...most).contains(seconds) else { return nil }
         let half: Int64 = attoseconds < 0 ? -500_000_000_000_000 : 500_000_000_000_000
@@ -218,7 +217,7 @@ extension UpdatePolicy {
         return policy
     }
 
-    /// Like ``every(_:)-(Double)``, with an error that names the valid range.
+    /// Like ``every(_:)-(Double)``, but throws an error that describes the valid range.
     package static func checked(_ seconds: Double) throws(EntryPolicy.Impossible) -> UpdatePolicy {
         guard let policy = UpdatePolicy.every(seconds) else {
             throw EntryPolicy.Impossible(

@@ -1,7 +1,7 @@
-/// Redis' glob patterns: `*` any bytes, `?` one byte, `[abc]`, `[a-z]`, `[^a]` one byte of a set, `\x` the byte x.
+/// A glob pattern as in Redis: `*` is any bytes, `?` one byte, `[abc]`, `[a-z]`, `[^a]` a byte of a set, `\x` byte x.
 ///
-/// Matching takes time proportional to pattern times text at worst, never exponential: on a mismatch only the last `*`
-/// is tried again.
+/// After a mismatch, only the last `*` is extended by a byte. So the worst-case time is proportional to the length of
+/// the pattern times that of the text, and never exponential.
 package struct GlobPattern: Sendable {
     private enum Element: Sendable {
         case byte(UInt8)
@@ -21,7 +21,7 @@ package struct GlobPattern: Sendable {
 
     private let elements: [Element]
 
-    /// The bytes with which every match begins.
+    /// The bytes before the first special character: every matching text begins with them.
     package let fixedPrefix: [UInt8]
 
     package init(_ pattern: [UInt8]) {
@@ -46,7 +46,7 @@ package struct GlobPattern: Sendable {
         fixedPrefix = prefix
     }
 
-    /// Reads a set after its `[`. A set without `]` ends with the pattern.
+    /// Parses a set of bytes after its `[`. If `]` is missing, the set extends to the end of the pattern.
     private static func set(_ rest: inout ArraySlice<UInt8>) -> Element {
         let isNegated = rest.first == UInt8(ascii: "^")
         if isNegated { rest.removeFirst() }

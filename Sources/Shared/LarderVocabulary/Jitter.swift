@@ -1,4 +1,4 @@
-/// Randomly shortened lifetimes.
+/// Shortens lifetimes at random, so that entries stored together do not expire together.
 package enum Jitter {
     package static let percentMax = 100
 
@@ -13,18 +13,17 @@ package enum Jitter {
         return max(1, milliseconds - Int64.random(in: 0...most))
     }
 
-    /// Replaces the system's random numbers, for repeatable results.
+    /// The source of random numbers within ``repeatably(_:_:)``; nil for the system's.
     @TaskLocal private static var source: Source?
 
-    /// Runs `body` with jitter that is determined by the seed, for repeatable results.
+    /// Runs `body` with random numbers that depend only on the seed, so that the results are repeatable.
     package static func repeatably<Result>(_ seed: UInt64, _ body: () -> Result) -> Result {
         $source.withValue(Source(seed: seed), operation: body)
     }
 
-    /// A seeded generator: SplitMix64 (Steele, Lea, Flood, 2014).
+    /// A random number generator with a seed: SplitMix64 (Steele, Lea, Flood, 2014).
     ///
-    /// `@unchecked Sendable`: used by one thread at a time, because ``repeatably(_:_:)`` passes it to its caller's
-    /// thread only.
+    /// `@unchecked Sendable`: only the thread that calls ``repeatably(_:_:)`` uses it.
     private final class Source: RandomNumberGenerator, @unchecked Sendable {
         private var state: UInt64
 

@@ -1,6 +1,7 @@
 import LarderPlatform
 
-/// Formats a key for people: text unchanged, everything else as `\xHH`, cut to 64 bytes.
+/// Formats a key for messages. A short key of printable text is unchanged. Otherwise each byte that is not printable
+/// ASCII becomes `\xHH`, and keys of more than 64 bytes are cut.
 package func printableKey(_ bytes: some Collection<UInt8>) -> String {
     if bytes.count <= 64, let text = String(validating: Array(bytes), as: UTF8.self),
         !text.unicodeScalars.contains(where: \.steersTerminal)

@@ -2,9 +2,9 @@
 ///
 /// Thread-safe: a value.
 public struct PurgeReport: Hashable, Sendable {
-    /// The number of removed entries, including expired ones that had not been swept; nil if they were not counted.
+    /// The number of removed entries, including expired ones that were still on the disk; nil if they were not counted.
     public package(set) var entries: Int?
-    /// The bytes of the files that were dropped, or of the keys and values that were removed from files that stay.
+    /// The size, in bytes, of the deleted files, or of the removed keys and values if their files were not deleted.
     public package(set) var bytes: Int
     /// The duration of the purge, in milliseconds.
     public package(set) var milliseconds: Int64
@@ -15,7 +15,7 @@ public struct PurgeReport: Hashable, Sendable {
         self.milliseconds = milliseconds
     }
 
-    /// Counts one entry.
+    /// Adds one removed entry.
     package mutating func count(bytes: Int) {
         entries = (entries ?? 0) + 1
         self.bytes += bytes

@@ -1,17 +1,17 @@
 import LarderPlatform
 
-/// The descriptors 0 to 2: standard input, output and errors.
+/// The descriptors 0 to 2: standard input, output and error.
 package enum StandardDescriptors {
-    /// Opens closed standard descriptors on /dev/null, so that no file of the program gets one of these numbers, and
-    /// with it the text meant for the log. Call it before anything else is opened. Reading this input, or writing this
-    /// output, still fails (EBADF), as if it were closed, because lost output must not look like success. Error output
-    /// is discarded.
+    /// Opens `/dev/null` for each standard descriptor that is closed. Otherwise a file that the program opens could get
+    /// the number 2, and log messages would be written into it. Call it before anything else is opened. Reading this
+    /// standard input or writing this standard output fails with EBADF, as if it were closed, so that lost output does
+    /// not look like success. Text for standard error is discarded.
     ///
-    /// Without /dev/null the root directory is opened instead: writing to it fails harmlessly.
-    /// - Returns: false if even that could not be opened.
+    /// If there is no `/dev/null`, opens the root directory instead, to which nothing can be written.
+    /// - Returns: false if a descriptor could not be opened.
     package static func fill() -> Bool {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
-            // The system returns the lowest free number, and the lower ones are open.
+            // open(2) returns the lowest free number. All lower numbers are in use, so this is `descriptor`.
             let mode = descriptor == STDOUT_FILENO ? O_RDONLY : O_WRONLY
             if open("/dev/null", mode) != descriptor, open("/", O_RDONLY) != descriptor { return false }
         }

@@ -1,21 +1,20 @@
-// "Did you mean …?"
+// Suggestions for mistyped words: "did you mean …?"
 
-/// Finds the intended name of a mistyped word.
+/// Finds the name that a user probably meant by a mistyped word.
 package enum Suggestion {
-    /// The longest word to compare: the work grows with the square of the length.
+    /// The maximum length of a word, because the time to compare grows with the square of the length.
     private static let lengthMax = 32
 
-    /// Returns the end of an error message: `; did you mean NAME?`, or an empty text if no name is similar.
+    /// Returns a suffix for an error message: `; did you mean NAME?`, or an empty text if no name is similar.
     package static func text(for word: String, among names: [String]) -> String {
         nearest(to: word, among: names).map { "; did you mean \($0)?" } ?? ""
     }
 
-    /// Returns the nearest of `names`, ignoring case; nil if none is near.
+    /// Returns the most similar of `names`, ignoring case; nil if none is similar enough.
     ///
-    /// At most a third of the letters may be wrong, and at most three. In words of up to five letters, one may be
-    /// wrong. The first letter must be right if more than one letter is wrong, or if the word has only two: `nosuch`
-    /// does not match `touch`. A single letter has no match. Names contain no spaces, so a word with a space has no
-    /// match.
+    /// At most a third of the letters may be wrong, and at most three; in words of two to five letters, one. The first
+    /// letter must be right if more than one letter is wrong, or if the word has two letters: `nosuch` does not match
+    /// `touch`. Words of one letter and words with a space match nothing.
     package static func nearest(to word: String, among names: [String]) -> String? {
         let typed = letters(word)
         guard typed.count > 1, typed.count <= lengthMax, !typed.contains(UInt8(ascii: " ")) else { return nil }
@@ -29,12 +28,12 @@ package enum Suggestion {
         return best?.name
     }
 
-    /// The letters that are compared: in lower case, and without the dashes of an option.
+    /// Returns the letters to compare: in lower case, without the leading dashes of an option.
     private static func letters(_ word: String) -> [UInt8] {
         Array(word.lowercased().utf8.drop { $0 == UInt8(ascii: "-") })
     }
 
-    /// The number of letters to insert, delete, replace or swap with the next to turn one word into the other.
+    /// Returns the edit distance: the number of insertions, deletions, replacements and swaps of neighbors.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)

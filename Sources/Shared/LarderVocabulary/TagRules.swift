@@ -1,13 +1,13 @@
 /// The limits for the tags of entries.
 package enum TagRules {
-    /// The most tags of one entry.
+    /// The maximum number of tags of one entry.
     package static let countMax = 16
-    /// The most bytes of one tag.
+    /// The maximum length of a tag in bytes.
     package static let bytesMax = 128
-    /// The most tags of one purge.
+    /// The maximum number of tags in one purge.
     package static let purgedMax = 1024
 
-    /// Why tags are refused: the text of an error.
+    /// The error for invalid tags.
     package struct Impossible: Error {
         package let message: String
 
@@ -45,7 +45,7 @@ package enum TagRules {
         return tags
     }
 
-    /// Tags as text; tags that are not UTF-8 are omitted.
+    /// Returns tags as text. Omits tags that are not UTF-8.
     package static func texts(_ tags: [[UInt8]]) -> [String] {
         tags.compactMap { String(validating: $0, as: UTF8.self) }
     }

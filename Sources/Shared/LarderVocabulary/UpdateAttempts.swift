@@ -1,15 +1,14 @@
 import LarderPlatform
 
-/// The retries of an update that conflicts with others, with an increasing, randomized back-off, so that concurrent
-/// updates of the same key spread out.
+/// Counts the attempts of an update that conflicts with other writers, and computes the back-off before each retry. The
+/// back-off increases and is random, so that concurrent updates of a key do not collide again.
 ///
-/// A value.
+/// A value; not synchronized.
 package struct UpdateAttempts {
-    /// The minimum number of attempts of an update without a given number, even if its time is over: a closure may be
-    /// slow.
+    /// The minimum number of attempts if the caller gave no number. A slow closure may use up the time limit after few
+    /// attempts, so it applies only after this many.
     package static let fewest = 64
-    /// The limit of the first back-off, in nanoseconds; it doubles with each attempt, up to
-    /// `longestRest`.
+    /// The upper limit of the first back-off, in nanoseconds. It doubles with each attempt, up to ``longestRest``.
     private static let firstRest: UInt64 = 50_000
     private static let longestRest: UInt64 = 500_000_000
 
@@ -20,8 +19,8 @@ package struct UpdateAttempts {
     package private(set) var count = 0
 
     /// - Parameters:
-    ///   - most: how many attempts there may be; nil for at least ``fewest``, and as many as the time allows.
-    ///   - limitMilliseconds: the time for the attempts if `most` is nil; nil for no limit.
+    ///   - most: the maximum number of attempts; nil for at least ``fewest``, and as many as the time allows.
+    ///   - limitMilliseconds: the time limit for the attempts if `most` is nil; nil for none.
     ///   - now: in monotonic milliseconds.
     package init(most: Int?, limitMilliseconds: Int?, now: Int64 = MonotonicClock.milliseconds()) {
         self.most = most
@@ -32,8 +31,8 @@ package struct UpdateAttempts {
     /// Records a failed attempt.
     /// - Parameters:
     ///   - now: in monotonic milliseconds.
-    ///   - random: in 0..<1.
-    /// - Returns: the back-off before the next attempt, in nanoseconds; nil to give up.
+    ///   - random: a random number in 0..<1.
+    /// - Returns: the back-off before the next attempt, in nanoseconds; nil if there must be no other attempt.
     package mutating func rest(
         now: Int64 = MonotonicClock.milliseconds(), random: Double = .random(in: 0..<1)
     ) -> UInt64? {
@@ -47,7 +46,7 @@ package struct UpdateAttempts {
         return UInt64(Double(bound) * random)
     }
 
-    /// Why the update was given up, and how to avoid that.
+    /// The error message for an update that has failed in all attempts, with advice.
     package var conflict: String {
         let attempts = most == 1 ? "the only attempt" : "each of \(count) attempts"
         let time = most == nil ? limit.map { " within \($0) ms" } ?? "" : ""

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// The environment of a verb.
+/// What a verb needs to run: the options and the output.
 struct Context {
     let options: Options
     let output: Output
@@ -12,7 +12,7 @@ struct Context {
     }
 
     /// Connects to the daemon given by the options.
-    /// - Parameter waitingMilliseconds: the additional time for replies that wait for the daemon.
+    /// - Parameter waitingMilliseconds: the time, in addition to the timeout, for replies that take long.
     func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
         try options.connect(waitingMilliseconds: waitingMilliseconds)
     }
@@ -21,7 +21,7 @@ struct Context {
 extension Options {
     /// Like ``Context/connect(waitingMilliseconds:)``.
     func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
-        // 0 means no limit.
+        // A timeout of 0 means no limit.
         let limit = timeoutMilliseconds
         let patience = limit == 0 ? 0 : min(limit + Int(waitingMilliseconds), ClientOptions.timeoutMillisecondsMax)
         return try BlockingLarderClient(

@@ -1,26 +1,26 @@
-// The options of the program, and how options are parsed.
+// The options of the program, and the parser for them.
 
 import LarderClient
 import LarderPlatform
 import LarderVocabulary
 
-/// An option, `--name` or `--name VALUE`.
+/// The definition of an option: `--name` or `--name VALUE`.
 struct OptionSpec: Sendable {
     let name: String
     /// Another name, such as `-0`; nil for none.
     var short: String?
-    /// The name of the value in the help; nil for an option without one.
+    /// The name of the value in the help; nil for an option without a value.
     let value: String?
     let summary: String
-    /// Whether the value is optional; it is then given only as `--name=VALUE`.
+    /// Whether the value may be omitted. If so, a value can only be given as `--name=VALUE`.
     var isValueOptional = false
-    /// Stores the value in ``Options``; nil for an option of a single verb, which parses the option itself.
+    /// Stores the value in ``Options``; nil for an option of a single verb, which reads it from ``VerbArguments``.
     var take: (@Sendable (inout Options, ParsedOption) throws -> Void)?
 
-    /// Whether the next word is its value.
+    /// Whether the word after the option is its value.
     var takesNextWord: Bool { value != nil && !isValueOptional }
 
-    /// The form in the help.
+    /// The option with its value, as shown in the help.
     var usage: String {
         guard let value else { return name }
         return isValueOptional ? "\(name)[=\(value)]" : "\(name) \(value)"
@@ -31,28 +31,28 @@ struct OptionSpec: Sendable {
 struct Options {
     var socketPath: String?
     var database: String?
-    /// All given databases, for verbs that accept several.
+    /// The databases of all `--database` options, for verbs that accept several.
     var databases: [String] = []
-    /// The daemon's password; nil if none was given.
+    /// The daemon's password from `--password-file`; nil if the option was not given.
     var password: String?
-    /// Whether ``passwordVariable`` contains the daemon's password; false if it contains the password of a Redis.
+    /// Whether ``passwordVariable`` contains the daemon's password. False for imports from and exports to a Redis,
+    /// whose password it contains.
     var readsPassword = true
-    /// Users whose daemons are trusted, in addition to root, the current user, and users to whom root has given the
-    /// socket's directory.
+    /// The users whose daemons are trusted, in addition to those that ``ClientOptions/trustedUsers`` describes.
     var trustedUsers: Set<UInt32> = []
     var json = false
-    /// Whether keys and values are written to a terminal unchanged.
+    /// Whether keys and values are written to a terminal unchanged, without escaping control characters.
     var isRaw = false
     var timeoutMilliseconds = 5_000
-    /// Whether the timeout was given.
+    /// Whether `--timeout` was given.
     var hasTimeout = false
     var showsHelp = false
     var showsVersion = false
 
-    /// The environment variable with a password, as for redis-cli.
+    /// The environment variable for a password, the same as for redis-cli.
     static let passwordVariable = "REDISCLI_AUTH"
 
-    /// The daemon's password: from the options, or else from the environment.
+    /// The daemon's password from the options, or else from the environment; nil if there is none.
     var daemonPassword: String? {
         if let password { return password }
         guard readsPassword, let value = getenv(Self.passwordVariable) else { return nil }
@@ -60,7 +60,7 @@ struct Options {
         return text.isEmpty ? nil : text
     }
 
-    /// Add a row to add an option.
+    /// All options that every verb accepts.
     static let specs: [OptionSpec] = [
         OptionSpec(
             name: "--socket", value: "PATH",
@@ -106,7 +106,7 @@ struct Options {
         options.showsHelp = true
     }
 
-    /// Parses the options before the verb. `rest` starts with the verb.
+    /// Parses the options before the verb. The returned `rest` starts with the verb.
     /// - Throws: ``UsageError``; ``InputOutputError`` for a file that cannot be read.
     static func parse(_ words: [[UInt8]]) throws -> (options: Options, rest: [[UInt8]]) {
         var options = Options()
@@ -120,7 +120,7 @@ struct Options {
         return (options, Array(words.dropFirst(index)))
     }
 
-    /// Applies one of ``specs``. Throws like ``parse(_:)``.
+    /// Stores the value of an option in ``specs``. Throws the same errors as ``parse(_:)``.
     mutating func apply(_ option: ParsedOption) throws { try option.spec?.take?(&self, option) }
 
     private static func milliseconds(_ option: ParsedOption) throws -> Int {
@@ -135,7 +135,7 @@ struct Options {
         return Int(number)
     }
 
-    /// A user ID.
+    /// Returns the user ID for a name or a number.
     private static func user(_ name: String) throws -> UInt32 {
         guard let number = UInt32(name) ?? User.number(of: name) else {
             throw UsageError("--trust-user \(name): there is no such user")
@@ -143,7 +143,7 @@ struct Options {
         return number
     }
 
-    /// Reads the first line of a file.
+    /// Reads a password from the first line of a file.
     static func password(_ path: String) throws -> String {
         let line = try Input.file(path).prefix { $0 != 0x0A && $0 != 0x0D }
         guard !line.isEmpty, let text = String(validating: line, as: UTF8.self) else {
@@ -156,21 +156,21 @@ struct Options {
 /// One option on the command line: `--name`, `--name VALUE` or `--name=VALUE`.
 struct ParsedOption {
     let name: String
-    /// Nil for `--`, which ends the options.
+    /// The definition of the option; nil for `--`, which ends the options.
     let spec: OptionSpec?
     let value: [UInt8]?
-    /// The number of its words, 1 or 2.
+    /// The number of words that the option takes: 1, or 2 with a separate value.
     let wordCount: Int
 
-    /// Parses the option at `index`; nil if that word is not an option. `-` alone and `-5` are ordinary words; `--`
-    /// alone ends the options and is returned as an option with that name.
+    /// Parses the option at `index`. Returns nil if the word there is not an option: `-` and `-5` are ordinary words.
+    /// `--`, which ends the options, is returned as an option with this name.
     init?(_ words: [[UInt8]], at index: Int, specs: [OptionSpec], verb: String?) throws(UsageError) {
         let word = words[index]
         if word == Array("-h".utf8) {
             (name, spec, value, wordCount) = (Options.help.name, Options.help, nil, 1)
             return
         }
-        // After a verb, it may be a key or a value.
+        // After a verb, `-V` may be a key or a value.
         if word == Array("-V".utf8), verb == nil {
             (name, spec, value, wordCount) = (Options.version.name, Options.version, nil, 1)
             return
@@ -208,7 +208,7 @@ struct ParsedOption {
         }
     }
 
-    /// The value as text.
+    /// Returns the value as text. Throws if it is missing, empty or not UTF-8.
     func text() throws(UsageError) -> String {
         guard let value, !value.isEmpty, let text = String(validating: value, as: UTF8.self) else {
             throw UsageError("\(name) needs a value that is text and not empty")

@@ -1,9 +1,9 @@
-// The text of `larderctl help`. The daemon's commands come from the daemon's own catalog.
+// The text of `larderctl help`. For the daemon's commands, it uses the command table that the daemon uses too.
 
 import LarderClient
 import LarderCommandCatalog
 
-/// The texts of the help.
+/// Writes the help.
 enum Help {
     static let usage = """
         usage: larderctl [OPTION…] VERB [ARGUMENT…]
@@ -51,7 +51,7 @@ enum Help {
         return .done
     }
 
-    /// Finds the subcommand given by two words.
+    /// Returns the subcommand that two words name, such as CONFIG GET.
     private static func subcommand(_ words: [[UInt8]]) throws(UsageError) -> CommandMetadata {
         let name = words.prefix(2).map { String(decoding: $0, as: UTF8.self).lowercased() }.joined(separator: "|")
         let command = CommandMetadata.named(words[0])

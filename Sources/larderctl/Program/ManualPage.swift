@@ -1,8 +1,8 @@
-// Generates the manual page larderctl(1) from the tables of verbs and options.
+// Generates the manual page larderctl(1) from the definitions of verbs and options.
 
 import LarderCommandCatalog
 
-/// The manual page, with the macros of man(7).
+/// The manual page in the format of man(7).
 enum ManualPage {
     static var text: String {
         head + Verb.all.map(section).joined() + ".SH OPTIONS\nBefore the verb or after it:\n"

@@ -3,7 +3,7 @@
 import LarderClient
 import LarderCommandCatalog
 
-/// Sends a command of the command table and writes its reply.
+/// Sends a command to the daemon and writes the reply.
 enum Raw {
     static func run(_ command: CommandMetadata, _ words: [[UInt8]], _ context: Context) throws -> ExitCode {
         if let reason = refusal(command, words) {
@@ -15,7 +15,7 @@ enum Raw {
             reply = try client.command(bytes: words)
         } catch {
             guard error.code == .closed, case .endsDaemon = command.effect else { throw error }
-            // A daemon that shuts down on request closes the connection instead of replying.
+            // A daemon that executes SHUTDOWN closes the connection instead of replying, so this is success.
             if context.options.json { context.output.json(.text("OK")) } else { context.output.line("OK") }
             return .done
         }
@@ -30,7 +30,7 @@ enum Raw {
         return reply.isNull ? .notFound : .done
     }
 
-    /// Why a command is useless in a program that sends one command and exits; nil for all other commands.
+    /// Returns why a command makes no sense in a program that sends one command and exits; nil for other commands.
     private static func refusal(_ command: CommandMetadata, _ words: [[UInt8]]) -> String? {
         let ends = "each call of larderctl uses a new connection"
         switch (CommandMetadata.row(of: words) ?? command).effect {

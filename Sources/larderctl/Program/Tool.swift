@@ -1,4 +1,4 @@
-// Runs the command line, and determines the exit code.
+// Runs a command line, and determines the exit code.
 
 import LarderClient
 import LarderCommandCatalog
@@ -6,9 +6,9 @@ import LarderPlatform
 
 /// The program.
 enum Tool {
-    /// Runs one command line. Errors are written to standard error.
+    /// Runs one command line. Writes errors to standard error.
     static func run(_ words: [[UInt8]]) -> ExitCode {
-        // If the command line cannot be parsed, guess from its words whether errors should be JSON.
+        // If the command line cannot be parsed, write errors as JSON if `--json` is one of its words.
         var asJSON = words.prefix { $0 != Array("--".utf8) }.contains(Array("--json".utf8))
         do {
             let output = Output()
@@ -59,26 +59,26 @@ enum Tool {
         guard let command = CommandMetadata.named(name) else {
             throw UsageError("'\(printableKey(first))' is neither a verb nor a command" + Verb.suggestion(for: name))
         }
-        // The remaining words belong to the daemon's command.
+        // The remaining words are arguments of the daemon's command, so `--json` counts only before it.
         asJSON = options.json
         return try Raw.run(command, [first] + arguments, Context(options: options, output: output))
     }
 
-    /// The equivalents of redis-cli's options.
+    /// What to use instead of the options of redis-cli, for error messages.
     private static let optionsOfRedisCLI = [
         "-s": "--socket PATH", "-n": "--database NAME", "-a": "--password-file PATH, or the variable REDISCLI_AUTH",
         "-h": "the daemon has no port: --socket PATH", "-p": "the daemon has no port: --socket PATH",
         "-x": "larderctl set KEY - takes the value from standard input",
     ]
 
-    /// Starts the shell. If no daemon is running, the error also names `larderctl help`, because users who do not know
+    /// Starts the shell. If no daemon is running, the error mentions `larderctl help`, because users who do not know
     /// the program call it without a verb.
     private static func startShell(_ options: Options, _ output: Output) throws -> ExitCode {
         do {
             return try Verb.shell.run(VerbArguments(), Context(options: options, output: output))
         } catch let error as LarderClientError where error.code == .noDaemon {
             throw LarderClientError(
-                .noDaemon, "\(error.message)\n(about larderctl: larderctl help)", operation: error.operation,
+                .noDaemon, "\(error.message)\n(for help: larderctl help)", operation: error.operation,
                 socketPath: error.socketPath)
         }
     }

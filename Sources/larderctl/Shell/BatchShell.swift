@@ -3,10 +3,10 @@ import LarderCommandCatalog
 import LarderPlatform
 import LarderRESP
 
-/// The shell on standard input that is not a terminal: each line is a command, and replies are written in order.
+/// The shell for standard input that is not a terminal. Each line is a command, and the replies are written in order.
 ///
-/// Memory does not grow with the number of lines. Commands are pipelined only if errors do not stop the shell;
-/// otherwise each command waits for the previous reply.
+/// Its memory does not grow with the number of lines. Commands are pipelined only with `--keep-going`; otherwise each
+/// command is sent after the reply to the previous one, because an error stops the shell.
 final class BatchShell {
     private static let commandsMax = 512
     private static let bytesMax = 1 << 20
@@ -24,10 +24,11 @@ final class BatchShell {
         session = ShellSession(try context.connect())
     }
 
-    /// - Throws: ``LineFailure`` for the line whose error stops the shell.
+    /// - Throws: ``LineFailure`` for the line whose error has stopped the shell.
     func run() throws -> ExitCode {
         while true {
-            // Interactive programs get each reply before they send the next line.
+            // Do not wait for more lines while commands are pending, because another program may wait for their replies
+            // before it sends the next line.
             if !reader.hasLine { try send() }
             guard let line = try reader.next({ Array($0) }) ?? reader.takeHalfLine() else { break }
             guard try take(line) else { break }
@@ -36,7 +37,8 @@ final class BatchShell {
         return hasFailed ? .notFound : .done
     }
 
-    /// - Returns: false for the last line.
+    /// Handles a line.
+    /// - Returns: false if the line ends the shell.
     private func take(_ line: [UInt8]) throws -> Bool {
         guard let words = InlineWords.words(of: line) else {
             try send()
@@ -103,9 +105,9 @@ final class BatchShell {
     }
 
     private func fail(_ line: Int, _ code: String, _ message: String) throws {
-        // Write an error object as well, so that each command has one line of output.
+        // Also write an error object to standard output, so that each command has one line there.
         if context.options.json, keepsGoing { context.output.json(.object([("error", .text(message))])) }
-        // Write the previous replies before the error.
+        // Flush the replies of previous commands before the error is written.
         try context.output.flush()
         let failure = LineFailure(line: line, code: code, message: message, exitCode: .notFound)
         guard keepsGoing else { throw failure }

@@ -2,33 +2,33 @@ import LarderClient
 import LarderCommandCatalog
 import LarderPlatform
 
-/// Completes the arguments of the daemon's commands. Reads databases and keys from the daemon, on its own connection;
-/// without a daemon, it offers neither.
+/// Completes the arguments of the daemon's commands. Reads databases and keys from the daemon on a separate connection.
+/// Without a daemon, it offers none.
 struct CommandCompletion {
     typealias Word = (word: String, note: String)
 
-    /// The maximum number of offered keys. If more keys match, their common prefix is unknown.
+    /// The maximum number of keys that are offered. If more keys match, their common prefix is unknown.
     static let keysMax = 100
-    /// The time limit for the daemon's replies, because the user is waiting.
+    /// The time limit for the daemon's replies, in milliseconds. It is short, because the user is waiting.
     private static let milliseconds: Int64 = 500
 
     private var options: Options
 
-    /// - Parameter options: select the daemon and the database.
+    /// - Parameter options: the options that select the daemon and the database.
     init(_ options: Options) {
         self.options = options
         self.options.timeoutMilliseconds = Int(Self.milliseconds)
     }
 
-    /// The candidates for a position.
+    /// The possible completions at one position.
     struct Offer {
         var words: [Word] = []
-        /// The number of matching keys that cannot be shown or typed: with control characters, or not UTF-8.
+        /// The number of matching keys that are not offered, because they contain control characters or are not UTF-8.
         var skippedKeys = 0
     }
 
-    /// Returns the candidates after a command and some of its words.
-    /// - Parameter current: the typed part of the word. Offered keys start with it; other candidates need not.
+    /// Returns the completions after a command and some of its arguments.
+    /// - Parameter current: the typed part of the word. Returned keys start with it; other completions may not.
     func arguments(of command: CommandMetadata, _ behind: [String], current: String) -> Offer {
         if behind.isEmpty, !command.subcommands.isEmpty {
             return Offer(words: command.subcommands.map { ($0.ownName.uppercased(), $0.summary) })
@@ -51,7 +51,7 @@ struct CommandCompletion {
         connected { try $0.databases().map { ($0.name, "policy \($0.policy)") } } ?? []
     }
 
-    /// The settings of CONFIG, with their values.
+    /// The names of the settings of CONFIG, with the values as notes.
     private var settings: [Word] {
         connected { client in
             (try client.command("CONFIG", "GET", "*").pairs ?? []).map {
@@ -60,7 +60,7 @@ struct CommandCompletion {
         } ?? []
     }
 
-    /// Returns matching keys that can be typed.
+    /// Returns the keys that start with a text and can be typed.
     func keys(beginningWith start: String) -> Offer {
         let pattern = start.reduce(into: "") { pattern, letter in
             if "*?[]\\".contains(letter) { pattern.append("\\") }

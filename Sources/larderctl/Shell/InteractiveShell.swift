@@ -3,15 +3,15 @@ import LarderCommandCatalog
 import LarderPlatform
 import LarderRESP
 
-/// The shell on a terminal: each line is a command.
+/// The shell on a terminal. Each line is a command.
 final class InteractiveShell {
     private static let localWords = ["help", "exit", "quit"]
-    /// The time of a command is shown if it took at least this long.
+    /// The duration of a command is shown if it is at least this long, in milliseconds.
     private static let slowMilliseconds: Int64 = 500
 
     private var context: Context
     private let signals: ShellSignals
-    /// Nil until the daemon has accepted the password.
+    /// The connection; nil until the daemon has accepted the password.
     private var session: ShellSession?
     /// Whether the daemon requires a password.
     private var wantsPassword = false
@@ -22,7 +22,7 @@ final class InteractiveShell {
     init(_ context: Context) throws {
         self.context = context
         var client: BlockingLarderClient?
-        // If there is no daemon, exit with the error. A missing password can be entered here.
+        // If there is no daemon, throw. If the daemon requires a password, the user can enter it in the shell.
         do {
             client = try context.connect()
         } catch let error as LarderClientError where Self.asksForPassword(error) {
@@ -31,7 +31,7 @@ final class InteractiveShell {
         signals = try ShellSignals(client)
         typed = TypedReply(context.output) { [signals] in signals.isInterrupted }
         session = client.map { ShellSession($0) }
-        // Pushes are collected from now on.
+        // The first call starts collecting push messages.
         _ = client?.takePushes()
     }
 
@@ -56,7 +56,7 @@ final class InteractiveShell {
             switch editor.read(prompt: prompt) {
             case .interrupted: continue
             case .end:
-                // The terminal may be closed.
+                // Write the line break directly, because the terminal may be closed, and ignore errors.
                 Output.writeToTerminal("\n")
                 return .done
             case .ended(let signal): LoaderProcess.endProgram(by: signal)
@@ -94,8 +94,8 @@ final class InteractiveShell {
         }
     }
 
-    /// Runs a line.
-    /// - Returns: false to quit.
+    /// Handles a line.
+    /// - Returns: false if the shell must quit.
     private func take(_ words: [[UInt8]]?) throws -> Bool {
         guard let words, let first = words.first else {
             complain("usage", "quotes do not match, or a space is missing after one")
@@ -108,7 +108,7 @@ final class InteractiveShell {
             return true
         default: break
         }
-        // A comment.
+        // A line that starts with `#` is a comment.
         if first.first == UInt8(ascii: "#") { return true }
         if let reason = ShellSession.refusal(words) {
             complain("usage", "this command cannot be used here: \(reason)")
@@ -122,7 +122,7 @@ final class InteractiveShell {
         return !ShellSession.closes(words)
     }
 
-    /// Connects with the typed password, which is also used for later connections of this shell.
+    /// Connects with the password that the user has typed. Later connections of this shell use it too.
     private func authenticate(_ words: [[UInt8]]) {
         guard words.count == 2 || words.count == 3 && words[1] == Array("default".utf8),
             let password = String(validating: words[words.count - 1], as: UTF8.self), !password.isEmpty
@@ -132,7 +132,7 @@ final class InteractiveShell {
         var options = context.options
         options.password = password
         options.database = session?.database ?? options.database
-        // Until then, Ctrl-C terminates the program.
+        // While connecting, Ctrl-C terminates the program.
         signals.use(nil)
         defer { signals.use(session?.client) }
         do {
@@ -195,15 +195,15 @@ final class InteractiveShell {
         }
     }
 
-    /// Reports why there is no reply, and whether a transaction was lost with the connection.
+    /// Prints why there is no reply, and whether a transaction was lost with the connection.
     private func show(
         _ error: LarderClientError, _ isInterrupted: Bool, _ streams: Bool, _ wasInTransaction: Bool,
         _ session: ShellSession
     ) {
-        // After the ^C.
+        // End the line on which the terminal has shown ^C.
         if isInterrupted { Output.writeToTerminal("\n") }
         if isInterrupted, streams { return }
-        // Discard input typed while messages were shown: it was not meant for the prompt.
+        // Discard what the user has typed while messages were shown, because it was not meant as a command.
         if streams, error.code != .invalidArgument, error.code != .server { tcflush(STDIN_FILENO, TCIFLUSH) }
         if Self.asksForPassword(error) { wantsPassword = true }
         if error.code == .invalidArgument || error.code == .server {
@@ -219,7 +219,7 @@ final class InteractiveShell {
         complain(error.code.description, text, isAnswered: false)
     }
 
-    /// Reports the shell's own error in a line.
+    /// Prints an error of the shell itself.
     private func complain(_ code: String, _ message: String, isAnswered: Bool = true) {
         guard context.options.json else {
             return context.output.line("\(isAnswered ? "(error)" : "(no reply)") \(message)")

@@ -1,24 +1,24 @@
 import CLarderEditLine
 import LarderPlatform
 
-/// Edits lines on the terminal, with history and completion: libedit.
+/// Lets the user edit lines on the terminal, with history and completion. Uses libedit.
 ///
-/// Single owner. Its callbacks run inside ``read(prompt:)``, on that thread.
+/// For one thread at a time. ``read(prompt:)`` calls the callbacks on its thread.
 final class LineEditor {
     enum Event {
         case line(String)
-        /// Ctrl-C: the line is discarded.
+        /// The user has pressed Ctrl-C, and the line was discarded.
         case interrupted
-        /// Ctrl-D, or the terminal was closed.
+        /// The user has pressed Ctrl-D, or the terminal was closed.
         case end
-        /// A signal asks the program to stop. The terminal is restored.
+        /// The program has received a signal to terminate. The terminal's settings are restored.
         case ended(signal: Int32)
     }
 
-    /// The effect of Tab.
+    /// What Tab does.
     enum Completion {
         case nothing
-        /// Replaces the characters before the cursor.
+        /// Replaces this number of characters before the cursor.
         case replace(characters: Int, with: String)
         /// Shows lines below the cursor.
         case show([String])
@@ -34,7 +34,7 @@ final class LineEditor {
     private var prompt: UnsafeMutablePointer<CChar>?
     private var event: Event?
 
-    /// - Parameter complete: called with the text before the cursor.
+    /// - Parameter complete: called when Tab is pressed, with the text before the cursor.
     init(_ signals: ShellSignals, complete: @escaping (String) -> Completion) throws(InputOutputError) {
         self.signals = signals
         self.complete = complete
@@ -60,7 +60,7 @@ final class LineEditor {
         free(prompt)
     }
 
-    /// Keys and values are UTF-8, regardless of the locale.
+    /// Makes libedit use UTF-8, even if the locale has another encoding.
     private static func chooseCharacters() {
         setlocale(LC_CTYPE, "")
         if nl_langinfo(nl_item(CODESET)).map({ String(cString: $0) }) != "UTF-8" { setlocale(LC_CTYPE, "C.UTF-8") }
@@ -74,7 +74,7 @@ final class LineEditor {
     /// Adds a line to the history.
     func remember(_ line: String) { larder_edit_remember(history, line) }
 
-    /// Lets the user edit a line.
+    /// Lets the user edit a line, and waits for the result.
     func read(prompt text: String) -> Event {
         free(prompt)
         prompt = strdup(text)
@@ -88,8 +88,8 @@ final class LineEditor {
 
     // MARK: Keys and signals
 
-    /// Waits for a key, or for a signal.
-    /// - Returns: 1; 0 at the end of the input, -1 to stop editing.
+    /// Waits for a key or a signal. libedit calls it to read a character.
+    /// - Returns: 1 if a character was read, 0 at the end of the input, -1 to stop editing.
     private func readCharacter(_ character: UnsafeMutablePointer<wchar_t>?) -> CInt {
         var bytes: [UInt8] = []
         while true {
@@ -111,11 +111,12 @@ final class LineEditor {
                 character?.pointee = wchar_t(scalar.value)
                 return 1
             }
-            // Not UTF-8: ignored.
+            // Ignore bytes that are not UTF-8.
             if bytes.count == 4 || byte < 0x80 { bytes = [] }
         }
     }
 
+    /// Handles a signal.
     /// - Returns: whether editing continues.
     private func handle(_ signal: Int32) -> Bool {
         switch signal {
@@ -130,7 +131,7 @@ final class LineEditor {
         case SIGTSTP:
             larder_edit_take_terminal(editor, 0)
             Output.writeToTerminal("\n")
-            // Continues here when the parent shell resumes this one.
+            // Stops the process here until the parent shell resumes it.
             kill(getpid(), SIGSTOP)
             larder_edit_take_terminal(editor, 1)
             larder_edit_refresh(editor)

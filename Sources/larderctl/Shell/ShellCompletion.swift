@@ -1,10 +1,10 @@
 import LarderClient
 import LarderCommandCatalog
 
-/// Tab completion in the interactive shell.
+/// Completes words in the interactive shell.
 struct ShellCompletion {
     let options: Options
-    /// The shell's own commands.
+    /// The commands of the shell itself, such as `help`.
     let localWords: [String]
 
     func complete(_ text: String, width: Int) -> LineEditor.Completion {
@@ -14,7 +14,7 @@ struct ShellCompletion {
         let candidates = candidates(line, current, &skippedKeys)
         let note = Self.note(skippedKeys)
         guard !candidates.isEmpty else {
-            // There are no candidates: show the syntax.
+            // If there is no completion, show the syntax of the command.
             guard line.words.count > 0, let row = CommandMetadata.row(of: line.words) else { return .nothing }
             return .show([CommandHelp.call(row)] + note)
         }
@@ -27,7 +27,7 @@ struct ShellCompletion {
         return .show(Self.columns(candidates.sorted(), width: width) + (isCut ? ["…"] : []) + note)
     }
 
-    /// A note about keys that are not offered.
+    /// Returns a note about keys that are not offered; empty if there are none.
     private static func note(_ skippedKeys: Int) -> [String] {
         guard skippedKeys > 0 else { return [] }
         return [
@@ -59,7 +59,7 @@ struct ShellCompletion {
         let offer = CommandCompletion(options).arguments(of: row, behind, current: current)
         skippedKeys = offer.skippedKeys
         let words = offer.words.map(\.word).filter { $0.hasPrefix(current) }
-        // Offer the options in the syntax only after the user has typed a part of the word.
+        // If nothing else matches, offer the keywords in the command's syntax that start with the typed text.
         return words.isEmpty && !current.isEmpty ? inCase(Self.keywords(row.syntax)) : words
     }
 
@@ -70,7 +70,7 @@ struct ShellCompletion {
         return inCase(command.subcommands.map { String($0.ownName) })
     }
 
-    /// The words of a syntax that are in capital letters.
+    /// Returns the words of a syntax that are written in capital letters, such as EX.
     static func keywords(_ syntax: String) -> [String] {
         let words = syntax.split { !$0.isLetter && !$0.isNumber && $0 != "-" }.map(String.init)
         return Array(Set(words.filter { $0.contains(where: \.isUppercase) && !$0.contains(where: \.isLowercase) }))
@@ -92,7 +92,7 @@ struct ShellCompletion {
 }
 
 extension String {
-    /// The common prefix of two texts.
+    /// Returns the common prefix of two texts.
     func commonStart(_ other: String) -> String {
         String(zip(self, other).prefix { $0 == $1 }.map(\.0))
     }

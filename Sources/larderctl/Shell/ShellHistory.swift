@@ -1,19 +1,19 @@
 import LarderCommandCatalog
 import LarderPlatform
 
-/// The history file of the shell, readable only by the user. Single owner.
+/// The history file of the shell. Only the user can read it. For one thread at a time.
 ///
-/// Each line is appended separately, so that several shells can share the file, and a crash does not lose lines.
+/// Each line is appended at once, so that several shells can use the file, and a crash loses no lines.
 struct ShellHistory {
-    /// A larger file is truncated to its last lines.
+    /// If the file is larger than this, in bytes, only its last lines are kept.
     private static let bytesMax = 1 << 18
-    /// Longer lines are not stored.
+    /// Lines longer than this, in bytes, are not stored.
     private static let lineBytesMax = 1 << 14
 
-    /// Nil if there is no directory for it.
+    /// The path of the file; nil if neither variable has an absolute path.
     let path: String?
 
-    /// Uses `XDG_STATE_HOME`, or else the home directory.
+    /// Determines the path from `XDG_STATE_HOME`, or else from `HOME`.
     init() {
         func directory(_ name: String) -> String? {
             getenv(name).map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
@@ -22,7 +22,7 @@ struct ShellHistory {
             .map { $0 + "/larder/history" }
     }
 
-    /// The lines of previous shells, oldest first.
+    /// Returns the stored lines, the oldest first. Shortens the file if it is too large.
     func lines() -> [String] {
         guard let path, let bytes = try? FileSystem.read(path, bytesMax: 16 * Self.bytesMax) else { return [] }
         let lines = bytes.suffix(Self.bytesMax).split(separator: 0x0A).suffix(LineEditor.historyMax)
@@ -30,14 +30,14 @@ struct ShellHistory {
         return lines.compactMap { String(validating: $0, as: UTF8.self) }
     }
 
-    /// Whether a line may be stored: it must not contain a password.
+    /// Whether a line may be stored: it is not too long, is well-formed, and contains no password.
     static func keeps(_ line: String, words: [[UInt8]]?) -> Bool {
         guard let words, !words.isEmpty, line.utf8.count <= lineBytesMax else { return false }
         return !CommandMetadata.hasSecret(words)
     }
 
     /// Appends a line.
-    /// - Throws: ``InputOutputError`` if that fails.
+    /// - Throws: ``InputOutputError`` or ``FileError`` if the line cannot be stored.
     func append(_ line: String) throws {
         guard let path else { return }
         do {
@@ -45,12 +45,12 @@ struct ShellHistory {
         } catch {
             throw InputOutputError(message: "cannot \(error)")
         }
-        // O_RDWR does not block on a pipe.
+        // With O_RDWR, open(2) does not block if the path is a named pipe.
         let flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW
         let descriptor = FileSystem.openFile(path, flags, 0o600)
         guard descriptor >= 0 else {
             if errno == ELOOP {
-                // A link to /dev/null is the usual way to disable the history.
+                // Accept a link to /dev/null, which is the usual way to disable a history.
                 if FileSystem.canonical(path) == "/dev/null" { return }
                 throw InputOutputError(
                     message: "\(path) is a link, which is not followed (a link to /dev/null disables the history)")
@@ -62,7 +62,7 @@ struct ShellHistory {
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw InputOutputError(message: "\(path) is not a file")
         }
-        // The file may have been created by another program, and its last line may be incomplete.
+        // Another program may have created the file, so set the mode. Its last line may lack a line break.
         fchmod(descriptor, 0o600)
         var last: UInt8 = 0x0A
         if status.st_size > 0 { _ = pread(descriptor, &last, 1, status.st_size - 1) }

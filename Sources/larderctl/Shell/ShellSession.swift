@@ -1,10 +1,10 @@
 import LarderClient
 import LarderCommandCatalog
 
-/// The connection of a shell, and its known state. Single owner.
+/// The connection of a shell, with the selected database and the state of a transaction. For one thread at a time.
 final class ShellSession {
     let client: BlockingLarderClient
-    /// The database of the next command.
+    /// The database in which the next command runs.
     private(set) var database: String
     private(set) var isInTransaction = false
 
@@ -13,19 +13,19 @@ final class ShellSession {
         database = client.name
     }
 
-    /// Why a command must not be used here; nil if it may be run.
+    /// Returns why a command cannot be used in a shell; nil if it can.
     static func refusal(_ words: [[UInt8]]) -> String? {
         guard case .silences = CommandMetadata.row(of: words)?.effect else { return nil }
         return "without replies the results of commands would be unknown"
     }
 
-    /// Whether a command is followed by messages, and so needs its own connection: see ``stream(_:_:)``.
+    /// Whether messages follow the reply to a command, so that it needs a separate connection: see ``stream(_:_:)``.
     static func streams(_ words: [[UInt8]]) -> Bool {
         guard case .streams = CommandMetadata.row(of: words)?.effect else { return false }
         return true
     }
 
-    /// Whether a command may be pipelined, because it does not change the connection's state.
+    /// Whether a command may be pipelined with others, because it does not change the state of the connection.
     static func isPlain(_ words: [[UInt8]]) -> Bool {
         guard let row = CommandMetadata.row(of: words) else { return true }
         return switch row.effect {
@@ -39,8 +39,8 @@ final class ShellSession {
         return true
     }
 
-    /// Runs pipelined commands.
-    /// - Throws: if the connection is lost; a transaction is then lost too, see ``isInTransaction``.
+    /// Sends commands as a pipeline and returns their replies.
+    /// - Throws: if the connection is lost. A transaction is then lost too: check ``isInTransaction`` before.
     func run(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
         do throws(LarderClientError) {
             let replies = try client.pipeline(commands)
@@ -51,26 +51,26 @@ final class ShellSession {
             guard commands.count == 1, error.code == .closed,
                 case .endsDaemon = CommandMetadata.row(of: commands[0])?.effect
             else { throw error }
-            // A daemon that shuts down on request closes the connection instead of replying.
+            // A daemon that executes SHUTDOWN closes the connection instead of replying, so this is success.
             return [.simpleString("OK")]
         }
     }
 
-    /// Opens a connection for the command, and shows its messages until the connection is closed or no subscription is
-    /// left.
+    /// Sends a command on a separate connection, and calls `visit` for each message, until the connection is closed, no
+    /// subscription is left, or an error arrives.
     func stream(_ words: [[UInt8]], _ visit: (RESPValue) throws -> Void) throws {
         struct Over: Error {}
         do {
             try client.stream(words) { reply in
                 try visit(reply)
-                // UNSUBSCRIBE from everything.
+                // The reply to UNSUBSCRIBE with 0 remaining subscriptions.
                 if let parts = reply.elements, parts.count == 3, parts[2] == .integer(0) { throw Over() }
                 if reply.errorMessage != nil { throw Over() }
             }
         } catch is Over {}
     }
 
-    /// Called when the connection is lost.
+    /// Resets the state after the connection was lost.
     func forgetTransaction() {
         isInTransaction = false
         database = client.name
@@ -85,7 +85,7 @@ final class ShellSession {
         switch row.effect {
         case .beginsTransaction: if reply.errorMessage == nil { isInTransaction = true }
         case .endsTransaction:
-            // With the wrong number of words, the command has no effect.
+            // With a wrong number of arguments, the command does not end the transaction.
             if reply.errorMessage?.hasPrefix("ERR wrong number") != true { isInTransaction = false }
         case .resets: if reply.errorMessage == nil { isInTransaction = false }
         default: break

@@ -2,15 +2,15 @@ import LarderClient
 import LarderPlatform
 import Synchronization
 
-/// Handles the signals of an interactive shell on its own thread. While a line is edited, they are sent through a pipe,
-/// which is polled together with the keys. At other times, Ctrl-C stops the wait for a reply.
+/// Handles the signals of an interactive shell on a separate thread. While a line is edited, it writes them to a pipe,
+/// which the line editor polls together with the keys. At other times, Ctrl-C ends the wait for a reply.
 ///
-/// `@unchecked Sendable`: the variables are guarded by `lock`.
+/// `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class ShellSignals: @unchecked Sendable {
     private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT]
         .filter { !ProcessStart.isIgnored($0) }
 
-    /// Receives a byte for each signal while a line is edited.
+    /// The end of the pipe from which the line editor reads a byte for each signal.
     let readEnd: Int32
     private let writeEnd: Int32
     private var client: BlockingLarderClient?
@@ -18,7 +18,7 @@ final class ShellSignals: @unchecked Sendable {
     private var isEditing = false
     private let interrupted = Atomic<Bool>(false)
 
-    /// - Parameter client: the client whose wait Ctrl-C stops; nil to terminate the program.
+    /// - Parameter client: the client whose wait for a reply Ctrl-C ends; nil if Ctrl-C must terminate the program.
     init(_ client: BlockingLarderClient?) throws(InputOutputError) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else {
@@ -46,13 +46,13 @@ final class ShellSignals: @unchecked Sendable {
         return signals
     }
 
-    /// Sets the client whose wait Ctrl-C stops; nil to terminate the program.
+    /// Sets the client whose wait for a reply Ctrl-C ends; nil if Ctrl-C must terminate the program.
     func use(_ client: BlockingLarderClient?) { lock.withLock { self.client = client } }
 
-    /// Whether Ctrl-C was pressed since the last line was edited.
+    /// Whether Ctrl-C was pressed since the user last edited a line.
     var isInterrupted: Bool { interrupted.load(ordering: .relaxed) }
 
-    /// Runs `body`, during which signals are sent through the pipe. A signal left in the pipe is handled afterwards.
+    /// Runs `body`, which edits a line and reads signals from the pipe. Handles signals that `body` has not read.
     func editing<Result>(_ body: () -> Result) -> Result {
         lock.withLock {
             isEditing = true
@@ -77,7 +77,7 @@ final class ShellSignals: @unchecked Sendable {
             _ = write(writeEnd, &byte, 1)
             return
         }
-        // Restores the terminal's original settings.
+        // No line is edited, so the terminal has its original settings, which need not be restored.
         switch signal {
         case SIGINT:
             guard let client else { LoaderProcess.endProgram(by: signal) }

@@ -1,12 +1,13 @@
 import LarderRESP
 
-/// The typed line of the shell up to the cursor: complete words, and the current one.
+/// The line that the user has typed, up to the cursor: the complete words and the current word.
 struct TypedLine {
     /// The complete words, without quotes.
     private(set) var words: [[UInt8]] = []
-    /// The typed part of the current word, without quotes; empty after a space. Nil if it is ambiguous.
+    /// The typed part of the current word, without quotes; empty after a space. Nil if it cannot be parsed, for example
+    /// after text that follows a closing quote.
     private(set) var current: [UInt8]? = []
-    /// The number of characters of ``current`` as typed, including quotes.
+    /// The number of typed characters of the current word, including quotes.
     private(set) var currentLength = 0
 
     init(_ text: String) {
@@ -33,8 +34,8 @@ struct TypedLine {
         currentLength = String(decoding: typed, as: UTF8.self).unicodeScalars.count
     }
 
-    /// A word in the form in which it is typed, with quotes if necessary.
-    /// - Parameter isWhole: whether the word is complete; otherwise the quotes stay open.
+    /// Returns a word as it must be typed: in quotes if necessary.
+    /// - Parameter isWhole: whether a space follows the word. If not, the closing quote is omitted.
     static func typed(_ word: String, isWhole: Bool) -> String {
         let needsQuotes = word.isEmpty || word.unicodeScalars.contains { " \t\"'".unicodeScalars.contains($0) }
         guard needsQuotes else { return word + (isWhole ? " " : "") }

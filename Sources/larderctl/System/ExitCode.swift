@@ -1,6 +1,6 @@
 /// The program's exit codes. Scripts rely on these numbers: do not change them.
 enum ExitCode: Int32 {
-    /// Success; the result has been written.
+    /// Success: the result was written.
     case done = 0
     /// The entry does not exist.
     case notFound = 1
@@ -12,19 +12,19 @@ enum ExitCode: Int32 {
     case serverError = 4
     /// The result could not be written, or the value could not be read.
     case inputOutput = 5
-    /// There is no value now: its origin failed, or another client is still fetching it. Or another process holds the
-    /// lock.
+    /// `fetch`: there is no value now, because COMMAND failed or another client is still fetching. `lock`: another
+    /// process holds the lock.
     case noValue = 6
-    /// The lock was lost while the command ran.
+    /// `lock`: the lock was lost while COMMAND ran.
     case lockLost = 7
     /// A backup or a larder is damaged, or a check has a finding.
     case damaged = 8
-    /// A larder was damaged, and is repaired.
+    /// A larder was damaged, and was repaired.
     case repaired = 9
-    /// Not everything could be checked.
+    /// No problem was found, but not everything could be checked.
     case unseen = 10
 
-    /// The meaning of each number, for the help.
+    /// The meaning of all exit codes, for the help.
     static let explanation = """
         0  success
         1  there is no such entry
@@ -43,10 +43,10 @@ enum ExitCode: Int32 {
         """
 }
 
-/// An error in the command line, with the correct form.
+/// An error in the command line. The message shows the correct form.
 struct UsageError: Error {
     let message: String
-    /// The verb whose help to read, if it was recognized.
+    /// The verb whose help the message mentions; nil if no verb was recognized.
     var verb: String?
 
     init(_ message: String, verb: String? = nil) {
@@ -55,12 +55,12 @@ struct UsageError: Error {
     }
 }
 
-/// Reading the value or writing the result failed.
+/// The error if a value cannot be read, or a result cannot be written.
 struct InputOutputError: Error {
     let message: String
 }
 
-/// A line of standard input that failed.
+/// The error in a line of standard input.
 struct LineFailure: Error {
     /// The line number, starting with 1.
     let line: Int
@@ -70,12 +70,12 @@ struct LineFailure: Error {
     let exitCode: ExitCode
 }
 
-/// The files of a larder cannot be checked.
-struct CannotLook: Error {
+/// The error if the files of a larder cannot be checked.
+struct CheckFailure: Error {
     let message: String
 }
 
-/// A backup is damaged.
+/// The error for a damaged backup.
 struct DamagedBackup: Error {
     let message: String
 }

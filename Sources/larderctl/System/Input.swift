@@ -1,11 +1,11 @@
-// Values that are not on the command line.
+// Reads values that are not given on the command line.
 
 import LarderClient
 import LarderPlatform
 
 /// Reads a whole file or all of standard input.
 enum Input {
-    /// The largest value that the daemon accepts.
+    /// The maximum length of a value that the daemon accepts, in bytes.
     static let bytesMax = 536_870_912
 
     static func standardInput() throws(InputOutputError) -> [UInt8] {

@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// The process that has a larder open, as recorded in LOCK.
+/// The process that has a larder open, as recorded in the larder's file LOCK.
 enum LarderHolder {
     case nobody
-    /// - Parameter socket: nil if the process is not a daemon.
+    /// - Parameter socket: the socket of the daemon; nil if the process is not a daemon.
     case process(pid: String, socket: String?)
 
-    /// Checks without changing anything.
+    /// Returns the process that has a larder open. Changes nothing.
     /// - Throws: ``InputOutputError`` if the file cannot be read.
     static func find(_ directory: String) throws -> LarderHolder {
         let path = directory + "/LOCK"
@@ -30,20 +30,20 @@ enum LarderHolder {
     }
 }
 
-/// The program larderd, for operations that only it supports.
+/// Finds and runs the program larderd, for operations that larderctl cannot do itself.
 enum DaemonProgram {
-    /// Returns the path of larderd: next to this program, or else in `PATH`.
+    /// Returns the path of larderd, next to this program or else in `PATH`; nil if it is not found.
     static func find() -> String? {
         var places = [FileSystem.parent(Program.path)]
         if let path = getenv("PATH") {
-            // An empty element would mean the current directory.
+            // Ignore empty and relative elements, which would refer to the current directory.
             places += String(cString: path).split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
         }
         return places.map { $0 + "/larderd" }.first { access($0, X_OK) == 0 && !FileSystem.isDirectory($0) }
     }
 
-    /// Replaces this process with `program`.
-    /// - Returns: only if that fails.
+    /// Replaces this process with `program` by execv(3).
+    /// - Returns: the error. If it succeeds, it does not return.
     static func become(_ program: String, _ words: [String]) -> InputOutputError {
         var arguments: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]
         execv(program, &arguments)

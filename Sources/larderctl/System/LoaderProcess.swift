@@ -3,16 +3,15 @@
 import LarderPlatform
 import Synchronization
 
-/// A command whose standard output is a value. It inherits standard input and standard error.
+/// Runs a command and collects its standard output, a value. The command inherits standard input and error.
 ///
-/// While it runs, signals that would stop this program are forwarded to the command, and reported to the caller
-/// afterwards.
+/// While it runs, signals that would terminate this program are sent to it, and reported to the caller afterwards.
 final class LoaderProcess: Sendable {
     enum End: Equatable {
         case exited(Int32)
         /// The command was terminated by a signal.
         case killed(signal: Int32)
-        /// This program received a signal to stop.
+        /// This program has received a signal to terminate.
         case interrupted(signal: Int32)
     }
 
@@ -21,16 +20,16 @@ final class LoaderProcess: Sendable {
         let end: End
     }
 
-    /// Signals that this program ignores, for example because of nohup, stay ignored.
-    private static let passedOn = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
+    /// The signals that are sent to the command. Those that this program ignores, as with nohup, stay ignored.
+    private static let forwardedSignals = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
 
     private let pid: pid_t
-    /// Guards the exit of the command, so that signals are not sent to a reused process ID.
+    /// Held while a signal is sent and while the process ID is released, because the ID may be reused.
     private let lock = Lock()
     private let isRunning = Atomic<Bool>(true)
-    /// The received signal; 0 for none.
+    /// The signal that this program has received; 0 if there was none.
     private let asked = Atomic<Int32>(0)
-    /// Gets a byte when a signal was received, and when the command has exited.
+    /// The pipe into which a byte is written when a signal arrives and when the command has exited, to wake the reader.
     private let wakeEnd: Int32
 
     private init(_ pid: pid_t, _ wakeEnd: Int32) {
@@ -39,15 +38,15 @@ final class LoaderProcess: Sendable {
     }
 
     /// Runs a command until it exits.
-    /// - Throws: if it cannot be started, or writes more than the limit of a value; then it is terminated.
+    /// - Throws: if the command cannot be started, or is terminated because it writes more than a value may have.
     static func run(_ words: [[UInt8]]) throws(InputOutputError) -> Result {
         let (output, wake) = (try makePipe(), try makePipe())
-        // Leave the `wake` pipe open: a signal may arrive until this program exits.
+        // Leave the `wake` pipe open, because a signal may arrive until this program exits.
         defer { close(output.read) }
         // Block signals before the command starts, so that none is lost.
         var signals = sigset_t()
         sigemptyset(&signals)
-        for signal in passedOn { sigaddset(&signals, signal) }
+        for signal in forwardedSignals { sigaddset(&signals, signal) }
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         var start = ProcessStart(words: words)
         start.descriptors = [STDIN_FILENO, output.write, STDERR_FILENO]
@@ -60,8 +59,8 @@ final class LoaderProcess: Sendable {
         }
         close(output.write)
         let process = LoaderProcess(pid, wake.write)
-        // Both threads may outlive this call: the first one until the program exits.
-        _ = WorkThread(name: "signals") { process.passSignalsOn() }
+        // Both threads may run longer than this call; the first one runs until the program exits.
+        _ = WorkThread(name: "signals") { process.forwardSignals() }
         _ = WorkThread(name: "command") { process.awaitEnd() }
         let bytes: [UInt8]
         do throws(InputOutputError) {
@@ -70,12 +69,12 @@ final class LoaderProcess: Sendable {
             process.send(SIGTERM)
             throw error
         }
-        // The command received the signal too, and may need time to stop.
+        // After a signal, do not wait for the command: it has received the signal too, and may need time.
         let signal = process.asked.load(ordering: .acquiring)
         return Result(output: bytes, end: signal == 0 ? process.reap() : .interrupted(signal: signal))
     }
 
-    /// Terminates this program like the signal would have.
+    /// Terminates this program by the signal, so that the parent process sees that signal.
     static func endProgram(by number: Int32) -> Never {
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -91,17 +90,17 @@ final class LoaderProcess: Sendable {
         guard pipe(&ends) == 0 else {
             throw InputOutputError(message: "cannot create a pipe for the command: \(SystemErrorText.of(errno))")
         }
-        // Close both ends in the command; it keeps only the copy that is its standard output.
+        // The command must not inherit these two descriptors. It gets only the copy that is its standard output.
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         return (ends[0], ends[1])
     }
 
     // MARK: Threads
 
-    private func passSignalsOn() {
+    private func forwardSignals() {
         var signals = sigset_t()
         sigemptyset(&signals)
-        for signal in Self.passedOn { sigaddset(&signals, signal) }
+        for signal in Self.forwardedSignals { sigaddset(&signals, signal) }
         while true {
             var signal: Int32 = 0
             guard sigwait(&signals, &signal) == 0 else { continue }
@@ -111,6 +110,7 @@ final class LoaderProcess: Sendable {
         }
     }
 
+    /// Sends a signal to the command.
     /// - Returns: false if the command has exited.
     @discardableResult
     private func send(_ signal: Int32) -> Bool {
@@ -119,7 +119,7 @@ final class LoaderProcess: Sendable {
 
     private func awaitEnd() {
         var info = siginfo_t()
-        // Keep the zombie, so that its process ID is not reused.
+        // WNOWAIT keeps the exited process as a zombie, so that its process ID is not reused.
         while waitid(P_PID, id_t(pid), &info, CInt(WEXITED | WNOWAIT)) < 0, errno == EINTR {}
         wake()
     }
@@ -141,9 +141,9 @@ final class LoaderProcess: Sendable {
         }
     }
 
-    /// Whether no more output is needed.
-    /// - Parameter isComplete: whether the end of the pipe was reached. If it was not, processes left running by the
-    ///   command may still write. The output of a killed command is not used, so this does not wait for them.
+    /// Whether to stop reading the output.
+    /// - Parameter isComplete: whether the end of the pipe was reached. If not, background processes of the command may
+    ///   still write. The output of a command that was killed is not used, so it need not be complete.
     private func isOver(isComplete: Bool) -> Bool {
         if asked.load(ordering: .acquiring) != 0 { return true }
         var info = siginfo_t()
@@ -154,7 +154,7 @@ final class LoaderProcess: Sendable {
 
     // MARK: Output of the command
 
-    /// Reads until all writers have closed the pipe and the command has exited, or the output is not needed.
+    /// Reads the output until all writers have closed the pipe and the command has exited, or until it is not needed.
     private func collect(_ pipe: Int32, _ wakes: Int32) throws(InputOutputError) -> [UInt8] {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 65_536)

@@ -2,38 +2,38 @@
 
 import LarderPlatform
 
-/// A command that runs while a lock is held. It inherits standard input, output and error.
+/// Runs a command while a lock is held. The command inherits standard input, output and error.
 ///
-/// Signals to stop, and user-defined signals, are forwarded to the command while it runs. Before that, they stop the
-/// wait for the lock.
+/// While it runs, signals to terminate, SIGUSR1 and SIGUSR2 are sent to it. Before, they end the wait for the lock.
 ///
-/// `@unchecked Sendable`: the variables are guarded by `lock`.
+/// `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class LockedCommand: @unchecked Sendable {
-    /// Signals that this program ignores, for example because of nohup, stay ignored.
-    private static let passedOn = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]
+    /// The signals that are sent to the command. Those that this program ignores, as with nohup, stay ignored.
+    private static let forwardedSignals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]
         .filter { !ProcessStart.isIgnored($0) }
 
     private let lock = Lock()
-    /// The running command; nil otherwise, because its process ID may then belong to another process.
+    /// The process ID of the running command. Nil after its exit, because the ID may then be that of another process.
     private var pid: pid_t?
     private var isCancelled = false
     private var signal: Int32 = 0
     private var stopWaiting: (@Sendable () -> Void)?
 
-    /// Blocks the signals. Do this before other threads start, which must not receive them.
+    /// Blocks the signals, so that a separate thread can wait for them. Call it before other threads start: they
+    /// inherit the blocked signals.
     init() {
         var signals = sigset_t()
         sigemptyset(&signals)
-        for signal in Self.passedOn { sigaddset(&signals, signal) }
+        for signal in Self.forwardedSignals { sigaddset(&signals, signal) }
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         // Runs until the program exits.
-        _ = WorkThread(name: "signals") { [self] in passSignalsOn() }
+        _ = WorkThread(name: "signals") { [self] in forwardSignals() }
     }
 
-    /// The last received signal to stop; 0 for none.
-    var askedBy: Int32 { lock.withLock { signal } }
+    /// The last signal that this program has received; 0 if there was none.
+    var receivedSignal: Int32 { lock.withLock { signal } }
 
-    /// Calls `stop` when a signal arrives while no command runs, or has arrived already.
+    /// Calls `stop` when a signal arrives while no command runs; at once if one has arrived before.
     func onSignal(_ stop: @escaping @Sendable () -> Void) {
         let isLate = lock.withLock {
             stopWaiting = stop
@@ -42,10 +42,10 @@ final class LockedCommand: @unchecked Sendable {
         if isLate { stop() }
     }
 
-    private func passSignalsOn() {
+    private func forwardSignals() {
         var signals = sigset_t()
         sigemptyset(&signals)
-        for signal in Self.passedOn { sigaddset(&signals, signal) }
+        for signal in Self.forwardedSignals { sigaddset(&signals, signal) }
         while true {
             var number: Int32 = 0
             guard sigwait(&signals, &number) == 0 else { continue }
@@ -61,8 +61,8 @@ final class LockedCommand: @unchecked Sendable {
 
     // MARK: The command
 
-    /// Runs a command until it exits. If the task is cancelled, the command gets SIGTERM, and is still waited for.
-    /// - Throws: ``InputOutputError`` if it cannot be started; `CancellationError` if the task was cancelled before.
+    /// Runs a command until it exits. If the task is cancelled, sends SIGTERM to the command and waits for its exit.
+    /// - Throws: ``InputOutputError`` if the command cannot be started; `CancellationError` if the task was cancelled.
     func run(_ words: [[UInt8]]) async throws -> ProcessEnd {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
@@ -92,7 +92,7 @@ final class LockedCommand: @unchecked Sendable {
             }
         }
         var info = siginfo_t()
-        // Keep the zombie, so that its process ID is not reused.
+        // WNOWAIT keeps the exited process as a zombie, so that its process ID is not reused.
         while waitid(P_PID, id_t(pid), &info, CInt(WEXITED | WNOWAIT)) < 0, errno == EINTR {}
         return try lock.withLock {
             self.pid = nil
@@ -102,13 +102,13 @@ final class LockedCommand: @unchecked Sendable {
 
     // MARK: Exit
 
-    /// Exits like the command: with its exit code or, if a signal terminated it, with a shell's exit code for that
-    /// signal. If this program received the same signal, the signal terminates this program, too.
+    /// Exits with the command's exit code, or with 128 plus the number of the signal that terminated the command. If
+    /// this program has received the same signal, terminates by that signal instead.
     func endProgram(as end: ProcessEnd) -> Never {
         switch end {
         case .exited(let code): exit(code)
         case .killed(let signal):
-            if signal == askedBy { LoaderProcess.endProgram(by: signal) }
+            if signal == receivedSignal { LoaderProcess.endProgram(by: signal) }
             exit(128 + signal)
         }
     }

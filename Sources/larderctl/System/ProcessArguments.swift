@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The command line as bytes: `CommandLine.arguments` would change words that are not UTF-8, as keys and values may be.
+/// The command line as bytes: `CommandLine.arguments` would change keys and values that are not UTF-8.
 enum ProcessArguments {
     /// The words after the program's name.
     static var words: [[UInt8]] {

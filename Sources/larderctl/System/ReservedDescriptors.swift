@@ -1,18 +1,19 @@
 import LarderPlatform
 
-/// Checks for descriptors that the program cannot do without later.
+/// Checks that enough descriptors are free for what the program needs later.
 enum ReservedDescriptors {
-    /// The runtime of tasks terminates the process if it cannot open descriptors for its timers.
+    /// The number of free descriptors needed. If Swift's task runtime cannot open descriptors for its timers, it
+    /// terminates the process.
     private static let needed = 12
 
-    /// - Throws: ``InputOutputError`` if there are too few left.
+    /// - Throws: ``InputOutputError`` if fewer descriptors are free.
     static func check() throws(InputOutputError) {
         var opened: [Int32] = []
         defer { for descriptor in opened { close(descriptor) } }
         for _ in 0..<needed {
             let descriptor = dup(STDERR_FILENO)
             guard descriptor >= 0 else {
-                // Without standard error, nothing can be reported.
+                // Standard error is closed, so an error could not be reported.
                 guard errno != EBADF else { return }
                 let reason = SystemErrorText.of(errno)
                 throw InputOutputError(message: "too few descriptors are left (ulimit -n): \(reason)")

@@ -1,24 +1,24 @@
 import LarderPlatform
 import Synchronization
 
-/// The terminal of a full-screen program: its size, its keys, and its signals. It takes over the screen at creation,
-/// and restores it however the program ends: see ``close()``.
+/// The terminal of a full-screen program, with its size, keys and signals. Creating it switches to the alternate
+/// screen; ``close()`` restores the previous screen.
 ///
-/// Used by one thread, except for ``wake()``. A second thread waits for signals.
+/// For one thread at a time, except for ``wake()``. A second thread waits for signals.
 final class Terminal: Sendable {
     enum Event: Equatable {
         case key(UInt8)
         case resized
         /// ``wake()`` was called.
         case woken
-        /// The time has elapsed.
+        /// The time to wait is over.
         case timeout
-        /// A signal to stop the program, or the terminal was closed.
+        /// The program has received a signal to terminate, or the terminal was closed (SIGHUP).
         case ended(signal: Int32)
     }
 
     private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT]
-    // Switch to the alternate screen without a cursor, and back.
+    // The escape sequences that switch to the alternate screen and hide the cursor, and that undo this.
     private static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[2J"
     private static let leave = "\u{1B}[?25h\u{1B}[?1049l"
 
@@ -26,7 +26,7 @@ final class Terminal: Sendable {
     private let signalPipe: (read: Int32, write: Int32)
     private let isTaken = Atomic<Bool>(false)
 
-    /// - Throws: unless standard input and standard output are a terminal.
+    /// - Throws: if standard input or standard output is not a terminal.
     init() throws {
         guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
             throw UsageError(
@@ -72,7 +72,7 @@ final class Terminal: Sendable {
         return signals
     }
 
-    /// Restores the screen. Idempotent.
+    /// Restores the screen and the terminal's settings. May be called repeatedly.
     func close() {
         guard isTaken.exchange(false, ordering: .relaxed) else { return }
         put(Self.leave)
@@ -82,14 +82,14 @@ final class Terminal: Sendable {
 
     private func take() {
         var settings = before
-        // Keys are read at once and not echoed; Ctrl-C and Ctrl-Z still send signals.
+        // Read each key at once, without echo. Ctrl-C and Ctrl-Z still send signals.
         settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
         isTaken.store(true, ordering: .relaxed)
         put(Self.enter)
     }
 
-    /// Columns and rows; 80 and 24 if unknown.
+    /// The number of columns and rows; 80 and 24 if unknown.
     var size: (width: Int, height: Int) {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
@@ -98,7 +98,7 @@ final class Terminal: Sendable {
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
-    /// Draws lines from the top of the screen; the rest of each line and of the screen is cleared.
+    /// Draws lines from the top of the screen. Clears the rest of each line and of the screen.
     func draw(_ lines: [String]) {
         var text = "\u{1B}[H"
         for (index, line) in lines.enumerated() {
@@ -107,7 +107,7 @@ final class Terminal: Sendable {
         put(text + "\u{1B}[J")
     }
 
-    /// Waits for a key, a signal or a timeout. Handles suspension of the program.
+    /// Waits for a key, a signal or the timeout. Restores the screen while the program is suspended by Ctrl-Z.
     func wait(milliseconds: Int64) -> Event {
         let end = MonotonicClock.milliseconds() + milliseconds
         while true {
@@ -127,7 +127,7 @@ final class Terminal: Sendable {
         }
     }
 
-    /// Stops ``wait(milliseconds:)``. Thread-safe.
+    /// Makes ``wait(milliseconds:)`` return ``Event/woken``. Thread-safe.
     func wake() {
         var byte: UInt8 = 0
         _ = write(signalPipe.write, &byte, 1)
@@ -143,7 +143,7 @@ final class Terminal: Sendable {
             return .resized
         case SIGTSTP:
             close()
-            // Continues here when the shell resumes the program.
+            // Stops the process here until the shell resumes it.
             kill(getpid(), SIGSTOP)
             take()
             return .resized

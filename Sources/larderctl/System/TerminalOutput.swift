@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Writes to the terminal, or to standard error.
+/// Writes bytes to the terminal or to standard error.
 enum TerminalOutput {
-    /// Blocks while the output is not read. Output that cannot be written is lost.
+    /// Writes all bytes. Blocks until there is space. If an error occurs, drops the rest.
     static func write(_ bytes: [UInt8], to descriptor: Int32) {
         var start = 0
         while start < bytes.count {

@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Lets the main thread wait for a task.
+/// Lets a thread that is not in a task, such as the main thread, wait for a task.
 ///
-/// `@unchecked Sendable`: the variables are guarded by `lock`.
+/// `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class Waiting<Value: Sendable>: @unchecked Sendable {
     private let lock = Lock()
     private let changed = Condition()
@@ -10,7 +10,7 @@ final class Waiting<Value: Sendable>: @unchecked Sendable {
 
     private init() {}
 
-    /// Blocks until the task has completed.
+    /// Blocks until the task has completed, and returns its value.
     static func result(of task: Task<Value, Never>) -> Value {
         let place = Waiting()
         Task {

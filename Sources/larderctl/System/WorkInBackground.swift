@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Work on its own thread.
+/// Runs a closure on a separate thread.
 ///
-/// `@unchecked Sendable`: the variables are guarded by `lock`.
+/// `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class WorkInBackground<Value: Sendable>: @unchecked Sendable {
     private let lock = Lock()
     private let changed = Condition()
@@ -18,8 +18,8 @@ final class WorkInBackground<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Waits for completion, at most for the given time.
-    /// - Returns: whether it has completed.
+    /// Waits until the closure has returned, for at most the given time.
+    /// - Returns: whether it has returned.
     func waitForEnd(milliseconds: Int64) -> Bool {
         lock.withLock {
             if outcome == nil { _ = changed.wait(lock, milliseconds: milliseconds) }
@@ -27,7 +27,7 @@ final class WorkInBackground<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Waits for completion.
+    /// The result of the closure. Waits until it has returned.
     var result: Result<Value, any Error> {
         lock.withLock {
             while true {

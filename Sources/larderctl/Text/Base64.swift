@@ -1,19 +1,19 @@
-/// Base 64 with the usual letters and padding: RFC 4648, section 4.
+/// Encodes and decodes base 64 with the standard alphabet and padding (RFC 4648, section 4).
 enum Base64 {
     private static let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-    /// The value of each letter, indexed by its byte; 255 for other bytes.
+    /// The value of each letter, indexed by the letter's byte; 255 for bytes that are not letters.
     private static let values: [UInt8] = {
         var values = [UInt8](repeating: 255, count: 256)
         for (value, letter) in letters.enumerated() { values[Int(letter)] = UInt8(value) }
         return values
     }()
 
-    /// The length of the encoding of `count` bytes.
+    /// Returns the length of the encoding of `count` bytes.
     static func encodedCount(_ count: Int) -> Int { (count + 2) / 3 * 4 }
 
     static func encode(_ bytes: [UInt8], into output: inout [UInt8]) {
-        // Doubling keeps the total time linear for many short texts.
+        // Double the capacity, so that appending many short texts takes linear time.
         let needed = output.count + encodedCount(bytes.count)
         if needed > output.capacity { output.reserveCapacity(max(needed, output.capacity * 2)) }
         var index = 0
@@ -30,7 +30,7 @@ enum Base64 {
         }
     }
 
-    /// Decodes a text; nil unless it is exactly what ``encode(_:into:)`` writes.
+    /// Decodes a text. Returns nil unless ``encode(_:into:)`` would write exactly this text.
     static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
         guard text.count % 4 == 0 else { return nil }
         guard text.count > 0 else { return [] }

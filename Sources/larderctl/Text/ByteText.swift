@@ -1,6 +1,6 @@
 /// Formats numbers of bytes.
 enum ByteText {
-    /// Formats a size in the largest suitable unit, with at most three digits: `512 B`, `1.5 KiB`, `64 MiB`.
+    /// Formats a size in a suitable unit: `512 B`, `1.5 KiB`, `64 MiB`.
     static func short(_ bytes: Int) -> String {
         var value = Double(bytes)
         var unit = 0

@@ -1,21 +1,21 @@
-// The help for the daemon's commands, from the catalog.
+// The help for the daemon's commands, from the command table.
 
 import LarderCommandCatalog
 
-/// The texts about commands.
+/// Texts about the daemon's commands.
 enum CommandHelp {
-    /// The name as it is typed: `CLIENT TRACKING`.
+    /// Returns the name of a command as users type it: `CLIENT TRACKING`.
     static func spoken(_ name: String) -> String { name.uppercased().replacing("|", with: " ") }
 
-    /// The syntax: `GET key`.
+    /// Returns the syntax of a command: `GET key`.
     static func call(_ command: CommandMetadata) -> String {
         spoken(command.name) + (command.syntax.isEmpty ? "" : " " + command.syntax)
     }
 
-    /// The help of a command.
+    /// Returns the help for a command.
     /// - Parameters:
-    ///   - caller: the text before the command.
-    ///   - helpCall: the call that shows this help.
+    ///   - caller: the text before the command in the usage line.
+    ///   - helpCall: the command that shows this help, to which users can add a subcommand.
     static func text(of command: CommandMetadata, caller: String, helpCall: String) -> String {
         let arguments =
             command.arity < 0
@@ -33,12 +33,12 @@ enum CommandHelp {
         return lines.joined(separator: "\n")
     }
 
-    /// The names of all commands by group.
+    /// Lines with the names of all commands, by group.
     static var overview: [String] {
         groups.flatMap { ["", "Commands, \($0.name):"] + wrapped($0.commands) }
     }
 
-    /// The commands by group, in the table's order.
+    /// The commands by group, in the order of the command table.
     private static var groups: [(name: String, commands: [String])] {
         var groups: [(name: String, commands: [String])] = []
         for row in CommandMetadata.all {

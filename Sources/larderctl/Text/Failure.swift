@@ -1,14 +1,14 @@
 import LarderClient
 
-/// The reason for a failure of the program, with its exit code.
+/// The failure of the program: a message, a code and the exit code.
 struct Failure {
     /// The kind of the error, for programs.
     let code: String
     let message: String
     let exitCode: ExitCode
-    /// The affected line of standard input.
+    /// The number of the line of standard input that has failed; nil if it was not a line.
     var line: Int?
-    /// The verb whose help to suggest; an empty text for the program's help.
+    /// The verb whose help the message suggests; an empty text for the program's help; nil for none.
     var help: String?
 
     init(_ error: any Error) {
@@ -19,7 +19,7 @@ struct Failure {
             (code, message, exitCode) = ("inputOutput", error.message, .inputOutput)
         case let error as DamagedBackup:
             (code, message, exitCode) = ("damaged", error.message, .damaged)
-        case let error as CannotLook:
+        case let error as CheckFailure:
             (code, message, exitCode) = ("unseen", error.message, .unseen)
         case let error as LineFailure:
             (code, message, exitCode, line) = (error.code, error.message, error.exitCode, error.line)
@@ -34,7 +34,7 @@ struct Failure {
         (self.code, self.message, self.exitCode) = (code, message, exitCode)
     }
 
-    /// The call that shows the help.
+    /// The command that shows the suggested help.
     private var helpCall: String? { help.map { $0.isEmpty ? "larderctl help" : "larderctl help \($0)" } }
 
     /// Prints the failure to standard error, as text or as a line of JSON.
@@ -50,7 +50,7 @@ struct Failure {
         if let helpCall { members.append(("help", .text(helpCall))) }
         var bytes: [UInt8] = []
         JSONText.object([("error", .object(members))]).write(to: &bytes)
-        // Control characters are escaped in JSON.
+        // Control characters are already escaped in JSON.
         Output.writeToStandardError(bytes + [0x0A])
     }
 

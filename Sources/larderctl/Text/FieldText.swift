@@ -1,11 +1,11 @@
 import LarderClient
 import LarderCommandCatalog
 
-/// Converts replies with lines of fields, such as INFO and CLIENT LIST, to JSON.
+/// Converts text replies with fields, such as those to INFO and CLIENT LIST, to JSON.
 ///
-/// Works on bytes: a path among the fields may not be valid text.
+/// Works on bytes, because a path in a field may not be UTF-8.
 enum FieldText {
-    /// Converts the reply of a command; text is parsed if the command's row defines its format.
+    /// Converts the reply to a command. Parses text in the format that the command table defines for the command.
     static func json(_ reply: RESPValue, of command: CommandMetadata) -> JSONText {
         guard let text = reply.bytes else { return JSONText(reply) }
         return switch command.textForm {
@@ -16,8 +16,8 @@ enum FieldText {
         }
     }
 
-    /// Parses sections into an object. Each section becomes an object of its lines `name:value`, named like its heading
-    /// in lower case.
+    /// Converts a text with sections to an object. Each section becomes a member, named like its heading in lower case,
+    /// whose value is an object of the lines `name:value`.
     static func sections(_ text: [UInt8]) -> JSONText {
         var sections: [(name: String, value: JSONText)] = []
         var heading = "general"
@@ -39,10 +39,10 @@ enum FieldText {
         return .object(sections)
     }
 
-    /// Fields of connections that are always text, even if they look like numbers, because clients choose them.
+    /// The fields of CLIENT LIST that are always text, even if they look like numbers: clients choose their values.
     private static let chosen: Set<String> = ["name", "lib-name", "lib-ver", "user", "db", "addr", "laddr", "flags"]
 
-    /// Parses `name=value` pairs separated by spaces into an object.
+    /// Converts pairs `name=value`, separated by spaces, to an object.
     private static func fields(_ line: ArraySlice<UInt8>) -> JSONText {
         let words = line.split { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D }
         return .object(
@@ -57,7 +57,7 @@ enum FieldText {
         text.split(separator: 0x0A).map { $0.last == 0x0D ? $0.dropLast() : $0 }
     }
 
-    /// Returns a number as a number, and everything else, such as 1.2.3 or 1e5, as text.
+    /// Converts a decimal number to a JSON number, and all other values, such as 1.2.3 or 1e5, to text.
     private static func number(_ bytes: ArraySlice<UInt8>) -> JSONText {
         let text = String(decoding: bytes, as: UTF8.self)
         if let number = Int64(text), String(number) == text { return .integer(number) }

@@ -1,8 +1,8 @@
-// JSON output. A separate writer, because JSON libraries cannot represent keys and values that are not text.
+// Writes JSON. Foundation's encoder is not used, because it has no form for keys and values that are not text.
 
 import LarderRESP
 
-/// A JSON document.
+/// A JSON value to be written.
 ///
 /// Bytes that are not UTF-8 text are written as `{"base64": "…"}`.
 indirect enum JSONText {
@@ -12,12 +12,12 @@ indirect enum JSONText {
     case double(Double)
     case bytes([UInt8])
     case array([JSONText])
-    /// The members in output order.
+    /// The members, in the order in which they are written.
     case object([(name: String, value: JSONText)])
 
     static func text(_ text: String) -> JSONText { .bytes(Array(text.utf8)) }
 
-    /// A number, or null for nil.
+    /// Returns a number; null for nil.
     static func optional(_ number: Int64?) -> JSONText { number.map { .integer($0) } ?? .null }
 
     func write(to output: inout [UInt8]) {
@@ -25,7 +25,7 @@ indirect enum JSONText {
         case .null: output += "null".utf8
         case .bool(let value): output += (value ? "true" : "false").utf8
         case .integer(let value): output += String(value).utf8
-        // JSON has no infinity and no NaN.
+        // JSON has no infinity and no NaN, so write them as strings.
         case .double(let value): output += (value.isFinite ? "\(value)" : "\"\(value)\"").utf8
         case .bytes(let bytes): Self.write(bytes, to: &output)
         case .array(let elements):
@@ -57,14 +57,14 @@ indirect enum JSONText {
         }
     }
 
-    /// Writes UTF-8 text between quotes.
+    /// Writes UTF-8 text as a JSON string.
     private static func writeString(_ bytes: [UInt8], to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))
         writeCharacters(bytes, to: &output)
         output.append(UInt8(ascii: "\""))
     }
 
-    /// Writes UTF-8 text, or a part of one that ends at a character boundary, without quotes.
+    /// Writes UTF-8 text with escapes but without quotes. It must not end within a character.
     static func writeCharacters(_ bytes: [UInt8], to output: inout [UInt8]) {
         var index = 0
         while index < bytes.count {
@@ -79,7 +79,8 @@ indirect enum JSONText {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7F || byte == 0xC2
     }
 
-    /// - Returns: the number of bytes of the text that were written.
+    /// Writes the character at an index as an escape if necessary.
+    /// - Returns: the length of the character in bytes.
     private static func writeEscaped(_ bytes: [UInt8], _ index: Int, to output: inout [UInt8]) -> Int {
         let digits = Array("0123456789abcdef".utf8)
         let byte = bytes[index]
@@ -89,7 +90,7 @@ indirect enum JSONText {
         case 0x0D: output += "\\r".utf8
         case 0x09: output += "\\t".utf8
         case 0xC2:
-            // The control characters U+0080 to U+009F, which terminals interpret too; two bytes each.
+            // Also escape the control characters U+0080 to U+009F (two bytes each), because terminals interpret them.
             let second = bytes[index + 1]
             if second < 0xA0 {
                 output += "\\u00".utf8 + [digits[Int(second >> 4)], digits[Int(second & 15)]]
@@ -104,7 +105,7 @@ indirect enum JSONText {
 }
 
 extension JSONText {
-    /// Converts any reply of the server.
+    /// Converts a reply of the daemon.
     init(_ reply: RESPValue) {
         switch reply {
         case .simpleString(let text), .bigNumber(let text): self = .text(text)
@@ -120,8 +121,7 @@ extension JSONText {
         }
     }
 
-    /// Returns an object if every key is text or a number; numbers become text. Otherwise returns an array of
-    /// alternating keys and values.
+    /// Returns an object if all keys are text or numbers; otherwise an array of alternating keys and values.
     private static func object(of pairs: [RESPValue.Pair]) -> JSONText {
         var members: [(name: String, value: JSONText)] = []
         for pair in pairs {

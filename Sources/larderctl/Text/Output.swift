@@ -1,26 +1,26 @@
-// Standard output and standard error.
+// Writes to standard output and standard error.
 
 import LarderClient
 import LarderPlatform
 
-/// Standard output, written in large pieces. Single owner.
+/// Standard output, with a buffer. For one thread at a time.
 final class Output {
     private static let flushBytes = 65_536
 
     private var buffer: [UInt8] = []
     /// Whether the output is a terminal.
     let isTerminal = isatty(STDOUT_FILENO) == 1
-    /// Whether keys and values are written to a terminal unchanged, with all control characters.
+    /// Whether keys and values are written to a terminal unchanged, including control characters.
     var isRaw = false
 
     private var escapes: Bool { isTerminal && !isRaw }
 
-    /// Writes larderctl's own text, or a part of a document.
+    /// Writes bytes unchanged: a text of larderctl itself, or a part of a document.
     func bytes(_ bytes: some Sequence<UInt8>) {
         buffer.append(contentsOf: bytes)
     }
 
-    /// Writes a value, followed by a line break on a terminal.
+    /// Writes a value. On a terminal, adds a line break.
     func value(_ bytes: [UInt8]) {
         append(bytes, keepsLines: true)
         if isTerminal { buffer.append(UInt8(ascii: "\n")) }
@@ -28,19 +28,19 @@ final class Output {
 
     func line(_ text: String) { line(Array(text.utf8)) }
 
-    /// Writes one or more lines; line breaks are kept.
+    /// Writes text and a line break. Line breaks in the text are kept.
     func line(_ bytes: [UInt8]) {
         append(bytes, keepsLines: true)
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    /// Prints a value on one line; on a terminal, escapes line breaks in it.
+    /// Writes a value on one line. On a terminal, escapes line breaks in the value.
     func oneLine(_ bytes: [UInt8]) {
         append(bytes, keepsLines: false)
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    /// Prints two values separated by a tab on one line.
+    /// Writes two values on one line, separated by a tab.
     func oneLine(_ first: [UInt8], _ second: [UInt8]) {
         append(first, keepsLines: false)
         buffer.append(UInt8(ascii: "\t"))
@@ -51,23 +51,23 @@ final class Output {
         buffer.append(contentsOf: escapes ? TerminalText.escaped(bytes, keepsLines: keepsLines) : bytes)
     }
 
-    /// Writes a document and ends its line.
+    /// Writes a JSON document and a line break.
     func json(_ value: JSONText) {
         jsonPart(value)
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    /// Writes a part of a document that is too long for memory.
+    /// Writes a JSON value without a line break: a part of a document that is too large to be built in memory.
     func jsonPart(_ value: JSONText) {
         value.write(to: &buffer)
     }
 
-    /// Writes the buffer if it is large, so that memory does not grow with the output.
+    /// Flushes the buffer if it is large, so that memory does not grow with the output.
     func flushIfLarge() throws(InputOutputError) {
         if buffer.count >= Self.flushBytes { try flush() }
     }
 
-    /// Writes the buffer.
+    /// Writes the contents of the buffer to standard output.
     func flush() throws(InputOutputError) {
         var start = 0
         while start < buffer.count {
@@ -77,7 +77,7 @@ final class Output {
             if count >= 0 {
                 start += count
             } else if errno == EAGAIN {
-                // The terminal or pipe is non-blocking. Wait until it is writable.
+                // Standard output is non-blocking, so wait until it is writable.
                 var entry = pollfd(fd: STDOUT_FILENO, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
                 _ = poll(&entry, 1, -1)
             } else if errno != EINTR {
@@ -89,17 +89,17 @@ final class Output {
         buffer.removeAll(keepingCapacity: true)
     }
 
-    /// Writes to standard error at once. A failure cannot be reported anywhere.
+    /// Writes text to standard error at once. Ignores errors, because they could not be reported.
     static func standardError(_ text: String) {
-        // Escape the text: the daemon's error may quote words of the request.
+        // Escape control characters, because an error of the daemon may contain words of the request.
         writeToStandardError(TerminalText.escaped(Array(text.utf8), keepsLines: true))
     }
 
-    /// Writes to the terminal, which is standard output, at once.
+    /// Writes text to standard output, which must be a terminal, at once.
     static func writeToTerminal(_ text: String) {
         TerminalOutput.write(TerminalText.escaped(Array(text.utf8), keepsLines: true), to: STDOUT_FILENO)
     }
 
-    /// Writes larderctl's own bytes to standard error unchanged, including control characters.
+    /// Writes bytes to standard error unchanged, including control characters. Only for texts of larderctl itself.
     static func writeToStandardError(_ bytes: [UInt8]) { TerminalOutput.write(bytes, to: STDERR_FILENO) }
 }

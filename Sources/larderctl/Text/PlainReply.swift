@@ -1,7 +1,7 @@
 import LarderClient
 
-/// Replies as text for simple scripts: one line per element, with nested aggregates indented. Null is empty at the top
-/// level, and (nil) inside aggregates.
+/// Writes replies as text for scripts: one line for each element, with nested arrays and maps indented. Null is written
+/// as (nil) within an array or map; a reply that is null writes nothing.
 enum PlainReply {
     static func write(_ reply: RESPValue, to output: Output) { write(reply, indent: 0, to: output) }
 
@@ -41,7 +41,7 @@ enum PlainReply {
         }
     }
 
-    /// A value that is not an aggregate, as one word.
+    /// Returns the text of a value that is not an array, a set, a map or a push.
     private static func word(_ reply: RESPValue) -> [UInt8] {
         switch reply {
         case .null: Array("(nil)".utf8)

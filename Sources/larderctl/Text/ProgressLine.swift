@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Shows the progress of long work on standard error, if that is a terminal. Single owner.
+/// Shows the progress of long work on standard error if that is a terminal. For one thread at a time.
 final class ProgressLine {
-    /// The unit of progress.
+    /// The unit of the numbers.
     enum Unit {
         case bytes, entries
 
@@ -13,7 +13,7 @@ final class ProgressLine {
             }
         }
 
-        /// The suffix after the last of several numbers.
+        /// The suffix after the numbers.
         var name: String { self == .bytes ? "" : " entries" }
     }
 
@@ -27,8 +27,8 @@ final class ProgressLine {
 
     init(_ unit: Unit = .bytes) { self.unit = unit }
 
-    /// Call it at each change.
-    /// - Parameter total: 0 if unknown.
+    /// Shows the progress. May be called for each change: it writes at most once every 100 milliseconds.
+    /// - Parameter total: the total amount; 0 if unknown.
     func show(done: Int, total: Int) {
         let now = MonotonicClock.milliseconds()
         guard isShown, now - last >= Self.pauseMilliseconds else { return }
@@ -36,7 +36,7 @@ final class ProgressLine {
         write(Self.text(done: done, total: total, milliseconds: now - begin, unit))
     }
 
-    /// Percentage, amount, rate, and remaining time, if known.
+    /// Returns the line: the amount and the rate, and the percentage and the remaining time if the total is known.
     static func text(done: Int, total: Int, milliseconds: Int64, _ unit: Unit = .bytes) -> String {
         guard done > 0, milliseconds > 0 else { return "preparing" }
         let rate = Double(done) / Double(milliseconds) * 1000
@@ -49,7 +49,7 @@ final class ProgressLine {
             + "\(left / 60):\(seconds < 10 ? "0" : "")\(seconds) left"
     }
 
-    /// Removes the line.
+    /// Clears the line.
     func end() {
         guard isShown, width > 0 else { return }
         Output.writeToStandardError(Array(("\r" + String(repeating: " ", count: width) + "\r").utf8))

@@ -1,13 +1,13 @@
-// Confirmations before irreversible operations.
+// Asks the user to confirm irreversible operations.
 
 import LarderPlatform
 
-/// A question to the user of a terminal.
+/// Questions to the user at a terminal.
 enum Question {
-    /// Whether there is a terminal for a reply.
+    /// Whether standard input and standard error are terminals, so that a user can answer.
     static var canBeAsked: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
 
-    /// Asks, and waits for a line. Any reply except y and yes means no, and so does the end of the input.
+    /// Asks a question and waits for a line. Returns true only for the answers y and yes, ignoring case.
     static func isAnsweredWithYes(_ text: String) -> Bool {
         Output.standardError(text + " [y/N] ")
         return ["y", "yes"].contains(readLine()?.lowercased())

@@ -1,6 +1,7 @@
-/// Lines with aligned columns.
+/// Formats tables.
 enum Table {
-    /// - Parameter rightAligned: the columns to align on the right, such as numbers.
+    /// Returns the rows as lines with aligned columns.
+    /// - Parameter rightAligned: the indices of the columns to align on the right, such as numbers.
     static func lines(_ rows: [[String]], rightAligned: Set<Int> = []) -> [String] {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in

@@ -1,10 +1,9 @@
 import LarderPlatform
 
-/// Makes bytes safe to show on a terminal: a key or value must not move the cursor, rename the window or type into the
-/// shell.
+/// Makes bytes safe to show on a terminal. Otherwise a key or value could contain control sequences that move the
+/// cursor, rename the window, or even enter text into the shell.
 enum TerminalText {
-    /// Escapes control characters, characters that change the text direction, and bytes that are not UTF-8 as `\n`,
-    /// `\t`, `\r` or `\xHH`.
+    /// Escapes (`\n`, `\xHH`) control characters, changes of the text direction, and bytes that are not UTF-8.
     /// - Parameter keepsLines: whether line breaks and tabs are kept.
     static func escaped(_ bytes: [UInt8], keepsLines: Bool) -> [UInt8] {
         var text: [UInt8] = []
@@ -29,7 +28,8 @@ enum TerminalText {
         return text
     }
 
-    /// The number of bytes of the character at an index if it is neither ASCII nor a control character; else 1.
+    /// Returns the length in bytes of the UTF-8 character at an index; 1 for ASCII, characters that must be escaped,
+    /// and bytes that are not UTF-8.
     private static func sequenceLength(_ bytes: [UInt8], _ index: Int) -> Int {
         let byte = bytes[index]
         let length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC2 ? 2 : 1

@@ -1,14 +1,14 @@
-// Formats times and time spans.
+// Formats times and durations.
 
-/// Formats times. Accepts all numbers, because a server's numbers may be invalid.
+/// Formats times and durations. Accepts all numbers, because a server may send invalid ones.
 enum TimeText {
-    /// Milliseconds as seconds with three decimals: `12.345`.
+    /// Formats milliseconds as seconds with three decimals: `12.345`.
     static func seconds(_ milliseconds: Int64) -> String {
         let (whole, rest) = milliseconds.magnitude.quotientAndRemainder(dividingBy: 1000)
         return (milliseconds < 0 ? "-" : "") + "\(whole).\(padded(rest, 3))"
     }
 
-    /// A span in the largest unit that divides it: `7 days`, `90 seconds`, `1 hour`.
+    /// Formats a duration in the largest unit of which it is a whole multiple: `7 days`, `90 seconds`, `1 hour`.
     static func span(_ milliseconds: Int64) -> String {
         for (length, unit) in [(86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second")] {
             let (count, rest) = milliseconds.quotientAndRemainder(dividingBy: Int64(length))
@@ -17,7 +17,7 @@ enum TimeText {
         return seconds(milliseconds) + " seconds"
     }
 
-    /// A time span in its two largest units: `850 ms`, `59 s`, `12 min 05 s`, `3 h 07 min`, `6 d 23 h`.
+    /// Formats a duration in one or two suitable units: `850 ms`, `59 s`, `12 min 05 s`, `3 h 07 min`, `6 d 23 h`.
     static func short(_ milliseconds: Int64) -> String {
         let sign = milliseconds < 0 ? "-" : ""
         let span = milliseconds.magnitude
@@ -32,15 +32,14 @@ enum TimeText {
         return two(seconds / 86_400, "d", seconds / 3600 % 24, "h")
     }
 
-    /// Seconds since 1970 as date and time: `2026-01-31 23:59:59 UTC`. Values outside of the range of milliseconds are
-    /// clamped.
+    /// Formats seconds since 1970 as date and time: `2026-01-31 23:59:59 UTC`. Clamps extreme values.
     static func instant(seconds: Int64) -> String {
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
         let text = instant(overflow ? (seconds < 0 ? .min : .max) : product)
         return text.prefix { $0 != "." } + " UTC"
     }
 
-    /// Milliseconds since 1970 as date and time: `2026-01-31 23:59:59.999 UTC`.
+    /// Formats milliseconds since 1970 as date and time: `2026-01-31 23:59:59.999 UTC`.
     static func instant(_ milliseconds: Int64) -> String {
         let dayLength: Int64 = 86_400_000
         var (day, inDay) = milliseconds.quotientAndRemainder(dividingBy: dayLength)
@@ -52,10 +51,10 @@ enum TimeText {
             + time.map { padded($0, 2) }.joined(separator: ":") + ".\(padded(fraction, 3)) UTC"
     }
 
-    /// The date of a day, counted from 1 January 1970, in the Gregorian calendar.
+    /// Returns the Gregorian date of a day, counted from 1 January 1970.
     private static func date(dayNumber: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        // Years that start on 1 March put leap days at their end; 400 years have 146,097 days. The day number of an
-        // Int64 in milliseconds is too small for these sums to overflow.
+        // Compute with years that start on 1 March, so that the leap day is the last day of a year. 400 years have
+        // 146,097 days. The sums cannot overflow, because day numbers of 64-bit milliseconds are small.
         let shifted = dayNumber + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
         let dayOfEra = shifted - era * 146_097

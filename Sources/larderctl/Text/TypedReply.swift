@@ -1,29 +1,28 @@
 import LarderClient
 import LarderCommandCatalog
 
-/// Formats replies like redis-cli: with their types, strings in quotes, numbered elements. Control characters in a
-/// reply are escaped.
+/// Writes replies like redis-cli: with types, quoted strings and numbered elements. Escapes control characters.
 struct TypedReply {
-    /// The user stopped the output.
+    /// The error if the user has stopped the output.
     struct Stopped: Error {}
 
     private let output: Output
     private let isStopped: () -> Bool
 
-    /// - Parameter isStopped: called regularly while a long reply is written.
+    /// - Parameter isStopped: returns whether the user has stopped the output. Called while a reply is written.
     init(_ output: Output, isStopped: @escaping () -> Bool) {
         self.output = output
         self.isStopped = isStopped
     }
 
-    /// Writes a message of a subscription, which is not the reply of a command.
+    /// Writes a push message, such as one of a subscription.
     func writeMessage(_ message: RESPValue) throws {
         output.bytes("-> ".utf8)
         try write(message, indent: 3)
     }
 
     /// Writes a reply.
-    /// - Parameter command: nil if the command is not in the catalog.
+    /// - Parameter command: the command; nil if it is not in the command table.
     func write(_ reply: RESPValue, of command: CommandMetadata?) throws {
         if let text = text(of: reply, command) {
             output.line(text.last == 0x0A ? Array(text.dropLast()) : text)
@@ -32,7 +31,7 @@ struct TypedReply {
         }
     }
 
-    /// The text of a reply that is shown unchanged, line by line; nil for all other replies.
+    /// Returns the text of a reply that is shown as lines of text, such as that to INFO; nil for other replies.
     private func text(of reply: RESPValue, _ command: CommandMetadata?) -> [UInt8]? {
         let bytes: [UInt8]
         switch reply {
@@ -46,7 +45,7 @@ struct TypedReply {
         return bytes.filter { $0 != 0x0D }
     }
 
-    /// Writes the rest of a started line, and the lines below it.
+    /// Writes a value at the end of a line that has been started, and further lines if necessary.
     private func write(_ reply: RESPValue, indent: Int) throws {
         switch reply {
         case .array(let elements): try write(elements, mark: ")", empty: "(empty array)", indent)
@@ -76,18 +75,18 @@ struct TypedReply {
         }
     }
 
-    /// Writes the start of the line of an element.
+    /// Writes the number of an element at the start of its line.
     /// - Returns: the column at which the element's text starts.
     private func begin(_ index: Int, of count: Int, _ mark: String, _ indent: Int) -> Int {
         let width = "\(count)".count
         let number = "\(index + 1)"
-        // The first element is on the line of its container.
+        // The first element is on the same line as the number of its array or map.
         let margin = (index == 0 ? 0 : indent) + width - number.count
         output.bytes((String(repeating: " ", count: margin) + number + mark + " ").utf8)
         return indent + width + mark.count + 1
     }
 
-    /// A value on one line.
+    /// Returns the text of a value on one line.
     private static func word(_ reply: RESPValue) -> String {
         switch reply {
         case .simpleString(let text): safe(Array(text.utf8))
@@ -106,7 +105,7 @@ struct TypedReply {
         String(decoding: TerminalText.escaped(bytes, keepsLines: false), as: UTF8.self)
     }
 
-    /// Formats bytes in quotes, as they are typed.
+    /// Returns bytes as text in quotes, as a user would type them.
     static func quoted(_ bytes: [UInt8]) -> String {
         var escaped: [UInt8] = []
         escaped.reserveCapacity(bytes.count + 2)

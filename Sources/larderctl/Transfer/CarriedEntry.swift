@@ -1,26 +1,26 @@
 import LarderClient
 
-/// An entry with all its metadata, in transfer between larders.
+/// An entry with all its metadata, for exports, imports and listings.
 struct CarriedEntry {
     var database: String
     var key: [UInt8]
     var value: [UInt8]
-    /// The storage time in milliseconds since 1970.
+    /// When the entry was stored, in milliseconds since 1970.
     var storedAt: Int64
     var rule: DeadlineRule
-    /// When the entry expires at its source, in milliseconds since 1970; nil for never.
+    /// When the entry expires in the larder it was read from, in milliseconds since 1970; nil for never.
     var deadline: Int64?
     /// The grace in milliseconds; nil for the database's.
     var grace: Int64?
-    /// The name of the codec, or the number of a codec without a name.
+    /// The name of the codec; for a codec without a name, its number.
     var codec = Codec.raw.description
     var tags: [[UInt8]] = []
 
-    /// The longest key of a larder, in bytes.
+    /// The maximum length of a key in a larder, in bytes.
     static let keyBytesMax = 65_536
 
-    /// The command that stores the entry in the selected database.
-    /// - Parameter keepsExisting: whether an existing fresh entry is kept, even if it is older.
+    /// Returns the command PLACE that stores the entry in the selected database.
+    /// - Parameter keepsExisting: whether a fresh entry under the same key is kept, even if it is older.
     func placing(keepsExisting: Bool) -> [[UInt8]] {
         var words = [Array("PLACE".utf8), key, value, Array("STOREDAT".utf8), Array("\(storedAt)".utf8)]
         func add(_ texts: String...) { words += texts.map { Array($0.utf8) } }
@@ -40,26 +40,26 @@ struct CarriedEntry {
     }
 }
 
-/// Reads the entries of a daemon's databases in steps, in key order. A position is a key, so a reader can continue
-/// after any interruption, also on another connection.
+/// Reads the entries of a daemon's databases in the order of their keys, in steps of up to 1000. A reader can continue
+/// after any key, also on another connection.
 struct EntryReader {
     let client: BlockingLarderClient
     let prefix: [UInt8]
 
     struct Step {
         var entries: [CarriedEntry] = []
-        /// The key to continue after; nil at the end.
+        /// The key after which to continue; nil at the end of the database.
         var next: [UInt8]?
     }
 
-    /// Reads the next entries of the selected database after a key.
+    /// Reads the next entries after a key. The database must be selected.
     func step(_ database: String, after key: [UInt8]?) throws(LarderClientError) -> Step {
         var words = [Array("ENTRIES".utf8), Array("COUNT".utf8), Array("1000".utf8)]
         if let key { words += [Array("AFTER".utf8), key] }
         if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }
         let reply = try client.command(bytes: words)
         if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "ENTRIES") }
-        let wrong = LarderClientError.unexpectedReply(to: "ENTRIES", "a step of entries")
+        let wrong = LarderClientError.unexpectedReply(to: "ENTRIES", "a key and a list of entries")
         guard let parts = reply.elements, parts.count == 2, let list = parts[1].elements else { throw wrong }
         var step = Step()
         step.next = parts[0].isNull ? nil : parts[0].bytes
@@ -84,10 +84,10 @@ struct EntryReader {
 }
 
 extension DeadlineRule {
-    /// The names of rules in META, ENTRIES and exports.
+    /// The names of the rules in the replies to META and ENTRIES, and in exports.
     static let names = ["governed", "own", "never"]
 
-    /// - Parameter deadline: in milliseconds since 1970; must not be negative for an own rule.
+    /// - Parameter deadline: the deadline in milliseconds since 1970. For the rule `own`, it must not be negative.
     init?(_ name: String, deadline: Int64) {
         switch name {
         case "governed": self = .governed

@@ -1,6 +1,6 @@
 import LarderVocabulary
 
-/// Maps the databases of a larder to those of a Redis: to the one with the same number, or as given with `--map`.
+/// Maps the databases of a larder to those of a Redis: to the same number, or as given by `--map`.
 struct DatabaseMap {
     private var names: [Int: String] = [:]
     private var numbers: [String: Int] = [:]
@@ -9,8 +9,8 @@ struct DatabaseMap {
     private static let numbersMax = 15
 
     /// - Parameters:
-    ///   - options: each as `NAME=NUMBER`, or reversed.
-    ///   - isNumberFirst: whether the number is before the name.
+    ///   - options: the values of `--map`: each is `NAME=NUMBER` or `NUMBER=NAME`.
+    ///   - isNumberFirst: whether the values are `NUMBER=NAME`.
     init(_ options: [String], isNumberFirst: Bool, verb: String) throws(UsageError) {
         let form = isNumberFirst ? "NUMBER=NAME" : "NAME=NUMBER"
         for option in options {
@@ -28,10 +28,10 @@ struct DatabaseMap {
         }
     }
 
-    /// The mapped numbers, ascending.
+    /// The numbers in `--map`, in ascending order.
     var mappedNumbers: [Int] { names.keys.sorted() }
 
-    /// Returns the larder's database for a number.
+    /// Returns the database of the larder for a database number of the Redis.
     func name(_ number: Int) throws(UsageError) -> String {
         if let name = names[number] { return name }
         guard number <= Self.numbersMax else {
@@ -42,7 +42,7 @@ struct DatabaseMap {
         return "\(number)"
     }
 
-    /// Returns the number for a larder's database.
+    /// Returns the database number of the Redis for a database of the larder.
     func number(_ name: String) throws(UsageError) -> Int {
         if let number = numbers[name] ?? Int(name) { return number }
         throw UsageError(

@@ -1,20 +1,21 @@
 import LarderClient
 import LarderPlatform
 
-/// The file of an export: `FILE.part` while it is written, renamed to `FILE` when it is complete. So `FILE` is never
-/// incomplete, and an interrupted export continues after its last complete line.
+/// The file of an export. It is written as `FILE.part`, and renamed to `FILE` when it is complete, so `FILE` is never
+/// incomplete. An interrupted export can continue after the last complete line of `FILE.part`.
 ///
-/// Single owner. The file is locked (flock(2)) while this exists: a second export to the same file gets an error.
+/// While this object exists, flock(2) locks the file: a second export to it fails. For one thread at a time.
 final class ExportFile {
-    /// The result of a previous call.
+    /// What an interrupted export has written.
     struct Previous {
         var header: ExportHeader
-        /// The database and the key of the last entry; nil if no database, or no entry of a database, was written.
+        /// The key of the last entry, and the last database. The key is nil if no entry of that database was written;
+        /// both are nil if no database was written.
         var lastKey: [UInt8]?
         var database: String?
         var entries = 0
         var isComplete = false
-        /// The end of the last complete line.
+        /// The offset of the end of the last complete line.
         var byteCount = 0
     }
 
@@ -37,8 +38,8 @@ final class ExportFile {
 
     deinit { close(descriptor) }
 
-    /// Reads all lines of a previous call, and truncates the file after the last complete one.
-    /// - Returns: nil if there is nothing to continue.
+    /// Reads all lines of an interrupted export, and truncates the file after the last complete line.
+    /// - Returns: nil if the file is new or has no complete line.
     func resume() throws -> Previous? {
         let reader = LineReader(descriptor, name: partPath)
         func parse(_ line: UnsafeRawBufferPointer) throws -> ExportLine {
@@ -85,7 +86,7 @@ final class ExportFile {
         }
     }
 
-    /// Makes the file durable, and renames it.
+    /// Syncs the file and renames it to its final name.
     func finish() throws(InputOutputError) {
         guard fsync(descriptor) == 0 else {
             throw unwritten(FileError(operation: "fsync", path: partPath, number: errno))

@@ -1,25 +1,25 @@
-// Writes the lines of an export. docs/Operating.md describes them.
+// Writes the lines of an export. docs/Operating.md describes their format.
 
 import LarderClient
 import LarderJSONCoding
 
-/// The first line.
+/// The first line of an export.
 struct ExportHeader: Equatable {
     static let format = "larder-entries"
-    /// The version that this program writes, and the latest that it reads.
+    /// The version of the format that this program writes, and the only one that it reads.
     static let version: Int64 = 1
 
-    /// The start of the export, in milliseconds since 1970.
+    /// When the export was started, in milliseconds since 1970.
     var created: Int64
-    /// The larder's directory, if the daemon reports it.
+    /// The larder's directory; nil if the daemon does not report it.
     var larder: String?
     var databases: [String]
-    /// Whether these are all databases.
+    /// Whether `databases` contains all databases of the larder.
     var isOfAll: Bool
-    /// The prefix of the keys; empty for all.
+    /// The prefix of the exported keys; empty for all keys.
     var prefix: [UInt8]
 
-    /// Whether the other export has the same larder, databases and prefix, regardless of the time.
+    /// Whether the other export is of the same larder, databases and prefix. Ignores the start time.
     func isSameExport(as other: ExportHeader) -> Bool {
         larder == other.larder && prefix == other.prefix && isOfAll == other.isOfAll
             && (isOfAll || databases == other.databases)
@@ -52,16 +52,16 @@ struct DatabaseLine {
 }
 
 extension JSONText {
-    /// The last line, which marks the export as complete.
+    /// Returns the last line of an export, which shows that the export is complete.
     static func endLine(entries: Int) -> JSONText {
         .object([("end", .bool(true)), ("entries", .integer(Int64(entries)))])
     }
 }
 
-/// A buffer for output lines, written in large pieces. Single owner.
+/// A buffer that collects lines and writes them in large pieces. For one thread at a time.
 final class LineBuffer {
     var bytes: [UInt8] = []
-    /// Including the contents of `bytes`.
+    /// The total number of bytes, including those still in the buffer.
     var byteCount: Int { writtenCount + bytes.count }
     private var writtenCount = 0
     private let write: ([UInt8]) throws -> Void
@@ -108,11 +108,11 @@ extension CarriedEntry {
         }
     }
 
-    /// Longer values are written in pieces of this size, to keep only one copy in memory. A multiple of three, so that
-    /// pieces can be encoded in base 64 separately.
+    /// Values are encoded in pieces of this size in bytes, so that memory does not hold a second copy of a long value.
+    /// A multiple of three, so that each piece can be encoded in base 64 separately.
     private static let pieceBytes = 3 << 16
 
-    /// Writes its line.
+    /// Writes the line of this entry.
     func writeLine(to lines: LineBuffer) throws {
         var members: [(name: String, value: JSONText)] = [
             ("database", .text(database)), ("key", .bytes(key)), ("stored-at", .integer(storedAt)),
@@ -122,7 +122,7 @@ extension CarriedEntry {
         if codec != Codec.raw.description { members.append(("codec", .text(codec))) }
         if !tags.isEmpty { members.append(("tags", .array(tags.map { .bytes($0) }))) }
         JSONText.object(members).write(to: &lines.bytes)
-        // Remove the closing brace: the value becomes a member of the same object.
+        // Remove the closing brace, because the value follows as last member of the object.
         lines.bytes.removeLast()
         let form = form
         lines.bytes += form.opening.utf8
@@ -143,7 +143,7 @@ extension CarriedEntry {
         try lines.flushIfLarge()
     }
 
-    /// - Parameter isText: whether a piece must end at a character boundary.
+    /// - Parameter isText: whether the piece must end at the end of a UTF-8 character.
     private func pieceEnd(_ start: Int, isText: Bool) -> Int {
         var end = min(start + Self.pieceBytes, value.count)
         // A character has at most four bytes.
@@ -154,10 +154,10 @@ extension CarriedEntry {
 
     private var form: Form { isLiteral ? .literal : isText && !isMostlyEscapes ? .text : .base64 }
 
-    /// Whether the value is JSON that can be written unchanged, so that it is restored byte for byte.
+    /// Whether the value is JSON that can be written into the line unchanged, so that imports restore it exactly.
     private var isLiteral: Bool {
         guard value.withUnsafeBytes({ JSONOutline.isValue($0) }) else { return false }
-        // No line breaks between its parts, and no control characters.
+        // The value must not contain line breaks or other control characters.
         var last: UInt8 = 0
         for byte in value {
             if byte < 0x20 || byte == 0x7F || (last == 0xC2 && byte < 0xA0) { return false }
@@ -177,7 +177,7 @@ extension CarriedEntry {
         return true
     }
 
-    /// Whether base 64 is shorter than the escaped text. This limits the length of a line.
+    /// Whether the escapes would make the text longer than base 64. Base 64 then limits the length of the line.
     private var isMostlyEscapes: Bool {
         var added = 0
         for byte in value {

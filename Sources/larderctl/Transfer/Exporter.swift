@@ -1,34 +1,34 @@
 import LarderClient
 import LarderPlatform
 
-/// Writes the entries of databases as lines. Single owner.
+/// Exports the entries of databases as lines. For one thread at a time.
 ///
-/// Memory does not grow with the larder: the entries of one ENTRIES step are written before the next step is requested.
+/// Memory does not grow with the larder: the entries in a reply to ENTRIES are written before the next request.
 struct Exporter {
     /// The result of an export.
     struct Report {
         var databases = 0
-        /// The number of entries, including those written by a previous call.
+        /// The number of entries, including those that an interrupted export had written.
         var entries = 0
-        /// The number of bytes, including those written by a previous call.
+        /// The number of bytes, including those that an interrupted export had written.
         var byteCount = 0
-        /// The number of entries written by a previous call.
+        /// The number of entries that an interrupted export had written.
         var resumed = 0
     }
 
     let client: BlockingLarderClient
     let header: ExportHeader
-    /// The approximate number of entries; 0 if unknown.
+    /// The approximate number of entries to export; 0 if unknown.
     let total: Int
     let progress = ProgressLine(.entries)
     private(set) var report = Report()
 
-    /// Determines the databases to export.
-    /// - Parameter names: the databases; empty for all.
+    /// Determines the databases to export. Writes nothing yet.
+    /// - Parameter names: the names of the databases; empty for all.
     init(_ client: BlockingLarderClient, databases names: [String], prefix: [UInt8]) throws {
         self.client = client
-        // Count before listing: otherwise a database created in between would look like one that is hidden from this
-        // user.
+        // Count the databases before listing them. In the other order, a database created in between would look like
+        // one that this user must not read.
         let count = names.isEmpty ? try Self.databaseCount(client) : 0
         let known = try client.databases()
         for name in names where !known.contains(where: { $0.name == name }) {
@@ -37,7 +37,7 @@ struct Exporter {
                     + Suggestion.text(for: name, among: known.map(\.name)), verb: "export")
         }
         let chosen = known.filter {
-            // Outboxes are only useful to their own larder.
+            // Without names, skip outboxes: their pending writes must be delivered only by their own larder.
             names.isEmpty ? !CompanionName.isOne($0.name) : names.contains($0.name)
         }
         header = ExportHeader(
@@ -51,7 +51,7 @@ struct Exporter {
         report.databases = chosen.count
     }
 
-    /// The number of databases, including those hidden from this user; 0 if unknown.
+    /// Returns the number of databases, including those that this user must not read; 0 if unknown.
     private static func databaseCount(_ client: BlockingLarderClient) throws -> Int {
         let field = "databases:"
         let lines = try client.serverInfo(section: "larder").split(whereSeparator: \.isNewline)
@@ -64,7 +64,7 @@ struct Exporter {
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    /// The directory of the daemon's larder; nil if unknown.
+    /// Returns the directory of the daemon's larder; nil if unknown.
     static func larder(_ client: BlockingLarderClient) -> String? {
         guard let pairs = try? client.command(["CONFIG"] + ["GET", "dir"]).pairs else { return nil }
         return pairs.first?.value.string
@@ -79,7 +79,7 @@ struct Exporter {
         try run(nil, lines)
     }
 
-    /// Writes the export to a file, or continues the export that a previous call has started.
+    /// Writes the export to a file. Continues an interrupted export if there is one.
     mutating func run(to file: ExportFile) throws {
         let previous = try file.resume()
         if let previous, !previous.header.isSameExport(as: header) {
@@ -112,7 +112,7 @@ struct Exporter {
         } else {
             lines.add(header.line)
         }
-        // A continued export does not include databases created since its start.
+        // A continued export uses the databases in its first line, so it does not include databases created since then.
         var databases = (previous?.header ?? header).databases[...]
         report.databases = databases.count
         if let database = previous?.database { databases = databases.drop { $0 != database } }

@@ -2,26 +2,27 @@ import CLarderCRC32C
 import LarderJSONCoding
 import LarderPlatform
 
-/// The progress of a file's import: stored in `FILE.position` until the import is complete.
+/// The position of an import in its file. It is stored in `FILE.position` until the import is complete, so that an
+/// interrupted import can continue.
 ///
-/// It includes only acknowledged entries, and is valid for one file, one larder and one set of options. If any of these
-/// differs, the import starts from the beginning, which does not overwrite newer entries.
+/// All entries before the position were acknowledged by the daemon. The position is valid only for the same file,
+/// larder and options; otherwise the import starts from the beginning, without overwriting newer entries.
 struct ImportPosition: Equatable {
     /// The file, the larder and the options of an import.
     struct Identity: Equatable {
-        /// The digest of the file's first line, which includes the start time of the export.
+        /// The CRC-32C of the file's first line, which contains the start time of the export.
         var header: UInt32
-        /// The directory of the target larder.
+        /// The directory of the larder into which entries are imported.
         var larder: String
-        /// The options that affect what is imported.
+        /// The options that determine which entries are imported: see ``Importer/Choice/text``.
         var options: String
     }
 
     var identity: Identity
-    /// The end of the last completed line, and its number.
+    /// The offset of the end of the last imported line, and the number of that line.
     var offset: Int
     var line: Int
-    /// The digest of the bytes before ``offset``, at most ``tailBytes`` of them.
+    /// The CRC-32C of the last bytes before ``offset`` (at most 4096), to detect that the file was changed.
     var tail: UInt32
     var report = Importer.Report()
 
@@ -32,7 +33,7 @@ struct ImportPosition: Equatable {
         larder_crc32c_extend(0, bytes.baseAddress, bytes.count)
     }
 
-    /// The digest of the bytes before an offset; nil if the file is shorter.
+    /// Returns the CRC-32C of the last bytes before an offset; nil if the file is shorter.
     static func tail(_ descriptor: Int32, before offset: Int) -> UInt32? {
         let count = min(offset, tailBytes)
         var bytes = [UInt8](repeating: 0, count: count)
@@ -64,15 +65,15 @@ struct ImportPosition: Equatable {
         ])
     }
 
-    /// Replaces the file atomically: a crash leaves the previous position or this one.
+    /// Stores the position. The file is replaced atomically, so after a crash it has the previous position or this one.
     func save(_ path: String) throws(FileError) {
         var bytes: [UInt8] = []
         text.write(to: &bytes)
         _ = try FileSystem.replace(path, with: bytes + [0x0A])
     }
 
-    /// Reads a position.
-    /// - Returns: nil if there is none, or the file is malformed.
+    /// Reads a stored position.
+    /// - Returns: nil if there is no file, or if it is malformed.
     static func read(_ path: String) -> ImportPosition? {
         guard let bytes = try? FileSystem.read(path) else { return nil }
         return bytes.withUnsafeBytes { text -> ImportPosition? in

@@ -1,38 +1,38 @@
 import LarderClient
 import LarderPlatform
 
-/// Imports the entries of an export into a daemon. Single owner.
+/// Imports the entries of an export into a daemon. For one thread at a time.
 ///
-/// Memory does not grow with the file: lines are read and sent in batches, and the next batch is read after all of the
-/// previous one were acknowledged.
+/// Its memory does not grow with the file: entries are sent in batches, and the next batch is read only after the
+/// daemon has acknowledged the previous one.
 struct Importer {
-    /// The results of lines with entries.
+    /// The numbers of lines by result.
     struct Report: Equatable {
         var imported = 0
-        /// Expired entries.
+        /// Entries that had expired, and were not imported.
         var expired = 0
-        /// Entries that are newer in the larder; with ``Choice/keepsExisting``, all entries that exist there.
+        /// Entries for which the larder has a newer one or, with ``Choice/keepsExisting``, any fresh one.
         var kept = 0
-        /// Entries excluded by the options.
+        /// Entries that the options exclude.
         var leftOut = 0
-        /// Invalid lines, with ``Choice/skipsInvalid``.
+        /// Invalid lines that were skipped because of ``Choice/skipsInvalid``.
         var invalid = 0
 
         var entries: Int { imported + expired + kept + leftOut }
     }
 
-    /// The selection and the target of an import.
+    /// The options of an import: which entries are imported, and into which database.
     struct Choice {
-        /// Empty for all.
+        /// The databases to import; empty for all.
         var databases: Set<String> = []
         var prefix: [UInt8] = []
-        /// The database for all entries; nil to keep their own.
+        /// The database into which all entries are imported; nil to import each into the database with the same name.
         var target: String?
         var keepsExisting = false
         var skipsInvalid = false
 
-        /// The options as text, to compare them with those of a stored position. `skipsInvalid` is not included,
-        /// because it does not affect which entries are stored.
+        /// The options as text, for comparison with those of a stored position. Does not contain `skipsInvalid`, which
+        /// does not affect which entries are stored.
         var text: String {
             let names = databases.sorted().joined(separator: ",")
             let hex = prefix.map { String($0, radix: 16) }.joined(separator: ".")
@@ -49,36 +49,36 @@ struct Importer {
     private let choice: Choice
     private let name: String
     private let descriptor: Int32
-    /// The size of the file; 0 for a pipe.
+    /// The size of the file in bytes; 0 for a pipe.
     private let total: Int
     private let progress = ProgressLine()
 
     private(set) var report = Report()
-    /// Whether a previous call has imported a part.
+    /// Whether this import continues an interrupted one.
     private(set) var isResumed = false
-    /// Notes for the user, in addition to the report.
+    /// Messages for the user in addition to the report, such as the first invalid lines.
     private(set) var notes: [String] = []
 
     private var databases: Set<String> = []
     private var selected: String?
     private var pending: [Pending] = []
     private var pendingBytes = 0
-    /// Whether the last line was read.
+    /// Whether the last line of the export (`end`) was read.
     private var isComplete = false
 
-    // The identity and the position of the import; nil if no position is stored.
+    // The identity of the import, and the end of the entries acknowledged by the daemon; nil if no position is stored.
     private var identity: ImportPosition.Identity?
     private var acknowledged: ImportPosition?
-    /// A position acknowledged some time ago.
+    /// An older acknowledged position: the next one to be stored, because its entries are certainly durable by then.
     private var settled: ImportPosition?
     private var settledAt = MonotonicClock.milliseconds()
 
     private static let batchCount = 256
     private static let batchBytes = 1 << 20
     private static let notesMax = 5
-    /// The minimum age of a position before it is stored: a power failure may lose entries that were acknowledged
-    /// within about a second.
-    private static let settlingMilliseconds: Int64 = 2000
+    /// How long ago, in milliseconds, a position must have been acknowledged before it is stored. A power failure may
+    /// lose entries that the daemon has acknowledged within about the last second.
+    private static let durabilityDelayMilliseconds: Int64 = 2000
 
     init(_ client: BlockingLarderClient, _ descriptor: Int32, name: String, _ choice: Choice) throws {
         self.client = client
@@ -91,7 +91,7 @@ struct Importer {
         databases = Set(try client.databases().map(\.name))
     }
 
-    /// - Parameter keepsPosition: whether `descriptor` is the file called `name`, so that its position may be stored.
+    /// - Parameter keepsPosition: whether `descriptor` is the file `name`, so that a position can be stored next to it.
     mutating func run(keepsPosition: Bool) throws {
         defer { progress.end() }
         var reader = LineReader(descriptor, name: name)
@@ -107,7 +107,7 @@ struct Importer {
             try flush(reader)
             try checkEnd(reader)
         } catch {
-            // Stored entries need not be imported again.
+            // Store the position, so that the next call need not import these entries again.
             acknowledged.map { save($0) }
             throw error
         }
@@ -139,7 +139,8 @@ struct Importer {
             acknowledged = previous
         } else {
             note(
-                "\(ImportPosition.path(name)) is for another file, larder or selection: the import starts again")
+                "\(ImportPosition.path(name)) is for another file, larder or selection: the import starts from "
+                    + "the beginning")
         }
     }
 
@@ -175,7 +176,7 @@ struct Importer {
         }
     }
 
-    /// Skips an invalid line, or stores all preceding lines and stops.
+    /// Skips an invalid line if the options allow that. Otherwise sends the entries before it and throws.
     private mutating func pass(_ defect: LineDefect, _ reader: LineReader) throws {
         let text = "\(name), line \(reader.number): \(defect.message)"
         guard choice.skipsInvalid else {
@@ -196,7 +197,7 @@ struct Importer {
             if Int64(report.entries + pending.count) != entries, report.invalid == 0 {
                 try pass(
                     LineDefect(
-                        "it contains the number \(entries), but there are \(report.entries + pending.count) entries"),
+                        "it states \(entries) entries, but the lines before it have \(report.entries + pending.count)"),
                     reader)
             }
         case .database(let line): try setPolicy(line, reader)
@@ -239,7 +240,7 @@ struct Importer {
         databases.insert(database)
     }
 
-    /// Sets the policy of a new database; an existing one keeps its own.
+    /// Selects the database of a database line, and sets its policy if the database is new.
     private mutating func setPolicy(_ line: DatabaseLine, _ reader: LineReader) throws {
         guard isChosen(line.database) else { return }
         let database = choice.target ?? line.database
@@ -260,8 +261,8 @@ struct Importer {
 
     // MARK: Sending
 
-    /// Sends the pending entries, and stores the position.
-    /// - Parameter isBefore: whether the position is before the last line that was read.
+    /// Sends the pending entries, and updates the position.
+    /// - Parameter isBefore: whether the new position is before the line that was read last.
     private mutating func flush(_ reader: LineReader, isBefore: Bool = false) throws {
         try send()
         let (offset, line) = isBefore ? (reader.lineStart, reader.number - 1) : (reader.offset, reader.number)
@@ -297,7 +298,7 @@ struct Importer {
 
     private mutating func settle() {
         let now = MonotonicClock.milliseconds()
-        guard now - settledAt >= Self.settlingMilliseconds else { return }
+        guard now - settledAt >= Self.durabilityDelayMilliseconds else { return }
         settledAt = now
         if let settled { save(settled) }
         settled = acknowledged
@@ -309,7 +310,7 @@ struct Importer {
             try position.save(ImportPosition.path(name))
         } catch {
             identity = nil
-            note("the position cannot be stored, so an interrupted import starts again: \(error)")
+            note("cannot store the position; after an interruption, the import starts from the beginning: \(error)")
         }
     }
 

@@ -4,19 +4,19 @@ import LarderClient
 import LarderJSONCoding
 import LarderVocabulary
 
-/// The error in a line, with the correct form.
+/// The error in a line of an export. The message describes the correct form.
 struct LineDefect: Error {
     let message: String
 
     init(_ message: String) { self.message = message }
 }
 
-/// A line of an export.
+/// A parsed line of an export.
 enum ExportLine {
     case header(ExportHeader)
     case database(DatabaseLine)
     case entry(CarriedEntry)
-    /// The number of entries.
+    /// The last line. The value is the number of entries in the export.
     case end(Int64)
 
     /// Parses a line.
@@ -193,7 +193,7 @@ private struct LineParser {
         return number
     }
 
-    /// Parses bytes: a string, or an object with base 64.
+    /// Returns the bytes of a member: a string, or an object with base 64.
     private func bytes(_ name: String) throws(LineDefect) -> [UInt8] {
         guard let place = members[name] else { throw LineDefect("its \"\(name)\" is missing") }
         return try bytes(place, name)
@@ -203,7 +203,7 @@ private struct LineParser {
         if let text = JSONOutline.string(text, place) { return Array(text.utf8) }
         let inner = UnsafeRawBufferPointer(rebasing: text[place])
         if let members = try? JSONOutline.members(inner), members.count == 1, members[0].name == "base64" {
-            // Base 64 contains no escapes.
+            // Base 64 needs no escapes in JSON, so decode the bytes between the quotes directly.
             let place = members[0].place
             if place.count >= 2, inner[place.lowerBound] == UInt8(ascii: "\""),
                 let bytes = Base64.decode(
@@ -215,7 +215,7 @@ private struct LineParser {
         throw LineDefect("its \"\(name)\" must be a string, or {\"base64\":\"…\"} for bytes that are not UTF-8")
     }
 
-    /// The value of a member for messages; never an entry's value.
+    /// Returns the text of a member for messages, in which the value of an entry must not appear.
     private func shown(_ name: String) -> String {
         guard let place = members[name] else { return "missing" }
         return printableKey(text[place].prefix(64))

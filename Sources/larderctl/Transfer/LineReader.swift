@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Reads a file or a pipe line by line. Text after the last line break is not a line. Single owner.
+/// Reads a file or a pipe line by line. Text after the last line break is not a line. For one thread at a time.
 final class LineReader {
-    /// The longest line, in bytes: more than the longest value in base 64.
+    /// The maximum length of a line in bytes (1 GiB): more than the longest value needs in base 64.
     static let bytesMax = 1 << 30
 
     private static let readBytes = 262_144
@@ -10,21 +10,21 @@ final class LineReader {
     private let descriptor: Int32
     private let name: String
     private let memory = Memory()
-    /// The bytes of ``memory`` that were read, but not returned yet.
+    /// The range in ``memory`` of the bytes that were read from the file, but not returned yet.
     private var start = 0
     private var end = 0
-    /// The number of bytes from `start` that are known to contain no line break.
+    /// The number of bytes after `start` that were searched and contain no line break.
     private var searched = 0
     /// The offset of the next line in the file.
     private(set) var offset: Int
-    /// The offset of the last returned line.
+    /// The offset, in the file, of the line returned last.
     private(set) var lineStart = 0
-    /// The number of the last returned line; the first is 1.
+    /// The number of the line returned last. The first line has the number 1.
     private(set) var number: Int
 
     /// - Parameters:
-    ///   - offset: the descriptor's position.
-    ///   - number: the number of preceding lines.
+    ///   - offset: the current position of the descriptor in the file.
+    ///   - number: the number of lines before that position.
     init(_ descriptor: Int32, name: String, offset: Int = 0, number: Int = 0) {
         self.descriptor = descriptor
         self.name = name
@@ -32,16 +32,16 @@ final class LineReader {
         self.number = number
     }
 
-    /// Whether there is an incomplete last line.
+    /// Whether there are bytes after the last line break. Valid at the end of the file.
     var hasHalfLine: Bool { end > start }
 
-    /// Whether the next line is already in memory.
+    /// Whether a complete line is in memory, so that ``next(_:)`` would not wait.
     var hasLine: Bool {
         let rest = UnsafeRawBufferPointer(rebasing: memory.bytes[start + searched..<end])
         return rest.baseAddress.flatMap { memchr($0, 0x0A, rest.count) } != nil
     }
 
-    /// At the end, takes the incomplete last line; nil if there is none.
+    /// Returns and removes the text after the last line break, at the end of the file; nil if there is none.
     func takeHalfLine() -> [UInt8]? {
         guard hasHalfLine else { return nil }
         let line = Array(memory.bytes[start..<end])
@@ -52,8 +52,8 @@ final class LineReader {
         return line
     }
 
-    /// Runs `body` on the next line, without its line break.
-    /// - Returns: nil at the end.
+    /// Calls `body` with the next line, without its line break.
+    /// - Returns: the result of `body`; nil if there is no further complete line.
     func next<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result? {
         while true {
             let rest = UnsafeRawBufferPointer(rebasing: memory.bytes[start + searched..<end])
@@ -75,6 +75,7 @@ final class LineReader {
         }
     }
 
+    /// Reads more bytes.
     /// - Returns: false at the end of the file.
     private func fill() throws(InputOutputError) -> Bool {
         memory.makeRoom(Self.readBytes, &start, &end)
@@ -94,14 +95,14 @@ final class LineReader {
         }
     }
 
-    /// A growable buffer. Freed with the reader.
+    /// The buffer for the bytes that were read.
     private final class Memory {
         var bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: LineReader.readBytes * 2, alignment: 16)
 
         deinit { bytes.deallocate() }
 
-        /// Makes space after `end`: moves the used bytes to the front, into a larger buffer if necessary. The memory of
-        /// a long line is freed again.
+        /// Makes space after `end`: moves the used bytes to the front, or into a larger buffer if necessary. Uses a
+        /// smaller buffer again after a long line.
         func makeRoom(_ room: Int, _ start: inout Int, _ end: inout Int) {
             let used = end - start
             let usual = LineReader.readBytes * 2

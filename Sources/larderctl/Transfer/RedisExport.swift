@@ -1,11 +1,11 @@
 import LarderClient
 import LarderRESP
 
-/// Exports the fresh entries of a daemon to a Redis, while both are in use. Single owner.
+/// Exports the fresh entries of a daemon to a Redis. Other clients may use both meanwhile. For one thread at a time.
 struct RedisExport {
     struct Report {
         var exported = 0
-        /// Stale entries, which Redis does not support.
+        /// Stale entries, which were not exported, because Redis has none.
         var stale = 0
         var databases = 0
     }
@@ -19,7 +19,7 @@ struct RedisExport {
     private static let batchCount = 256
     private static let batchBytes = 1 << 20
 
-    /// - Parameter total: the approximate number of entries; 0 if unknown.
+    /// - Parameter total: the approximate number of entries to export; 0 if unknown.
     init(_ redis: RedisServer, _ client: BlockingLarderClient, prefix: [UInt8], total: Int) {
         self.redis = redis
         reader = EntryReader(client: client, prefix: prefix)
@@ -28,7 +28,7 @@ struct RedisExport {
 
     mutating func run(_ databases: [(name: String, number: Int)]) throws {
         defer { progress.end() }
-        // Select all numbers before storing anything, so that an invalid one is found in time.
+        // First select each database number, so that an invalid one is reported before anything is stored.
         for database in databases { try redis.select(database.number) }
         for database in databases {
             try redis.select(database.number)

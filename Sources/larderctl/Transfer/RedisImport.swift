@@ -1,20 +1,20 @@
 import LarderClient
 import LarderRESP
 
-/// Imports the strings of a Redis into a daemon, while both are in use. Single owner.
+/// Imports the strings of a Redis into a daemon. Other clients may use both meanwhile. For one thread at a time.
 ///
-/// Each value and its time to live are read in one transaction. The lifetime starts when the read is sent, so no entry
-/// lives longer here than in Redis. Values are read in groups of at most ``groupBytes``, or one at a time.
+/// A value and its time to live are read in one transaction. The time to live counts from before the request, so no
+/// entry expires later than in Redis. Values are read in groups of at most ``groupBytes``.
 struct RedisImport {
     struct Report {
         var imported = 0
-        /// Keys that expired or were removed before they could be read.
+        /// The number of keys that expired or were removed before they could be read.
         var gone = 0
-        /// Keys that existed already, with ``keepsExisting``.
+        /// The number of keys that were not imported, because they exist in the larder and ``keepsExisting`` is set.
         var kept = 0
         /// The number of keys of other types than strings, by type.
         var otherTypes: [String: Int] = [:]
-        /// Keys longer than the limit of a larder.
+        /// The number of keys that are too long for a larder.
         var tooLong = 0
         /// Examples of keys that were not imported.
         var examples: [String] = []
@@ -40,7 +40,7 @@ struct RedisImport {
         self.keepsExisting = keepsExisting
     }
 
-    /// The numbers of the databases that have keys, each with its number of keys.
+    /// Returns the database numbers of the Redis that have keys, each with its number of keys.
     static func databases(_ redis: RedisServer) throws(RedisError) -> [(number: Int, keys: Int)] {
         let text = try redis.command(["INFO", "keyspace"]).string ?? ""
         return text.split(whereSeparator: \.isNewline).compactMap { line in
@@ -52,7 +52,7 @@ struct RedisImport {
         }
     }
 
-    /// - Parameter databases: Redis number, number of keys, and name in the larder of each database.
+    /// - Parameter databases: for each, its number in the Redis, its number of keys, and its name in the larder.
     mutating func run(_ databases: [(number: Int, keys: Int, name: String)]) throws {
         defer { progress.end() }
         total = prefix.isEmpty ? databases.reduce(0) { $0 + $1.keys } : 0
@@ -77,7 +77,7 @@ struct RedisImport {
         } while cursor != Array("0".utf8)
     }
 
-    /// The pattern for keys that start with some bytes.
+    /// Returns the glob pattern for keys with a prefix.
     private static func pattern(_ prefix: [UInt8]) -> [UInt8] {
         prefix.flatMap { byte in Array("*?[]\\".utf8).contains(byte) ? [UInt8(ascii: "\\"), byte] : [byte] }
             + [UInt8(ascii: "*")]
@@ -151,7 +151,7 @@ struct RedisImport {
         }
     }
 
-    /// Returns the command that stores an entry; nil for one that is not stored.
+    /// Returns the command that stores an entry; nil if the entry must not be stored.
     private mutating func request(_ key: [UInt8], _ value: RESPValue, _ life: RESPValue, _ asked: Int64) throws
         -> [[UInt8]]?
     {

@@ -2,20 +2,21 @@ import LarderClient
 import LarderPlatform
 import LarderRESP
 
-/// The Redis cannot be reached, or has returned an error.
+/// The error if the Redis cannot be reached, or has returned an error.
 struct RedisError: Error {
     let message: String
-    /// Whether it is an error reply.
+    /// Whether the Redis has returned this error.
     var isAnswer = false
 }
 
-/// A connection to a Redis. Single owner.
+/// A connection to a Redis. For one thread at a time.
 final class RedisServer {
     private let connection: BlockingConnection
     private let shown: String
     private let timeoutMilliseconds: Int
 
-    /// Connects, and authenticates with the password of the URL or of the environment.
+    /// Connects, and authenticates with the password in the URL, or else in the environment variable
+    /// ``Options/passwordVariable``.
     init(_ url: RedisURL, timeoutMilliseconds: Int) throws(RedisError) {
         shown = url.shown
         self.timeoutMilliseconds = timeoutMilliseconds
@@ -40,7 +41,7 @@ final class RedisServer {
         try command(["PING"])
     }
 
-    /// Sends commands, and returns their replies. Error replies are returned, not thrown.
+    /// Sends commands as a pipeline, and returns their replies. Error replies are returned, not thrown.
     func exchange(_ commands: [[[UInt8]]]) throws(RedisError) -> [RESPValue] {
         guard !commands.isEmpty else { return [] }
         var bytes: [UInt8] = []
@@ -53,7 +54,7 @@ final class RedisServer {
     }
 
     /// Sends one command.
-    /// - Throws: its reply if that is an error reply.
+    /// - Throws: an error if the reply is an error reply.
     @discardableResult
     func command(_ words: [String]) throws(RedisError) -> RESPValue {
         try checked(try exchange([words.map { Array($0.utf8) }])[0])
@@ -61,7 +62,7 @@ final class RedisServer {
 
     func select(_ number: Int) throws(RedisError) { try command(["SELECT", "\(number)"]) }
 
-    /// - Throws: the reply if it is an error.
+    /// - Throws: an error if the reply is an error reply.
     @discardableResult
     func checked(_ reply: RESPValue) throws(RedisError) -> RESPValue {
         guard let text = reply.errorMessage else { return reply }

@@ -11,12 +11,12 @@ struct RedisURL {
     let place: Place
     var user: String?
     var password: String?
-    /// Nil for all.
+    /// The database number; nil for all databases.
     var database: Int?
 
     static let rule = "redis://HOST[:PORT][/DATABASE] or unix:PATH[?db=DATABASE]"
 
-    /// - Throws: an error that does not quote the URL, which may contain a password.
+    /// - Throws: an error whose message does not contain the URL, because the URL may contain a password.
     init(_ text: String, verb: String) throws(UsageError) {
         if var path = UnixSocket.path(inURL: text) {
             if let mark = path.lastIndex(of: "?"), path[mark...].hasPrefix("?db=") {
@@ -72,7 +72,7 @@ struct RedisURL {
         return number
     }
 
-    /// Decodes percent escapes.
+    /// Decodes percent-encoded text.
     private static func plain(_ text: Substring, _ verb: String) throws(UsageError) -> String {
         guard let bytes = PercentEncoding.decoded(text.utf8) else {
             throw UsageError("a % in the user or the password of a URL must be written as %25", verb: verb)
@@ -83,7 +83,7 @@ struct RedisURL {
         return plain
     }
 
-    /// Without the password.
+    /// The URL without user and password, for messages.
     var shown: String {
         switch place {
         case .unix(let path): "unix:\(path)"

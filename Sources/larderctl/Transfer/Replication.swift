@@ -1,7 +1,7 @@
 import LarderClient
 import LarderPlatform
 
-/// Replicates the databases of one larder to another one, with a follower per database.
+/// Replicates the databases of one larder to another one, with a ``LarderFollower`` for each database.
 struct Replication {
     /// The connection options of the two daemons.
     struct Ends {
@@ -13,12 +13,13 @@ struct Replication {
     private let choice: ReplicationOptions
     private let context: Context
 
-    /// A call may wait for a change, and for a checkpoint of the daemon.
+    /// The time added to the timeout of calls, in milliseconds, because a call may wait for a change or for a
+    /// checkpoint of the daemon.
     private static let patienceMilliseconds: Int64 = 55_000
     private static let waitMilliseconds = 10_000
-    /// The interval of checks for new databases.
+    /// How often new databases are looked for, in milliseconds.
     private static let lookMilliseconds: Int64 = 5_000
-    private static let restMillisecondsMax: Int64 = 10_000
+    private static let backOffMillisecondsMax: Int64 = 10_000
 
     init(_ ends: Ends, _ choice: ReplicationOptions, _ context: Context) {
         self.ends = ends
@@ -45,14 +46,14 @@ struct Replication {
             to: try to.connect(waitingMilliseconds: Self.patienceMilliseconds))
     }
 
-    /// Returns the databases to follow.
-    /// - Parameter mustExist: whether the databases given by options must exist; if not, they may be created later.
+    /// Returns the databases to replicate.
+    /// - Parameter mustExist: whether a database given by `--database` must exist. If false, it may be created later.
     private func databases(_ clients: Clients, mustExist: Bool) throws -> [String] {
         let known = try clients.from.databases().map(\.name).filter {
             $0 != LarderFollower.positionsDatabase && !CompanionName.isOne($0)
         }
         if context.options.databases.isEmpty { return known }
-        // Databases removed at the source may still exist at the target.
+        // A database that was removed at the source may still have entries at the target, to be removed.
         let both = known + (try clients.to.databases().map(\.name))
         for name in context.options.databases where mustExist && !both.contains(name) {
             throw UsageError(
@@ -64,12 +65,12 @@ struct Replication {
 
     // MARK: Once
 
-    /// Follows until the target is up to date. A database that cannot be followed is reported, and the others continue.
+    /// Replicates all changes until the target is up to date. If a database fails, continues with the others.
     /// - Returns: `done`, or the exit code of the first failure.
     /// - Throws: if a larder is not available at the start, or a given database does not exist.
     func runOnce() throws -> ExitCode {
         let clients = try connect()
-        // Check this even if there is nothing to follow.
+        // Check the connections and the options even if there is no database.
         _ = try clients.follower(choice, "0")
         let progress = ProgressLine(.entries)
         defer { progress.end() }
@@ -107,7 +108,7 @@ struct Replication {
         return result
     }
 
-    /// The report for a database that could not be followed.
+    /// Returns the failure to report for a database that could not be replicated.
     private static func failure(_ error: any Error, _ database: String) -> Failure {
         let failure = Failure(error)
         return Failure(code: failure.code, message: "\(database): \(failure.message)", exitCode: failure.exitCode)
@@ -115,10 +116,10 @@ struct Replication {
 
     // MARK: Continuously
 
-    /// Follows until the program is asked to stop.
+    /// Replicates changes continuously, until a signal stops the program.
     func resume() throws -> Never {
         let signals = EndingSignals()
-        // Report errors at the start immediately.
+        // If a daemon is not available at the start, throw instead of retrying.
         let first = try connect()
         let watch = ReplicationWatch(context, signals)
         var running: Set<String> = []
@@ -156,22 +157,22 @@ struct Replication {
                 let failure = Failure(error)
                 previous.error = failure.message
                 watch.note(previous, failure.exitCode)
-                // After a lost connection, the next call reconnects. After an invalid argument, create a new follower.
+                // The follower reconnects by itself. After an invalid argument, a new follower is needed.
                 if case let error as LarderClientError = error, error.code == .invalidArgument { follower = nil }
                 if watch.rest(milliseconds: rest) { return }
-                rest = min(2 * rest, Self.restMillisecondsMax)
+                rest = min(2 * rest, Self.backOffMillisecondsMax)
             }
         }
     }
 }
 
-/// Passes a replication to another thread. `@unchecked Sendable`: nothing changes it.
+/// Passes a replication to another thread. `@unchecked Sendable`: it is never changed.
 private struct SendableReplication: @unchecked Sendable {
     let replication: Replication
     let watch: ReplicationWatch
 }
 
-/// The report about the replication of a database.
+/// The progress of a database's replication, to be printed.
 struct ReplicationReport: Equatable {
     let database: String
     /// The follower's state, or `stopped`, or `error`.
@@ -203,9 +204,9 @@ struct ReplicationReport: Equatable {
     }
 }
 
-/// Reports the running replications.
+/// Prints the progress of the replications that run on several threads.
 ///
-/// `@unchecked Sendable`: the variables and the output are guarded by `lock`.
+/// `@unchecked Sendable`: mutable state and the output are guarded by `lock`.
 final class ReplicationWatch: @unchecked Sendable {
     private let context: Context
     private let signals: EndingSignals
@@ -217,7 +218,7 @@ final class ReplicationWatch: @unchecked Sendable {
     private var reportedAt: [String: Int64] = [:]
     private var isStopping = false
 
-    /// The interval of reports about a database that changes continuously.
+    /// The minimum time between two reports about the same database without a change of its state, in milliseconds.
     private static let pauseMilliseconds: Int64 = 1_000
 
     init(_ context: Context, _ signals: EndingSignals) {
@@ -225,7 +226,7 @@ final class ReplicationWatch: @unchecked Sendable {
         self.signals = signals
     }
 
-    /// - Parameter exitCode: the exit code that is shown with the report's error, if it has one.
+    /// - Parameter exitCode: the exit code to print with the report's error, if it has one.
     func note(_ report: ReplicationReport, _ exitCode: ExitCode = .done) {
         lock.withLock {
             guard !isStopping else { return }
@@ -259,8 +260,8 @@ final class ReplicationWatch: @unchecked Sendable {
         progress.show(done: all.reduce(0) { $0 + $1.done }, total: all.reduce(0) { $0 + $1.total })
     }
 
-    /// Waits, unless the program stops.
-    /// - Returns: whether it stops.
+    /// Waits for the time, or until the program stops.
+    /// - Returns: whether the program stops.
     func rest(milliseconds: Int64) -> Bool {
         lock.withLock {
             if !isStopping { _ = ended.wait(lock, milliseconds: milliseconds) }
@@ -268,7 +269,7 @@ final class ReplicationWatch: @unchecked Sendable {
         }
     }
 
-    /// Reports that all replications stop, and terminates the program. The next run completes unfinished work.
+    /// Reports that all replications have stopped, and terminates the program. The next call continues there.
     func stop(by signal: Int32) -> Never {
         lock.withLock {
             isStopping = true
@@ -285,7 +286,7 @@ final class ReplicationWatch: @unchecked Sendable {
     }
 }
 
-/// The signals that stop this program, for the thread that waits for them. Created before other threads.
+/// The signals that stop this program. Create it before other threads: it blocks the signals in all of them.
 struct EndingSignals {
     private static let watched = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
 
@@ -301,8 +302,8 @@ struct EndingSignals {
         return signals
     }
 
-    /// Waits for a signal, at most for a time.
-    /// - Returns: its number; nil if there was none.
+    /// Waits for a signal, for at most the given time.
+    /// - Returns: the number of the signal; nil if none has arrived.
     func wait(milliseconds: Int64) -> Int32? {
         var signals = Self.set
         var time = timespec(tv_sec: Int(milliseconds / 1000), tv_nsec: Int(milliseconds % 1000) * 1_000_000)

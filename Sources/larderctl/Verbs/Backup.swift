@@ -60,7 +60,7 @@ extension Verb {
         return .done
     }
 
-    /// Whether a path exists, if this user can check it.
+    /// Whether a path exists. Returns true if this user cannot check that.
     private static func isSeen(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0 || errno != ENOENT

@@ -29,7 +29,7 @@ extension Verb {
                     try context.connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax)), repairs,
                     context)
             } catch let error as LarderClientError where error.code == .noDaemon {
-                // An explicit socket means the daemon there.
+                // With an explicit socket, only the daemon at that socket is meant.
                 if context.options.socketPath != nil { throw error }
                 Output.standardError("larderctl: \(error.message); checking the files\n")
                 return try lookAtFiles(nil, repairs, context)
@@ -43,7 +43,7 @@ extension Verb {
         switch try LarderHolder.find(directory) {
         case .nobody: return try lookAtFiles(directory, repairs, context)
         case .process(let pid, nil):
-            throw CannotLook(
+            throw CheckFailure(
                 message: "process \(pid) has the larder open, but is not a daemon: stop it, and check again")
         case .process(let pid, let socket?):
             var options = context.options
@@ -51,7 +51,7 @@ extension Verb {
             let client = try Context(options: options, output: context.output).connect(
                 waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
             guard InfoFigures(try client.serverInfo(section: "larder")).text("directory") == directory else {
-                throw CannotLook(
+                throw CheckFailure(
                     message: "process \(pid) has the larder \(directory) open, but another daemon listens at \(socket)")
             }
             return try ask(client, repairs, context)
@@ -60,7 +60,7 @@ extension Verb {
 
     private static func lookAtFiles(_ directory: String?, _ repairs: Bool, _ context: Context) throws -> ExitCode {
         guard let program = DaemonProgram.find() else {
-            throw CannotLook(
+            throw CheckFailure(
                 message:
                     "larderd is neither next to larderctl nor in PATH; it is needed to check a larder "
                     + "without a daemon")
@@ -80,7 +80,7 @@ extension Verb {
         if repairs { words.append("REPAIR") }
         let reply = try LongCall.run(client, words, field: "check", context)
         if let text = reply.errorMessage, text.hasPrefix("ERR the larder could not be checked") {
-            throw CannotLook(message: text)
+            throw CheckFailure(message: text)
         }
         if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "check") }
         guard let pairs = reply.pairs else { throw InputOutputError(message: "the daemon's reply is malformed") }

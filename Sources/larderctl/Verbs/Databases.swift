@@ -27,7 +27,7 @@ extension Verb {
         return .done
     }
 
-    /// Formats a size: with a unit on a terminal, otherwise in bytes.
+    /// Formats a size: with a unit if the output is a terminal, otherwise in bytes.
     private static func size(_ bytes: Int64, _ context: Context) -> String {
         context.output.isTerminal ? ByteText.short(Int(clamping: bytes)) : "\(bytes)"
     }

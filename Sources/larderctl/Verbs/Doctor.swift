@@ -65,13 +65,13 @@ extension Verb {
             facts.unseen[.disk] = "this user cannot access the file system of the larder's directory"
         }
         for origin in facts.info.origins where origin.fields["state"] != "up" {
-            // Users without the right to read the error still see that the origin is down.
+            // If this user must not read the error, report only that the origin is down.
             guard (try? client.select(origin.database)) != nil, let fields = try? client.originInfo() else { continue }
             facts.originErrors[origin.database] = fields.first { $0.0 == "error" }?.1
         }
         facts.isSocketOpenToAll = isOpenToAll(client.socketPath)
         switch facts.isSocketOpenToAll {
-        // Regardless of the settings.
+        // Only some users can connect, so the settings are not needed.
         case false?: facts.unseen[.settings] = nil
         case nil: facts.unseen[.settings] = "this user cannot read the socket's mode"
         case true?: break
@@ -79,7 +79,7 @@ extension Verb {
         return facts
     }
 
-    /// Whether all users can connect to a socket, given its mode and its directories.
+    /// Whether all users can connect to a socket, according to its mode and those of its directories; nil if unknown.
     private static func isOpenToAll(_ path: String) -> Bool? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }

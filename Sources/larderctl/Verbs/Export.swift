@@ -28,7 +28,7 @@ extension Verb {
             try exporter.run(to: context.output)
             return .done
         }
-        if FileSystem.isNoFile(path) {
+        if FileSystem.existsButIsNotRegularFile(path) {
             throw UsageError(
                 "\(path) is not a file; for a pipe or a device: larderctl export > \(path)", verb: "export")
         }
@@ -53,18 +53,19 @@ extension Verb {
     }
 }
 
-/// Texts that exports and imports share.
+/// Texts that the verbs `export` and `import` share.
 enum TransferText {
     static func entries(_ count: Int) -> String { "\(count) \(count == 1 ? "entry" : "entries")" }
 }
 
 extension Context {
-    /// A connection for work that may wait for a checkpoint of the daemon.
+    /// Connects for commands that may have to wait for a checkpoint of the daemon (the move of its journal into the
+    /// databases): up to 55 seconds longer.
     func connectForTransfer() throws -> BlockingLarderClient { try connect(waitingMilliseconds: 55_000) }
 }
 
 extension VerbArguments {
-    /// The path given as the only argument; nil if there is none, or for `-`.
+    /// Returns the path in the first argument; nil if there is none, or if it is `-`.
     func file(_ verb: String) throws(UsageError) -> String? {
         guard let word = words.first, word != Array("-".utf8) else { return nil }
         guard let path = String(validating: word, as: UTF8.self), !path.isEmpty else {
@@ -73,7 +74,7 @@ extension VerbArguments {
         return path
     }
 
-    /// Throws if an option is given that is only valid together with `other`.
+    /// Throws if one of the options `names` is given, because they are valid only together with the option `other`.
     func refuse(_ names: [String], without other: String, _ verb: String) throws(UsageError) {
         for name in names where options[name] != nil { throw UsageError("\(name) needs \(other)", verb: verb) }
     }

@@ -55,7 +55,7 @@ extension Verb {
         return .done
     }
 
-    /// - Throws: for an unknown command.
+    /// - Throws: if one of the words is not the name of a command.
     private static func check(_ wanted: [String], _ figures: InfoFigures) throws(UsageError) {
         for name in wanted where figures.commands[name] == nil {
             let words = name.split(separator: "|", maxSplits: 1).map { Array($0.utf8) }

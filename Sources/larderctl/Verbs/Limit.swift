@@ -46,7 +46,7 @@ extension Verb {
         return .done
     }
 
-    /// Whether a word is a limit and not a database: `none`, or a number that is too large for a numbered database.
+    /// Whether a word is a limit and not the name of a database: `none`, a size with a unit, or a number above 15.
     private static func isLimit(_ word: String) -> Bool {
         guard word != "none" else { return true }
         guard let first = word.utf8.first, (0x30...0x39).contains(first) else { return false }

@@ -33,12 +33,12 @@ extension Verb {
     ) { arguments, context in try LockVerbCall(arguments, context).run() }
 }
 
-/// One call of the verb.
+/// One call of the verb `lock`.
 private struct LockVerbCall: Sendable {
-    /// The environment variable with the locks held by parent processes.
+    /// The environment variable with the locks that parent processes hold.
     private static let marker = "LARDER_LOCKS"
     private static let tokenName = "LARDER_LOCK_TOKEN"
-    /// A day, in milliseconds.
+    /// The maximum of the time options: a day, in milliseconds.
     private static let longest: Int64 = 86_400_000
 
     private let socketPath: String?
@@ -50,7 +50,7 @@ private struct LockVerbCall: Sendable {
 
     init(_ arguments: VerbArguments, _ context: Context) throws {
         name = arguments.words[0]
-        // An empty name is probably an unset variable: all such callers would wait for each other.
+        // An empty name probably comes from an unset variable of a script. All such scripts would wait for each other.
         guard !name.isEmpty else { throw UsageError("the lock's name is empty", verb: "lock") }
         words = Array(arguments.words.dropFirst())
         time = .milliseconds(try arguments.time("--for", 1...Self.longest, "lock") ?? 30_000)
@@ -78,8 +78,8 @@ private struct LockVerbCall: Sendable {
         case .success(let end): command.endProgram(as: end)
         case .failure(let error):
             let isLost = (error as? LarderClientError)?.code == .lockLost
-            if command.askedBy != 0, !isLost, !(error is InputOutputError) {
-                LoaderProcess.endProgram(by: command.askedBy)
+            if command.receivedSignal != 0, !isLost, !(error is InputOutputError) {
+                LoaderProcess.endProgram(by: command.receivedSignal)
             }
             throw error
         }
@@ -94,8 +94,8 @@ private struct LockVerbCall: Sendable {
         }
     }
 
-    /// Adds the lock to the environment variable with the locks that are held.
-    /// - Throws: if a parent process already holds this lock, so that waiting would deadlock.
+    /// Adds the lock to the environment variable ``marker``, which COMMAND inherits.
+    /// - Throws: if a parent process already holds the same lock: waiting for it would be a deadlock.
     private func markHeld() throws(UsageError) {
         let path = socketPath ?? LarderClient.defaultSocketPath
         let place = [FileSystem.canonical(path) ?? path, clientOptions.database ?? "0"]
@@ -105,8 +105,8 @@ private struct LockVerbCall: Sendable {
         for other in outer.split(separator: ":") {
             let parts = other.split(separator: "@")
             guard parts.count == 2, parts[0] == mark, let holder = pid_t(parts[1]), holder > 0 else { continue }
-            // The marker may be stale: a process that the command left running may call this long after the lock was
-            // released.
+            // The marker may be outdated: COMMAND may have started a background process that calls this after the lock
+            // was released. So check whether the holder still runs.
             guard kill(holder, 0) == 0 || errno == EPERM else { continue }
             throw UsageError(
                 "\(printableKey(name)) is held by a parent of this process: it would wait for itself",

@@ -16,8 +16,9 @@ extension Verb {
             refused unless DISCARD drops them. With STALE, reads return stale entries within their grace while the
             origin is down.
             BCAST [PREFIX P]… makes the origin broadcast changes of keys with these prefixes, or of all, instead of
-            tracking reads; with LIFETIMES it reports nothing, and entries are fresh until they expire. REPLICAS MS
-            reads a replica of a cluster after that time; its replies are stale. docs/Origins.md compares the modes.
+            tracking reads; with LIFETIMES it reports nothing, and entries are fresh until they expire. With
+            REPLICAS MS, reads that take longer also ask a replica, whose replies are stale. docs/Origins.md
+            compares the modes.
             The origin's password is in a file that the daemon reads. The file with the daemon's own password is given
             before the verb: larderctl --password-file PATH origin …. none removes the origin; stored entries stay.
             path prints the upstream chain, starting with this larder, each as its name and the database.
@@ -47,7 +48,7 @@ extension Verb {
             return try showOrRemove(arguments, words, context)
         }
         var change = [Array(try OriginURL(url, arguments).text.utf8)] + words.dropFirst()
-        // Options are added before DISCARD, which must be the last word.
+        // Insert the options before DISCARD, which must be the last word.
         let isDiscarding = change.count > 1 && change.last.map { $0.lowercasedText == "discard" } == true
         let last = isDiscarding ? change.removeLast() : nil
         if let option = arguments.options["--user"] { change += [Array("USER".utf8), Array(try option.text().utf8)] }
@@ -65,7 +66,7 @@ extension Verb {
         return .done
     }
 
-    /// Returns why a new origin does not reply; nil if it replies. Waits for at most a second.
+    /// Waits for at most a second until a new origin is available. Returns why it is not; nil if it is.
     private static func reasonOfSilence(_ client: BlockingLarderClient) throws -> String? {
         let end = MonotonicClock.milliseconds() + 1000
         while true {
@@ -97,13 +98,13 @@ extension Verb {
 
     private static func isNone(_ word: [UInt8]) -> Bool { word.lowercasedText == "none" }
 
-    /// Connects for a call that does not set an origin.
+    /// Connects to the daemon for a call without the URL of an origin.
     private static func connect(_ arguments: VerbArguments, _ context: Context) throws -> BlockingLarderClient {
         for name in ["--user", "--tls", "--ca"] where arguments.options[name] != nil {
             throw UsageError("\(name) needs the URL of an origin", verb: "origin")
         }
         var options = context.options
-        // Without the URL of an origin, the file has the daemon's password.
+        // Without the URL of an origin, `--password-file` is the file with the daemon's password.
         if let option = arguments.options["--password-file"] {
             options.password = try Options.password(try option.text())
         }
@@ -141,7 +142,7 @@ extension Verb {
     }
 }
 
-/// The URL of an origin, completed with the values of options.
+/// The URL of an origin, with the options `--tls` and `--ca` added to it.
 private struct OriginURL {
     var text: String
 
@@ -167,7 +168,7 @@ private struct OriginURL {
         text = "rediss" + text.dropFirst("redis".count)
     }
 
-    /// Makes the path absolute, because the daemon may have another working directory.
+    /// Returns the path as an absolute one, because the daemon may have another working directory.
     static func wholePath(_ option: ParsedOption) throws -> String { FileSystem.absolute(try option.text()) }
 }
 

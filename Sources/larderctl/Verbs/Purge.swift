@@ -31,7 +31,7 @@ extension Verb {
             if arguments.options["--yes"] == nil, Question.canBeAsked {
                 let name = context.options.database ?? "0"
                 let shown = "database '\(printableKey(name.utf8))'"
-                // If this user has no right to list databases, the database may exist: still ask.
+                // If this user must not list databases, ask anyway, because the database may exist.
                 if let list = try? client.databases(), !list.contains(where: { $0.name == name }) {
                     return leave("\(shown) does not exist: nothing to purge", context)
                 }
@@ -42,7 +42,7 @@ extension Verb {
             result = try client.removeAll()
         case (_?, nil): result = try context.connect().removeExpired()
         case (nil, let prefix?):
-            // An empty prefix, for example of an unset variable, would match every key.
+            // An empty prefix, for example from an unset variable of a script, would match every key.
             guard let prefix = prefix.value, !prefix.isEmpty else {
                 throw UsageError("--prefix is empty; to purge the whole database, omit it", verb: "purge")
             }
@@ -50,7 +50,7 @@ extension Verb {
         case (_?, _?):
             throw UsageError("--expired and --prefix cannot be combined", verb: "purge")
         }
-        // The daemon always counts.
+        // The daemon always counts the entries, so this is not nil.
         let entries = result.entries ?? 0
         if context.options.json {
             context.output.json(

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// `import` from and `export` to a Redis.
+/// The parts of the verbs `import` and `export` for `--from-redis` and `--to-redis`.
 enum RedisVerb {
     static let importOptions = [
         OptionSpec(name: "--from-redis", value: "URL", summary: "import the strings of a Redis: \(RedisURL.rule)"),
@@ -57,7 +57,7 @@ enum RedisVerb {
         return (url, try RedisServer(url, timeoutMilliseconds: limit == 0 ? 0 : limit + 55_000))
     }
 
-    /// Connects to the daemon without ``Options/passwordVariable``, which contains the password of the Redis.
+    /// Connects to the daemon. Ignores ``Options/passwordVariable``, because it contains the password of the Redis.
     private static func connect(_ context: Context) throws -> BlockingLarderClient {
         var options = context.options
         options.readsPassword = false
@@ -78,7 +78,7 @@ enum RedisVerb {
         let (url, redis) = try redis(arguments.options["--from-redis"], context, "import")
         var databases: [(number: Int, keys: Int, name: String)] = []
         let found = try RedisImport.databases(redis)
-        // The list lacks empty and invalid databases. Selecting the given ones reports an error for invalid numbers.
+        // The list has only databases with keys. Select those given by the user, so that an invalid number is an error.
         for number in [url.database].compactMap({ $0 }) + map.mappedNumbers { try redis.select(number) }
         for database in found where url.database.map({ $0 == database.number }) ?? true {
             databases.append((database.number, database.keys, try target ?? map.name(database.number)))
@@ -151,7 +151,7 @@ enum RedisVerb {
             context.output.line(
                 "exported \(TransferText.entries(report.exported)) of \(report.databases) "
                     + (report.databases == 1 ? "database" : "databases")
-                    + (report.stale > 0 ? ", and not \(report.stale) stale ones" : ""))
+                    + (report.stale > 0 ? "; not exported: \(report.stale) stale" : ""))
         }
         return .done
     }

@@ -59,7 +59,7 @@ extension Verb {
         return try replication.runOnce()
     }
 
-    /// A tag that entries can have.
+    /// Returns the tag of an option. Throws if entries cannot have such a tag.
     private static func tag(_ option: ParsedOption) throws(UsageError) -> [UInt8] {
         let tag = option.value ?? []
         do throws(TagRules.Impossible) {
@@ -70,7 +70,7 @@ extension Verb {
         return tag
     }
 
-    /// The path of a socket.
+    /// Returns the path of a socket, given as a path or as a `unix:` URL.
     private static func path(_ word: [UInt8]) throws(UsageError) -> String {
         guard let text = String(validating: word, as: UTF8.self) else {
             throw UsageError("the path of a socket must be UTF-8 text", verb: "replicate")

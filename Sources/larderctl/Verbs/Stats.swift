@@ -40,7 +40,7 @@ extension Verb {
         return .done
     }
 
-    /// The names of all sections, and the names that stand for several sections.
+    /// Returns the names of all sections, and `everything`, which means all of them.
     private static func sections(_ text: String) -> [String] {
         text.split { $0 == "\r\n" || $0 == "\n" }.filter { $0.hasPrefix("# ") }.map { $0.dropFirst(2).lowercased() }
             + ["everything"]
@@ -71,7 +71,7 @@ extension Verb {
     }
 
     private static func statsLines(_ text: String) -> [Substring] {
-        // In Swift, CR LF is one character.
+        // Swift treats CR LF as one character.
         var lines = text.split(omittingEmptySubsequences: false) { $0 == "\r\n" || $0 == "\n" }
         while lines.last?.isEmpty ?? false { lines.removeLast() }
         return lines

@@ -16,10 +16,10 @@ extension Verb {
         argumentCount: 0...0
     ) { arguments, context in
         let milliseconds = try interval(arguments, intervalOption.name, "top")
-        // Connect before switching the screen, so that an error stays visible.
+        // Connect before switching to the full screen, so that an error stays visible.
         let client = try context.connect()
         let options = context.options
-        let question = DaemonQuestion(client) { try options.connect() }
+        let question = DaemonPoller(client) { try options.connect() }
         var screen = TopScreen(socketPath: client.socketPath, info: InfoFigures(""))
         if context.options.json {
             let first = try question.look()
@@ -34,14 +34,14 @@ extension Verb {
         return .done
     }
 
-    /// If there is no reply for this many milliseconds, the screen reports that.
+    /// If the daemon does not reply for so long, in milliseconds, the screen says so.
     private static let silenceMilliseconds: Int64 = 1000
 
-    /// Shows updates until a key stops it.
+    /// Shows updates until the user presses q or a signal stops the program.
     private static func watch(
-        _ screen: inout TopScreen, _ terminal: Terminal, _ question: DaemonQuestion, _ interval: Int64
+        _ screen: inout TopScreen, _ terminal: Terminal, _ question: DaemonPoller, _ interval: Int64
     ) throws {
-        var last: DaemonQuestion.Answer?
+        var last: DaemonPoller.Answer?
         var hasFailed = false
         var askedAt: Int64?
         var nextAt = MonotonicClock.milliseconds()
@@ -67,13 +67,13 @@ extension Verb {
                 askedAt = now
                 question.ask { terminal.wake() }
             }
-            // An earlier error is more informative.
+            // Do not replace a previous error, which is more informative.
             if let askedAt, now - askedAt >= silenceMilliseconds, !hasFailed {
                 screen.problem = "the daemon has not replied for \(NumberText.duration((now - askedAt) / 1000))"
             }
             let size = terminal.size
             terminal.draw(screen.lines(width: size.width, height: size.height))
-            // Update the time shown.
+            // Wait for at most a second, so that the shown time without a reply is updated.
             switch terminal.wait(milliseconds: askedAt == nil ? max(1, nextAt - now) : silenceMilliseconds) {
             case .key(let key):
                 guard press(key, &screen) else { return }
@@ -88,13 +88,14 @@ extension Verb {
     static let intervalOption = OptionSpec(
         name: "--interval", value: "SECONDS", summary: "the interval between updates, from 0.1 (default: 1)")
 
-    /// Parses an interval in milliseconds.
+    /// Returns the interval given by an option, in milliseconds; a second if the option is not given.
     static func interval(_ arguments: VerbArguments, _ option: String, _ verb: String) throws -> Int64 {
         guard arguments.options[option]?.value != nil else { return 1000 }
         return try arguments.time(option, 100...3_600_000, verb) ?? 1000
     }
 
-    /// - Returns: false to quit.
+    /// Handles a key.
+    /// - Returns: false if the program must quit.
     private static func press(_ key: UInt8, _ screen: inout TopScreen) -> Bool {
         let key = Character(Unicode.Scalar(key))
         if key == "q" || key == "Q" { return false }
@@ -104,7 +105,7 @@ extension Verb {
     }
 
     private static func show(
-        _ answer: DaemonQuestion.Answer, after last: DaemonQuestion.Answer?, on screen: inout TopScreen
+        _ answer: DaemonPoller.Answer, after last: DaemonPoller.Answer?, on screen: inout TopScreen
     ) {
         (screen.socketPath, screen.info, screen.databases) = (answer.socketPath, answer.info, answer.databases)
         screen.problem = nil

@@ -1,21 +1,21 @@
-// The definition of a verb. Each has its own file, and is listed in `Verb.all`.
+// The definition of verbs. Each verb has its own file and is listed in `Verb.all`.
 
 import LarderCommandCatalog
 import LarderVocabulary
 
-/// A verb of the command line.
+/// A verb of the command line, such as `get` in `larderctl get KEY`.
 struct Verb: Sendable {
     let name: String
     /// The arguments, as shown in the help.
     let synopsis: String
-    /// Its description in one line.
+    /// The description of the verb in one line.
     let summary: String
-    /// The rest of its help, including the output format and the exit codes.
+    /// The rest of the verb's help, including the output format and the exit codes.
     let details: String
     var options: [OptionSpec] = []
     /// The allowed number of arguments.
     let argumentCount: ClosedRange<Int>
-    /// Whether the daemon's command of the same name does something else.
+    /// Whether the daemon has a command of the same name that does something else.
     var isUnlikeCommand = false
     let run: @Sendable (VerbArguments, Context) throws -> ExitCode
 
@@ -26,7 +26,7 @@ struct Verb: Sendable {
         .replicate, .ping, .completion,
     ]
 
-    /// A suggestion for an unknown word, for the end of a message, or an empty text.
+    /// Returns a suggestion for an unknown word, to append to an error message; empty if there is none.
     static func suggestion(for word: String) -> String {
         let verbs = all.map(\.name) + ["help"]
         let start = String(word.prefix { $0 != " " })
@@ -38,7 +38,7 @@ struct Verb: Sendable {
         return Suggestion.text(for: word, among: commands)
     }
 
-    /// Parses the words after the verb. Options may be anywhere among them until `--`.
+    /// Parses the words after the verb. Options may be anywhere before `--`.
     func parse(_ words: [[UInt8]], _ options: Options) throws -> (VerbArguments, Options) {
         var options = options
         var arguments = VerbArguments()
@@ -71,13 +71,13 @@ struct Verb: Sendable {
     }
 }
 
-/// The arguments of a verb.
+/// The parsed arguments and options of a verb.
 struct VerbArguments {
     var words: [[UInt8]] = []
-    /// The verb's own options; the last one of each.
+    /// The verb's own options by name. If an option is repeated, the last one.
     var options: [String: ParsedOption] = [:]
-    /// The verb's own options, including repetitions.
+    /// The verb's own options in order, including repeated ones.
     var given: [ParsedOption] = []
-    /// Whether `--` has ended the options.
+    /// Whether the words contain `--`.
     var endsOptions = false
 }

@@ -17,7 +17,7 @@ extension DoctorRule {
                 "larderctl check reports the damage, and larderctl check --repair salvages readable entries",
             needs: .databases
         ) { facts in
-            // A database without disk space refuses writes, but is not damaged.
+            // On a full disk, the state `failed` only means that the database refuses writes; it is not damaged.
             let bad = facts.databases.filter { $0.state == "damaged" || $0.state == "failed" && !facts.isDiskFull }
             return bad.isEmpty ? nil : bad.map { "database '\($0.name)' is \($0.state)" }.joined(separator: ", ")
         },
@@ -30,7 +30,7 @@ extension DoctorRule {
         ) { facts in
             let count = facts.info.number("origins_unusable")
             return count > 0
-                ? "of \(count) \(count == 1 ? "database" : "databases") the origin is unknown or not available" : nil
+                ? "\(count) \(count == 1 ? "database" : "databases") with an unknown or unavailable origin" : nil
         },
         DoctorRule(
             name: "origin-away", weight: .problem, condition: "a database's origin, or a server of it, is down",
@@ -51,7 +51,7 @@ extension DoctorRule {
         DoctorRule(
             name: "damage-met", weight: .problem,
             condition:
-                "since the start, a database was salvaged or moved aside, the journal damaged, or facts of the ledger lost",
+                "since the start, a database was salvaged or moved aside, the journal damaged, or purges, functions or origins lost",
             remedy:
                 "see the log and DAMAGED/ in the larder's directory for losses; test the disk (smartctl) and the memory"
         ) { facts in
@@ -113,8 +113,8 @@ extension DoctorRule {
             guard evicted >= 1000, let share = facts.info.hitShare, share < 0.8, facts.reads >= readsMin else {
                 return nil
             }
-            return "\(evicted) entries were evicted at \(NumberText.percent(share)) hits, with "
-                + "\(ByteText.short(Int(clamping: facts.info.number("disk_limit")))) allowed"
+            return "\(evicted) entries were evicted, \(NumberText.percent(share)) of the reads hit, and the limit is "
+                + ByteText.short(Int(clamping: facts.info.number("disk_limit")))
         },
         DoctorRule(
             name: "memory-too-large", weight: .advice,
@@ -123,7 +123,7 @@ extension DoctorRule {
         ) { facts in
             let (limit, machine) = (facts.info.number("maxmemory"), facts.info.number("total_system_memory"))
             guard machine > 0, limit > machine / 2 else { return nil }
-            return "\(ByteText.short(Int(clamping: limit))) of \(ByteText.short(Int(clamping: machine)))"
+            return "limit \(ByteText.short(Int(clamping: limit))), machine \(ByteText.short(Int(clamping: machine)))"
         },
         DoctorRule(
             name: "journal-long", weight: .problem, condition: "the journal has more than 256 MiB",
@@ -140,7 +140,7 @@ extension DoctorRule {
         ) { facts in
             let late = facts.info.number("expiry_lag_p99_ms")
             guard late > 600_000, facts.info.number("expiry_lag_entries") >= 1000 else { return nil }
-            return "1 % are removed \(NumberText.duration(late / 1000)) late or more"
+            return "1 % of the expired entries are removed at least \(NumberText.duration(late / 1000)) late"
         },
     ]
 
@@ -259,7 +259,7 @@ extension DoctorRule {
             remedy: "restrict access with --socket-mode and --socket-group, with --password-file or with --allow-uid",
             needs: .settings
         ) { facts in
-            // Users without the right to read the settings cannot check whether the daemon is protected.
+            // If this user must not read the settings, whether the daemon is protected is unknown.
             let guards = ["password-file", "allow-uid", "allow-gid", "rights"]
             return facts.isSocketOpenToAll == true && facts.settings["password-file"] != nil
                 && guards.allSatisfy { (facts.settings[$0] ?? "").isEmpty }

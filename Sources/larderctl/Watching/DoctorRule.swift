@@ -1,4 +1,4 @@
-/// The state of a daemon, as checked by `larderctl doctor`. A value.
+/// The state of a daemon that `larderctl doctor` checks.
 struct DoctorFacts {
     struct Database {
         let name: String
@@ -6,23 +6,23 @@ struct DoctorFacts {
     }
 
     var info = InfoFigures("")
-    /// Settings, by their names in CONFIG.
+    /// The settings, by their names in CONFIG.
     var settings: [String: String] = [:]
     var databases: [Database] = []
-    /// The fields of CLIENT LIST, one dictionary per connection.
+    /// The connections in CLIENT LIST: for each, its fields by name.
     var clients: [[String: String]] = []
-    /// The times of the slow log's commands from programs, in seconds since 1970.
+    /// The times of the commands in the slow log, except administrative ones, in seconds since 1970.
     var slowTimes: [Int64] = []
-    /// The space of the larder's file system, in bytes; nil if unknown on this machine.
+    /// The free and the total space of the larder's file system, in bytes; nil if this user cannot determine it.
     var disk: (free: Int, total: Int)?
     /// Whether any user of the machine can connect to the socket; nil if unknown.
     var isSocketOpenToAll: Bool?
-    /// The reasons why origins are down, by the name of their database.
+    /// The errors of origins that are down, by the name of the database.
     var originErrors: [String: String] = [:]
-    /// The sources that could not be read, with the reasons.
+    /// The sources that could not be read, each with the reason.
     var unseen: [Source: String] = [:]
 
-    /// Sources that not every user may read.
+    /// The sources that some users must not read.
     enum Source {
         case databases, settings, clients, slowLog, disk
     }
@@ -30,7 +30,7 @@ struct DoctorFacts {
     var reads: Int64 { info.number("keyspace_hits") + info.number("keyspace_misses") }
     /// Whether less than 5 % of the larder's file system is free.
     var isDiskFull: Bool { disk.map { $0.total > 0 && $0.free < $0.total / 20 } ?? false }
-    /// The number of commands that got a reply, including refused commands that did not run.
+    /// The number of commands with a reply, including commands that the daemon rejected without running them.
     var answered: Int64 {
         info.commands.values.reduce(info.number("total_commands_processed")) { $0 + min(max(0, $1.rejected), 1 << 40) }
     }
@@ -38,24 +38,24 @@ struct DoctorFacts {
     var now: Int64 { info.number("server_time_usec") / 1_000_000 }
 }
 
-/// A rule of `larderctl doctor`.
+/// A rule of `larderctl doctor`: a condition of the daemon's state that is a problem, with advice.
 struct DoctorRule: Sendable {
     enum Weight: String, Sendable {
-        /// Data is lost, or may be.
+        /// Something does not work, or data was lost or may be lost.
         case problem
-        /// A setting or a usage that wastes resources.
+        /// A setting or a way of use that wastes resources or is risky.
         case advice
     }
 
     let name: String
     let weight: Weight
-    /// The condition of a finding, with the thresholds.
+    /// The condition for a finding, with the thresholds, for the docs.
     let condition: String
-    /// The advice.
+    /// What to do about a finding.
     let remedy: String
-    /// The source that it needs in addition to INFO.
+    /// The source that the rule needs in addition to INFO; nil if it needs none.
     var needs: DoctorFacts.Source?
-    /// Checks the condition. Returns the figures of the finding; nil if there is none.
+    /// Checks the condition. Returns the figures for the message; nil if there is no finding.
     let find: @Sendable (DoctorFacts) -> String?
 
     struct Finding {
@@ -88,7 +88,7 @@ struct DoctorRule: Sendable {
         all.compactMap { rule in rule.find(facts).map { Finding(rule: rule, figures: $0) } }
     }
 
-    /// The rules that have no finding, but could not read all of their sources.
+    /// Returns the rules without a finding whose source could not be read.
     static func omissions(_ facts: DoctorFacts) -> [Omission] {
         all.compactMap { rule in
             guard let reason = rule.needs.flatMap({ facts.unseen[$0] }), rule.find(facts) == nil else { return nil }

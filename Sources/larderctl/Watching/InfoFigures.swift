@@ -1,8 +1,8 @@
 import LarderClient
 
-/// The parsed reply of INFO. A value.
+/// The parsed reply to INFO.
 struct InfoFigures {
-    /// The figures of one command since the daemon's start, or since CONFIG RESETSTAT.
+    /// The statistics of one command since the daemon's start or since CONFIG RESETSTAT.
     struct Command {
         let name: String
         var calls: Int64 = 0
@@ -27,7 +27,7 @@ struct InfoFigures {
         }
     }
 
-    /// The origins that this user may see, with their fields in INFO.
+    /// The origins that this user may see: for each, its database and its fields in INFO.
     var origins: [(database: String, fields: [String: String])] {
         info.textLists("origin_").map { name, parts in
             (name, Dictionary(parts.map { (String($0.name), String($0.text)) }) { first, _ in first })
@@ -53,14 +53,14 @@ struct InfoFigures {
 
     func text(_ name: String) -> String? { info.text(name) }
 
-    /// A number; 0 if there is none with that name. Extreme values are clamped, so that sums cannot overflow.
+    /// Returns the number with a name; 0 if there is none. Clamps extreme values, so that sums cannot overflow.
     func number(_ name: String) -> Int64 {
         text(name).flatMap { Int64($0) }.map { min(max($0, -Self.numberMax), Self.numberMax) } ?? 0
     }
 
     static let numberMax: Int64 = 1 << 58
 
-    /// The hit ratio of reads, from 0 to 1; nil without reads.
+    /// The hit ratio of reads, from 0 to 1; nil if there were no reads.
     var hitShare: Double? { Self.share(number("keyspace_hits"), number("keyspace_misses")) }
 
     static func share(_ hits: Int64, _ misses: Int64) -> Double? {
@@ -69,7 +69,7 @@ struct InfoFigures {
     }
 }
 
-/// The changes between two replies of INFO. A value.
+/// The changes between two replies to INFO, as rates.
 struct InfoRates {
     let now: InfoFigures
     private let before: InfoFigures
@@ -81,10 +81,10 @@ struct InfoRates {
         seconds = Double(max(1, milliseconds)) / 1000
     }
 
-    /// Whether the daemon was restarted between the replies, so that rates are unknown.
+    /// Whether the daemon was restarted between the replies. The rates are then meaningless.
     var isRestarted: Bool { before.text("run_id") != now.text("run_id") }
 
-    /// The increase of a counter; 0 if it was reset.
+    /// Returns the increase of a counter; 0 if the counter was reset.
     func difference(_ name: String) -> Int64 { Self.rise(before.number(name), now.number(name)) }
 
     private static func rise(_ old: Int64, _ new: Int64) -> Int64 {
@@ -94,20 +94,20 @@ struct InfoRates {
 
     func perSecond(_ name: String) -> Double { Double(difference(name)) / seconds }
 
-    /// The hit ratio of reads between the replies; nil without reads.
+    /// The hit ratio of reads between the replies; nil if there were no reads.
     var hitShare: Double? { InfoFigures.share(difference("keyspace_hits"), difference("keyspace_misses")) }
 
     struct Command {
         let name: String
         let callsPerSecond: Double
-        /// The load as a share of one CPU.
+        /// The load that the command causes, as a fraction of one CPU.
         let load: Double
         let averageMicroseconds: Double
-        /// Since the daemon's start.
+        /// The statistics since the daemon's start.
         let total: InfoFigures.Command
     }
 
-    /// The commands that have run since the start, in no order.
+    /// The commands in the second reply, in no particular order.
     var commands: [Command] {
         now.commands.values.map { command in
             let old = before.commands[command.name]

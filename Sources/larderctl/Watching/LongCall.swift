@@ -1,10 +1,10 @@
 import LarderClient
 import LarderPlatform
 
-/// Long-running commands, with their progress on a terminal.
+/// Runs commands that take long, and shows their progress on a terminal.
 enum LongCall {
-    /// Sends a command, and shows its progress from INFO.
-    /// - Parameter field: the prefix of its fields in `INFO larder`.
+    /// Sends a command and waits for its reply. On a terminal, shows the progress that INFO reports.
+    /// - Parameter field: the prefix of the command's progress fields in `INFO larder`.
     static func run(
         _ client: BlockingLarderClient, _ words: [String], field: String, _ context: Context
     ) throws -> RESPValue {

@@ -5,7 +5,8 @@ struct MonitorLine {
     let client: String
     let words: [[UInt8]]
 
-    /// - Returns: nil for other text.
+    /// Parses a line.
+    /// - Returns: nil if it has another form.
     init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard let space = bytes.firstIndex(of: 0x20), bytes.dropFirst(space + 1).first == UInt8(ascii: "["),
@@ -20,7 +21,7 @@ struct MonitorLine {
         self.words = words
     }
 
-    /// Parses words in quotes, with escapes.
+    /// Parses quoted words with escapes. Returns nil if the text is malformed.
     private static func words(_ bytes: ArraySlice<UInt8>) -> [[UInt8]]? {
         var words: [[UInt8]] = []
         var word: [UInt8]?

@@ -1,6 +1,6 @@
-/// Formats numbers compactly.
+/// Formats numbers in a compact form.
 enum NumberText {
-    /// Formats a count with three digits: `0`, `7.5`, `812`, `12.4k`, `3.1M`.
+    /// Formats a count with at most three significant digits: `0`, `7.5`, `812`, `12.4k`, `3.1M`.
     static func count(_ value: Double) -> String {
         guard value.isFinite, value >= 0 else { return "?" }
         if value < 1000 { return value < 100 && value.rounded() != value ? fixed(value, 1) : "\(Int(value.rounded()))" }
@@ -9,7 +9,7 @@ enum NumberText {
         return value >= 1e6 ? "?" : (value < 100 ? fixed(value, 1) : "\(Int(value.rounded()))") + unit
     }
 
-    /// A time: `7 us`, `1.5 ms`, `2.0 s`, `3.5 min`.
+    /// Formats a duration given in microseconds: `7 us`, `1.5 ms`, `2.0 s`, `3.5 min`; `?` for nil.
     static func microseconds(_ value: Double?) -> String {
         guard let value, value.isFinite, value >= 0 else { return "?" }
         if value < 999.5 {
@@ -20,10 +20,10 @@ enum NumberText {
         return value < 6e15 ? fixed(value / 60_000_000, 1) + " min" : "?"
     }
 
-    /// A share as `93.5 %`; `-` for nil.
+    /// Formats a fraction as a percentage: `93.5 %`; `-` for nil.
     static func percent(_ share: Double?) -> String { share.map { fixed($0 * 100, 1) + " %" } ?? "-" }
 
-    /// Seconds as `3d 04:05:06`, or `04:05:06`.
+    /// Formats a duration given in seconds: `3d 04:05:06`, or `04:05:06`.
     static func duration(_ seconds: Int64) -> String {
         let seconds = max(0, seconds)
         func two(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
@@ -31,7 +31,7 @@ enum NumberText {
         return seconds >= 86_400 ? "\(seconds / 86_400)d \(clock)" : clock
     }
 
-    /// The nearest whole number.
+    /// Returns the nearest integer; 0 if the value is not finite.
     static func whole(_ value: Double) -> Int { value.isFinite ? Int(min(max(value, -1e18), 1e18).rounded()) : 0 }
 
     static func fixed(_ value: Double, _ digits: Int) -> String {

@@ -2,13 +2,13 @@ import LarderClient
 import LarderCommandCatalog
 
 extension SlowCommand {
-    /// Whether the command is part of a program's work, not of administration.
+    /// Whether the command is not an administrative one.
     var isOfProgram: Bool {
         guard let row = CommandMetadata.row(of: words) else { return true }
         return row.group != .server && !row.flags.contains(.admin)
     }
 
-    /// The command and its first argument, usually a key.
+    /// The line for a user: the time, the duration, the command, and its first argument, which is usually a key.
     var line: [UInt8] {
         var line = Array(
             "\(TimeText.instant(seconds: seconds))  \(NumberText.microseconds(Double(microseconds)))".utf8)
@@ -25,7 +25,7 @@ extension SlowCommand {
     }
 }
 
-/// An event of LATENCY LATEST; times are in milliseconds.
+/// An event in the reply to LATENCY LATEST. `latest` and `longest` are in milliseconds.
 struct LatencyEvent {
     let name: String
     let seconds: Int64

@@ -1,11 +1,11 @@
 import LarderClient
 
-/// The contents of `larderctl top` at one time, as lines of a screen. A value.
+/// The contents of the screen of `larderctl top` at one time.
 struct TopScreen {
     enum Order: String, CaseIterable {
         case calls, load, average, slowest, name
 
-        /// The key that selects it.
+        /// The key on the keyboard that selects this order.
         var key: Character {
             switch self {
             case .calls: "c"
@@ -20,19 +20,19 @@ struct TopScreen {
     enum Table { case commands, databases }
 
     var socketPath: String
-    /// Nil before the second reply of the daemon.
+    /// The changes in the last interval; nil before the daemon's second reply.
     var rates: InfoRates?
     var info: InfoFigures
     var databases: [DatabaseInfo] = []
     var order = Order.calls
     var table = Table.commands
-    /// Why there is no current reply.
+    /// Why there are no current figures; nil if there are.
     var problem: String?
 
     static let bold = "\u{1B}[1m"
     static let reverse = "\u{1B}[7m"
 
-    /// The lines, as many as fit, none wider than the screen.
+    /// Returns the lines for a screen of this size. Lines that do not fit are omitted or cut.
     func lines(width: Int, height: Int) -> [String] {
         let head = head(width)
         let keys = Self.reverse + Self.fit(Self.help, width, fills: true)
@@ -80,7 +80,7 @@ struct TopScreen {
 
     // MARK: The tables
 
-    /// The commands in the selected order; those called in the last interval come first.
+    /// The commands that have been called, in the selected order.
     var commands: [InfoRates.Command] {
         let all = (rates?.commands ?? []).filter { $0.total.calls > 0 }
         func less(_ left: InfoRates.Command, _ right: InfoRates.Command, _ by: (InfoRates.Command) -> Double) -> Bool {
@@ -121,7 +121,7 @@ struct TopScreen {
             }
     }
 
-    /// Formats a table: as many columns as fit; the first one gets the remaining width.
+    /// Formats a table with as many columns as fit. If necessary, the first column is cut to a third of the width.
     private static func tableLines(_ rows: [[String]], _ width: Int) -> [String] {
         let count = rows.first?.count ?? 0
         let widths = (0..<count).map { column in rows.map { $0[column].count }.max() ?? 0 }
@@ -143,12 +143,12 @@ struct TopScreen {
 
     // MARK: Text
 
-    /// Escapes the daemon's text, so that it cannot control the terminal.
+    /// Escapes control characters in a text from the daemon, so that it cannot control the terminal.
     static func clean(_ text: String) -> String {
         String(decoding: TerminalText.escaped(Array(text.utf8), keepsLines: false), as: UTF8.self)
     }
 
-    /// Fits a text into at most `width` columns, or exactly that many.
+    /// Cuts a text to at most `width` columns. If `fills` is true, pads it to exactly `width` columns.
     static func fit(_ text: String, _ width: Int, fills: Bool = false) -> String {
         let short = text.count <= width ? text : String(text.prefix(max(0, width - 1))) + (width > 0 ? "…" : "")
         return fills ? short + String(repeating: " ", count: max(0, width - short.count)) : short

@@ -1,8 +1,8 @@
 import LarderClient
 
-/// The lines of `stats --watch`: one per interval, in columns, with a repeated heading.
+/// Formats the lines of `stats --watch`: one line with columns for each interval, and a heading that is repeated.
 struct WatchTable {
-    /// The number of lines per heading.
+    /// The number of lines after which the heading is repeated.
     static let linesMax = 20
 
     private struct Column: Sendable {
@@ -12,7 +12,7 @@ struct WatchTable {
         let text: @Sendable (InfoRates) -> String
         let json: @Sendable (InfoRates) -> JSONText
 
-        /// The rate of a counter.
+        /// Returns a column with the rate of a counter, per second.
         static func rate(_ name: String, _ key: String, _ field: String, isBytes: Bool = false) -> Column {
             Column(
                 name: name, key: key, width: isBytes ? 8 : max(5, name.count),
@@ -23,7 +23,7 @@ struct WatchTable {
                 json: { .double($0.perSecond(field)) })
         }
 
-        /// A current size.
+        /// Returns a column with a current size.
         static func bytes(_ name: String, _ key: String, _ field: String) -> Column {
             Column(
                 name: name, key: key, width: 8, text: { ByteText.short(Int(clamping: $0.now.number(field))) },
@@ -46,7 +46,7 @@ struct WatchTable {
         .rate("EVICTED", "evictedPerSecond", "evicted_keys"),
     ]
 
-    /// The names of the columns.
+    /// The line with the names of the columns.
     static var heading: String { line(columns.map(\.name)) }
 
     static func line(_ rates: InfoRates) -> String { line(columns.map { $0.text(rates) }) }

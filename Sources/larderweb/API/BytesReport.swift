@@ -1,11 +1,13 @@
 /// Bytes that may be text: a key or a value.
 struct BytesReport: Encodable {
-    /// Nil if they are not UTF-8.
+    /// The bytes as text; nil if they are not UTF-8, or if a value contains control characters.
     let text: String?
-    /// All bytes as hexadecimal digits; nil if the text represents them exactly.
+    /// The bytes as hexadecimal digits: all bytes of a key; the first 4,096 bytes of a value without text; otherwise
+    /// nil.
     let hex: String?
 
-    /// Creates the report of a key. It always includes the digits, which identify the key in later requests.
+    /// Creates the report of a key. It always includes the hexadecimal digits, which identify the key in later
+    /// requests.
     init(key: [UInt8]) {
         text = String(validating: key, as: UTF8.self)
         hex = HexText.text(key)
@@ -18,7 +20,8 @@ struct BytesReport: Encodable {
         hex = text == nil ? HexText.text(value.prefix(Self.binaryMax)) : nil
     }
 
-    /// The bytes as text, even if the last character is incomplete.
+    /// Returns the bytes as text, without an incomplete last character; nil if they are not UTF-8 or contain control
+    /// characters.
     private static func text(_ bytes: [UInt8]) -> String? {
         (0..<4).lazy.compactMap { String(validating: bytes.dropLast($0), as: UTF8.self) }.first.flatMap { text in
             text.unicodeScalars.contains { $0.value < 0x20 && !"\t\n\r".unicodeScalars.contains($0) } ? nil : text

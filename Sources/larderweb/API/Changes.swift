@@ -1,7 +1,8 @@
 import LarderClient
 import LarderJSONCoding
 
-/// The requests enabled by `--allow-changes`. Each names its database and key; a purge must repeat the database's name.
+/// Handles the requests that `--allow-changes` enables. Each names its database, and its key unless it is a purge. A
+/// purge must repeat the database's name.
 struct Changes: Sendable {
     private let collector: Collector
 
@@ -9,11 +10,11 @@ struct Changes: Sendable {
 
     private struct Request: Decodable {
         let database: String
-        /// Hexadecimal digits.
+        /// The key as hexadecimal digits.
         var key: String?
         var policy: String?
         var tag: String?
-        /// The database's name, repeated.
+        /// The database's name, repeated to confirm a purge.
         var confirm: String?
     }
 

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// A connection of the daemon. An element of `/api/clients`.
+/// A client connection of the daemon: an element of the response to `/api/clients`.
 struct ClientReport: Encodable {
     let id: String
     let name: String
@@ -12,7 +12,7 @@ struct ClientReport: Encodable {
 
     private static let countMax = 200
 
-    /// All connections; those that were active last come first.
+    /// Returns the connections that were active last, at most 200; the last one comes first.
     static func all(_ link: DaemonLink) throws(LarderClientError) -> [ClientReport] {
         let text = try link.command("CLIENT", "LIST").string ?? ""
         let all = text.split(separator: "\n").map { line in

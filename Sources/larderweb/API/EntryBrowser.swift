@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Reads keys and entries. Changes nothing.
+/// Reads keys and entries for the pages. Changes nothing.
 struct EntryBrowser: Sendable {
     private let link: DaemonLink
 
@@ -16,7 +16,8 @@ struct EntryBrowser: Sendable {
         let next: String?
     }
 
-    /// A key in a list, with the size and the times of its entry, as in META, in milliseconds.
+    /// A key in a list, with the fields of its entry from META: the size in bytes, the remaining lifetime in
+    /// milliseconds, and the state.
     struct KeyReport: Encodable {
         let key: BytesReport
         let size: Int64?
@@ -72,9 +73,9 @@ struct EntryBrowser: Sendable {
         let database: String
         let key: BytesReport
         let storedAt: Int64
-        /// The daemon's clock at the time of the read.
+        /// The time of the read by the daemon's clock, in milliseconds since 1970.
         let now: Int64
-        /// Nil if it does not expire.
+        /// Nil if the entry does not expire.
         let deadline: Int64?
         let grace: Int64
         let rule: String

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// The current state of the daemon, for `/api/overview`. Counters start with the daemon.
+/// The current state of the daemon, for `/api/overview`. Counters count from the start of the daemon.
 struct Overview: Encodable {
     /// The settings of larderweb that the pages show.
     struct Settings: Encodable {
@@ -51,9 +51,9 @@ struct Overview: Encodable {
     }
 
     let settings: Settings
-    /// Nil if the daemon is available.
+    /// Why the daemon is not available; nil if it is available.
     let problem: String?
-    /// The numeric and the text fields of INFO, by their names there.
+    /// The numeric fields of INFO, by name. `texts` has its text fields.
     let numbers: [String: Double]
     let texts: [String: String]
     let commands: [Command]
@@ -92,8 +92,8 @@ struct Overview: Encodable {
     }
 }
 
-/// The distribution of the remaining lifetimes of a database's fresh entries, as counted by the daemon. An element of
-/// `/api/freshness`.
+/// The distribution of the remaining lifetimes of a database's fresh entries, as counted by the daemon: an element of
+/// the response to `/api/freshness`.
 struct FreshnessReport: Encodable {
     let database: String
     let entries: Int64
@@ -110,7 +110,7 @@ struct FreshnessReport: Encodable {
         return Array(reports.prefix(databasesMax))
     }
 
-    /// - Returns: nil if the database has no entries, or they could not be counted.
+    /// Returns nil if the database has no entries, or they could not be counted.
     private init?(_ info: DatabaseInfo) {
         guard let entries = info.entries, entries > 0, let ends = info.ends else { return nil }
         func share(_ count: Int64) -> Double { min(1, Double(count) / Double(entries)) }

@@ -22,7 +22,7 @@ enum Pages {
         return pages
     }()
 
-    /// - Returns: nil if there is no such file.
+    /// Returns the response to a request for a page; nil if there is no such page.
     static func respond(_ request: HTTPRequest) -> HTTPResponse? {
         guard let page = all[request.target.path] else { return nil }
         // Browsers revalidate the page with each request, so that a new version is shown at once.

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Routes requests.
+/// Passes each HTTP request to the code that answers it.
 ///
 /// The API is for larderweb's own pages. Responses are JSON; an error is `{"error": "…"}` with a status of 400 or more.
 /// Keys are percent-encoded bytes in paths, and hexadecimal digits in bodies. Times are in milliseconds, unless noted.
@@ -38,7 +38,7 @@ struct Router: Sendable {
         }
     }
 
-    /// The response for an error of the daemon or of the connection to it.
+    /// Returns the response for an error of the daemon or of the connection to it.
     private static func failure(_ error: LarderClientError) -> HTTPResponse {
         .problem(error.code == .server || error.code == .invalidArgument ? 400 : 503, error.serverText ?? error.message)
     }
@@ -77,7 +77,7 @@ struct Router: Sendable {
         let daemon: String
     }
 
-    /// The health of larderweb. It is healthy even if the daemon is not available.
+    /// Returns the health of larderweb: it is healthy even if the daemon is not available.
     private func health() -> HTTPResponse {
         .json(Health(daemon: (try? collector.figures()) == nil ? "away" : "up"))
     }
@@ -94,7 +94,7 @@ struct Router: Sendable {
             return .redirect(to: "/", headers: [("Set-Cookie", cookie)])
         case "/logout": return .redirect(to: "/login", headers: [("Set-Cookie", access.logout(request))])
         case let path where path.hasPrefix("/api/"):
-            // Forms of other sites cannot send this content type.
+            // Require JSON, because forms on pages of other sites cannot send this content type.
             let type = request.header("content-type")?.lowercased().split(separator: ";").first ?? ""
             guard type.trimmingBlanks == "application/json" else {
                 return .problem(415, "the body must be application/json")

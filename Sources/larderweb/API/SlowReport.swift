@@ -1,11 +1,11 @@
 import LarderClient
 import LarderVocabulary
 
-/// A command of the slow log. An element of `/api/slow`.
+/// A command of the slow log: an element of the response to `/api/slow`.
 struct SlowReport: Encodable {
     let time: Int64
     let seconds: Double
-    /// The command's words, truncated.
+    /// The first words of the command in printable form.
     let words: [String]
     let client: String
 

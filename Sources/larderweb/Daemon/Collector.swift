@@ -5,9 +5,9 @@ import LarderPlatform
 ///
 /// Thread-safe.
 final class Collector: Sendable {
-    /// Connection for requests from the browser. Its commands are logged like those of any client.
+    /// The connections for requests from browsers. Their commands are logged like those of any client.
     let link: DaemonLink
-    /// Connection for periodic requests.
+    /// The connections for periodic requests.
     let polling: DaemonLink
     private let infos: Remembered<DaemonFigures>
     private let lists: Remembered<[DatabaseInfo]>
@@ -21,7 +21,7 @@ final class Collector: Sendable {
             return DaemonFigures(text)
         }
         // For each reply, the daemon counts the entries written since the previous one. This may take long, so limit
-        // the share of time.
+        // the share of time that it takes.
         lists = Remembered(milliseconds: 2_000, costFactor: 50) { () throws(LarderClientError) in
             try polling.withClient { client throws(LarderClientError) in try client.databases() }
         }

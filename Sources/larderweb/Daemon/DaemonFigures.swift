@@ -15,7 +15,7 @@ struct DaemonFigures: Sendable {
     let info: InfoText
     /// The commands with calls, most frequent first.
     let commands: [Command]
-    /// Fresh entries by database, for the databases counted by the daemon.
+    /// The number of fresh entries by database, for the databases that the daemon has counted.
     let entries: [String: Double]
     /// The number of fresh entries that have a deadline, by database.
     let expiring: [String: Double]

@@ -30,8 +30,8 @@ final class DaemonLink: @unchecked Sendable {
 
     /// Sends commands on a connection that no other thread uses in the meantime.
     /// - Parameters:
-    ///   - database: selected first. The commands are sent only after that succeeded: otherwise they would run in the
-    ///     connection's previous database.
+    ///   - database: the database to select first. The commands are sent only after that has succeeded: otherwise they
+    ///     would run in the connection's previous database.
     ///   - mayRepeat: whether the commands may be sent again if the connection was lost.
     /// - Returns: the replies; an error reply is the value of its command.
     func perform(
@@ -43,7 +43,7 @@ final class DaemonLink: @unchecked Sendable {
         }
     }
 
-    /// Like ``perform(_:database:mayRepeat:)``, for one command. Throws its error reply.
+    /// Like ``perform(_:database:mayRepeat:)``, for one command. Throws the command's error reply.
     func command(
         _ words: [[UInt8]], database: String? = nil, mayRepeat: Bool = true
     ) throws(LarderClientError) -> RESPValue {
@@ -99,7 +99,7 @@ final class DaemonLink: @unchecked Sendable {
         let client = try BlockingLarderClient(
             socketPath: socketPath, password: password, timeoutMilliseconds: Self.timeoutMilliseconds,
             trustedUsers: trustedUsers)
-        // Without the right to set it, the connection has no name.
+        // Ignore the reply: without the right to set a name, the connection has none.
         _ = try client.command("CLIENT", "SETNAME", Self.name)
         if isUnlogged { _ = try client.command("CLIENT", "NO-LOG", "ON") }
         do throws(LarderClientError) {
@@ -113,7 +113,7 @@ final class DaemonLink: @unchecked Sendable {
     }
 
     /// Waits for a free connection.
-    /// - Returns: a connection, or nil to open one.
+    /// - Returns: an idle connection; nil if the caller must open one.
     private func take() throws(LarderClientError) -> BlockingLarderClient? {
         try lock.withLock { () throws(LarderClientError) in
             let until = MonotonicClock.milliseconds() + Int64(Self.timeoutMilliseconds)

@@ -41,6 +41,6 @@ final class Remembered<Value: Sendable>: @unchecked Sendable {
         return try result.get()
     }
 
-    /// Makes the next call fetch.
+    /// Makes the next call of ``value()`` fetch a new value.
     func forget() { lock.withLock { goodUntil = .min } }
 }

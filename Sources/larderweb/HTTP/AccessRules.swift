@@ -3,7 +3,7 @@ import LarderServices
 
 /// Checks whether requests are allowed, by host name, by the site that sends them, and by token.
 ///
-/// Thread-safe: constant, except for the sessions, which have a lock.
+/// Thread-safe: immutable, except for the sessions and the log of wrong tokens, which have locks.
 final class AccessRules: Sendable {
     /// The host names that browsers may use, in lower case and without a port.
     private let hosts: Set<String>
@@ -13,7 +13,7 @@ final class AccessRules: Sendable {
     private let wrongTokens: WrongTokens
 
     static let cookie = "larderweb"
-    /// The paths allowed without a token: the login page, and the health check.
+    /// The paths allowed without a token: the login page with its files, and the health check.
     private static let open: Set<String> = ["/healthz", "/login", "/style.css", "/theme.js", "/icon.svg"]
 
     init(hosts: Set<String>, token: [UInt8]?, _ log: Log) {
@@ -27,7 +27,7 @@ final class AccessRules: Sendable {
     /// Returns the response if a request is refused; otherwise nil.
     func refusal(_ request: HTTPRequest) -> HTTPResponse? {
         guard let host = request.header("host"), let name = Self.name(of: host), hosts.contains(name) else {
-            // Another site's name may resolve to this address (DNS rebinding).
+            // Refuse unknown names, because the name of another site may resolve to this address (DNS rebinding).
             return .problem(403, "unknown host name: use --host to add it")
         }
         guard ["GET", "HEAD", "POST"].contains(request.method) else {
@@ -39,7 +39,7 @@ final class AccessRules: Sendable {
         return .problem(401, "a token is required", headers: [("WWW-Authenticate", "Bearer realm=\"larderweb\"")])
     }
 
-    /// The host name without the port, in lower case.
+    /// Returns the name in a Host header, without the port and in lower case; nil if the header is malformed.
     private static func name(of host: String) -> String? {
         let host = host.lowercased()
         if host.hasPrefix("[") {
@@ -92,14 +92,15 @@ final class AccessRules: Sendable {
         return false
     }
 
-    /// - Returns: the cookie of a new session; nil if the token is wrong.
+    /// Begins a session if the token is right.
+    /// - Returns: the value of the header Set-Cookie for the session; nil if the token is wrong.
     func login(_ text: [UInt8]) -> String? {
         guard isToken(text) else { return nil }
         return "\(Self.cookie)=\(sessions.begin()); Path=/; HttpOnly; SameSite=Strict; Max-Age=\(LoginSessions.seconds)"
     }
 
     /// Ends the request's session.
-    /// - Returns: the header that removes the cookie.
+    /// - Returns: the value of the header Set-Cookie that removes the cookie.
     func logout(_ request: HTTPRequest) -> String {
         if let name = request.cookie(Self.cookie) { sessions.end(name) }
         return "\(Self.cookie)=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"

@@ -8,7 +8,7 @@ final class ConnectionWatch: @unchecked Sendable {
     /// The stage of a connection.
     private enum Stage {
         case sendsRequest, waits, takesAnswer
-        /// Closed, but its thread has not noticed yet.
+        /// Shut down, but its thread has not noticed yet.
         case ended
     }
 
@@ -28,9 +28,9 @@ final class ConnectionWatch: @unchecked Sendable {
 
     /// - Parameters:
     ///   - most: the maximum number of connections.
-    ///   - requestMilliseconds: from the start of the connection, or the end of its last response, to the end of a
-    ///     request.
-    ///   - answerMilliseconds: from the start of a response to its end.
+    ///   - requestMilliseconds: the time limit from the start of the connection, or the end of its last response, to
+    ///     the end of a request.
+    ///   - answerMilliseconds: the time limit from the start of a response to its end.
     ///   - reportFull: called at most once a minute if there are too many connections.
     init(
         most: Int, requestMilliseconds: Int64, answerMilliseconds: Int64,
@@ -65,7 +65,7 @@ final class ConnectionWatch: @unchecked Sendable {
 
     func awaitAnswer(_ descriptor: Int32) { enter(.takesAnswer, descriptor) }
 
-    /// Called before the descriptor is closed.
+    /// Removes a connection. Must be called before its descriptor is closed.
     func forget(_ descriptor: Int32) { _ = lock.withLock { connections.removeValue(forKey: descriptor) } }
 
     private func enter(_ stage: Stage, _ descriptor: Int32) {
@@ -75,14 +75,15 @@ final class ConnectionWatch: @unchecked Sendable {
         }
     }
 
-    /// Called with `lock` held. The connection's thread notices the shutdown, and removes the descriptor before closing
-    /// it.
+    /// Shuts a connection down. Called with `lock` held. The connection's thread notices the shutdown, and removes the
+    /// descriptor before closing it.
     private func end(_ descriptor: Int32) {
         shutdown(descriptor, Int32(SHUT_RDWR))
         connections[descriptor]?.stage = .ended
     }
 
-    /// Checks once a second, or more often if the request timeout is shorter, until ``end()``.
+    /// Closes slow connections until ``end()`` is called. Checks once a second, or more often if the request timeout is
+    /// shorter.
     func run() {
         lock.withLock {
             while !isOver {

@@ -2,7 +2,7 @@
 struct HTTPRequest: Sendable {
     let method: String
     let target: RequestTarget
-    /// In order; names in lower case.
+    /// The headers in the order of the request; names in lower case.
     let headers: [(name: String, value: String)]
     let body: [UInt8]
 

@@ -17,7 +17,7 @@ struct HTTPResponse: Sendable {
     var headers: [(name: String, value: String)]
     var body: Body
 
-    /// - Parameter cache: the value of Cache-Control.
+    /// - Parameter cache: the value of the header Cache-Control.
     init(
         status: UInt32 = 200, type: String, _ body: Body, cache: String = "no-store",
         headers: [(name: String, value: String)] = []
@@ -56,7 +56,7 @@ struct HTTPResponse: Sendable {
         let error: String
     }
 
-    /// An error as JSON: `{"error": "…"}`.
+    /// Returns an error as JSON: `{"error": "…"}`.
     static func problem(
         _ status: UInt32, _ error: String, headers: [(name: String, value: String)] = []
     ) -> HTTPResponse {

@@ -1,20 +1,21 @@
 import CLarderMicroHTTPD
 import LarderPlatform
 
-/// A thin wrapper around libmicrohttpd: sockets and bytes in, responses out. Its only rules are limits of size and
-/// time.
+/// A thin wrapper around libmicrohttpd. Reads requests from a socket, enforces limits of size and time, and sends the
+/// responses that a closure returns.
 ///
-/// `@unchecked Sendable`: constant after the start, except for `daemon`, which is used only by the thread that starts
-/// and stops the server.
+/// `@unchecked Sendable`: constant after the start, except for `daemon` and `thread`, which are used only by the thread
+/// that starts and stops the server.
 final class HTTPServer: @unchecked Sendable {
-    /// The limits of one client.
+    /// The maximum number of connections, and the limits of each connection.
     struct Limits: Sendable {
         var connections: UInt32 = 64
         var idleSeconds: UInt32 = 30
         /// The size of a request's head, including its first line.
         var headBytes = 16_384
         var bodyBytes = 65_536
-        /// The number of bytes beyond the limit that are read from a body without a length, in order to respond.
+        /// The number of bytes beyond the limit that are read and dropped from a body without a length. A response can
+        /// be sent only after the whole body was read.
         var droppedBytes = 1 << 20
         var requestMilliseconds: Int64 = 30_000
         var answerMilliseconds: Int64 = 60_000
@@ -30,7 +31,7 @@ final class HTTPServer: @unchecked Sendable {
     private var daemon: OpaquePointer?
     private var thread: WorkThread?
 
-    /// The number of additional connections that are accepted until others have been closed for them.
+    /// The number of connections that are accepted above the limit, until ``ConnectionWatch`` has closed as many.
     static let spareConnections: UInt32 = 4
 
     /// - Parameters:

@@ -1,4 +1,4 @@
-/// Bytes as hexadecimal digits.
+/// Converts bytes to hexadecimal digits and back.
 enum HexText {
     private static let digits = Array("0123456789abcdef".utf8)
 
@@ -6,7 +6,7 @@ enum HexText {
         String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
-    /// - Returns: nil if the text is not hexadecimal.
+    /// Returns the bytes; nil if the text is not hexadecimal.
     static func bytes(_ text: String) -> [UInt8]? {
         let digits = text.utf8.map(digit)
         guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }

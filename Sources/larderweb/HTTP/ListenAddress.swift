@@ -7,7 +7,7 @@ enum ListenAddress: Equatable, Sendable {
 
     static let rule = "an address with a port, such as 127.0.0.1:8377 or [::1]:8377, or unix:/path"
 
-    /// - Returns: nil for any other text. Except for `localhost`, host names are not resolved.
+    /// Parses an address. Returns nil for any other text. Except for `localhost`, host names are not accepted.
     init?(_ text: String) {
         if let path = UnixSocket.path(inURL: text) {
             guard path.hasPrefix("/"), !path.utf8.contains(0) else { return nil }
@@ -52,7 +52,7 @@ enum ListenAddress: Equatable, Sendable {
         return withUnsafeBytes(of: &address) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
     }
 
-    /// The host name in a browser's address.
+    /// The host name for a URL with this address; nil for a Unix-domain socket.
     var hostName: String? {
         switch self {
         case .unix: nil

@@ -1,10 +1,11 @@
 import LarderPlatform
 
-/// Browser sessions: after a login with the token, each has a random name instead.
+/// The sessions of browsers. After a login with the token, a browser sends the random name of its session instead of
+/// the token.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class LoginSessions: @unchecked Sendable {
-    /// The lifetime of a session: 12 hours.
+    /// The lifetime of a session in seconds: 12 hours.
     static let seconds = 43_200
     private static let countMax = 64
 
@@ -15,7 +16,7 @@ final class LoginSessions: @unchecked Sendable {
         var random = SystemRandomNumberGenerator()
         let name = HexText.text((0..<32).map { _ in UInt8.random(in: 0...255, using: &random) })
         lock.withLock {
-            // Drop the oldest sessions.
+            // Drop the oldest sessions if there are too many.
             ends = ends.suffix(Self.countMax - 1)
             ends.append((Array(name.utf8), MonotonicClock.milliseconds() + Int64(Self.seconds) * 1000))
         }

@@ -2,8 +2,9 @@ import LarderPlatform
 
 /// A listening TCP socket.
 enum NetworkSocket {
-    /// - Returns: the descriptor, to be closed by the caller, and the port, which the system chooses for 0.
-    /// - Throws: if the system refuses.
+    /// Opens a socket that listens on an address.
+    /// - Returns: the descriptor, to be closed by the caller, and the port, which the system chooses if `port` is 0.
+    /// - Throws: an error if the system refuses.
     static func listening(host: String, port: UInt16) throws(FileError) -> (descriptor: Int32, port: UInt16) {
         let name = "\(host):\(port)"
         var wanted = addrinfo()
@@ -18,7 +19,7 @@ enum NetworkSocket {
         guard descriptor >= 0 else { throw FileError(operation: "listen on", path: name, number: errno) }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         var on: Int32 = 1
-        // After a restart, connections of the previous process may linger.
+        // Allow the port to be used again at once after a restart, while connections of the previous process linger.
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
         guard bind(descriptor, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0,
             systemListen(descriptor, 64) == 0

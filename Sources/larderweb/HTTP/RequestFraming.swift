@@ -47,7 +47,7 @@ enum RequestFraming {
         .problem(status, error, headers: [("Connection", "close")])
     }
 
-    /// RFC 9110, 5.6.2.
+    /// Whether a header's name in lower case is a token as in RFC 9110, section 5.6.2.
     private static func isToken(_ name: String) -> Bool {
         !name.isEmpty
             && name.utf8.allSatisfy { byte in

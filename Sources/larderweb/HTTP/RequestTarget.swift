@@ -6,7 +6,7 @@ struct RequestTarget: Sendable {
     private let query: [(name: String, value: [UInt8])]
 
     /// Parses the target in the first line of a request.
-    /// - Returns: nil if it is not a path, or is malformed.
+    /// - Returns: nil if the target is not a path, or is malformed.
     init?(_ text: [UInt8]) {
         let parts = text.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, first.first == UInt8(ascii: "/"),
@@ -28,7 +28,7 @@ struct RequestTarget: Sendable {
         return values.count == 1 ? values[0].value : nil
     }
 
-    /// No request needs more parameters.
+    /// The maximum number of parameters. No valid request has more.
     private static let parametersMax = 16
 
     /// Parses `name=value&…`.

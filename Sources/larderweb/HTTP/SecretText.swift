@@ -1,6 +1,6 @@
 /// Compares received text with a secret.
 enum SecretText {
-    /// Compares texts. The time depends only on their lengths.
+    /// Compares texts. The time depends only on their lengths, so that it does not reveal how many bytes were right.
     @inline(never)
     static func isEqual(_ text: [UInt8], _ secret: [UInt8]) -> Bool {
         guard !secret.isEmpty else { return false }

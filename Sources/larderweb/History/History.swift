@@ -20,33 +20,33 @@ final class History: @unchecked Sendable {
     private var isOver = false
     private var recent = SampleSeries(countMax: 300, unitSeconds: 1)
     private var day: SampleSeries
-    /// Nil to keep everything in memory.
+    /// Where the larder is; nil to keep everything in memory.
     private let place: HistoryStore.Place?
-    /// The larder; nil while it could not be opened. This and the next two variables are used only by the sampling
-    /// thread.
+    /// The larder; nil until it is open. This and the next two variables are used only by the sampling thread.
     private var store: HistoryStore?
     private var triedAt = Int64.min
     /// The last logged state of the daemon.
     private var said = ""
-    /// The problem with the larder; nil for none.
+    /// Why the larder cannot be used; nil if it can.
     private var trouble: String?
-    /// The last error that the larder reported, and its time; nil if there is none, or it has not occurred for a while.
+    /// The last error that the larder reported, and its time in milliseconds; nil if there was none, or not for a
+    /// while.
     private var complaint: (text: String, at: Int64)?
     /// Limits the number of logged errors and warnings of the larder: while a disk is full, there may be one per
     /// second.
     private var complaintLines = LineRate(milliseconds: 60_000)
 
-    /// Intervals; shorter in tests.
+    /// The intervals of sampling. Tests use shorter ones.
     struct Rhythm {
         var sampleMilliseconds: Int64 = 2_000
-        /// The interval of the samples kept for the day.
+        /// The interval in seconds of the samples that are kept for a day.
         var keptSeconds: Int64 = 60
         /// The time before the next attempt to open the larder.
         var pauseMilliseconds: Int64 = 60_000
     }
 
     private let rhythm: Rhythm
-    /// Changes of the clock up to this limit are not logged.
+    /// If the clock is set back by at most this number of seconds, the change is not logged.
     private static let correctionSeconds: Int64 = 5
     private static let daySeconds: Int64 = 86_400
 
@@ -122,7 +122,7 @@ final class History: @unchecked Sendable {
         let sample = Sample(figures, time: Int64(time(nil)))
         let (newMinute, back) = lock.withLock { () -> (Sample?, Int64) in
             let back = (recent.samples.last?.time ?? sample.time) - sample.time
-            // On a busy machine, two samples may have the same second.
+            // On a busy machine, two samples may have the same second; `add` then drops the new one.
             _ = recent.add(sample)
             return (day.add(sample), back)
         }
@@ -134,7 +134,7 @@ final class History: @unchecked Sendable {
         endComplaint()
     }
 
-    /// Logs a state once.
+    /// Logs a state of the daemon, unless it was the last one logged.
     private func report(_ text: String, _ level: Log.Level) {
         guard said != text else { return }
         said = text
@@ -164,7 +164,7 @@ final class History: @unchecked Sendable {
         let isDamage = event.message.contains("damaged")
         let now = MonotonicClock.milliseconds()
         let skipped = lock.withLock { () -> Int? in
-            // Damage is salvaged at once.
+            // Damage is no lasting problem, because it is salvaged at once.
             if event.level == .error, !isDamage { complaint = (text, now) }
             return isDamage ? 0 : complaintLines.line(at: now)
         }
@@ -174,7 +174,7 @@ final class History: @unchecked Sendable {
             text + (isDamage ? Self.remedy : "") + LineRate.rest(skipped, "lines like this"))
     }
 
-    /// Advice about damage. Repairing the larder is not worth it: it has only the figures of a day.
+    /// Advice about damage. It does not suggest a repair, because the larder has only the figures of a day.
     private static let remedy =
         ". Lost figures are a gap in the charts of the last day; the damaged files are below DAMAGED, and may be removed. "
         + "Test the disk (smartctl) and the memory"

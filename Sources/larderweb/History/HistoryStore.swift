@@ -19,9 +19,9 @@ struct HistoryStore: Sendable {
 
     private static let database = "samples"
 
-    /// Opens the larder, and creates it if it is missing. Damaged files are salvaged. Throws if another program uses
-    /// the larder: the size limit set here would evict its entries.
-    /// - Parameter onEvent: as ``CacheOptions/onEvent``.
+    /// Opens the larder, and creates it if it is missing. Damaged files are salvaged. Throws an error if the larder has
+    /// databases of another program, whose entries the disk limit set here would evict.
+    /// - Parameter onEvent: receives the larder's events, like ``CacheOptions/onEvent``.
     init(_ place: Place, onEvent: @escaping @Sendable (CacheEvent) -> Void) throws(LarderError) {
         if let other = try Cache.databases(in: place.directory).first(where: { $0 != Self.database }) {
             throw LarderError(
@@ -48,12 +48,13 @@ struct HistoryStore: Sendable {
     /// The path of the larder.
     var directory: String { cache.directory }
 
-    /// The number of minutes has eight digits for the next two centuries, so keys are in the order of time.
+    /// Returns the key of a sample, which ends with the number of minutes since 1970. This number has eight digits for
+    /// the next century, so keys are in the order of time.
     private func key(_ seconds: Int64) -> String { prefix + "\(seconds / 60)" }
 
     func keep(_ sample: Sample) throws(LarderError) { try cache.set(sample, forKey: key(sample.time)) }
 
-    /// Returns the samples since a time, oldest first. Unreadable ones are skipped.
+    /// Returns the samples since a time, oldest first. Skips unreadable samples.
     func kept(since start: Int64) throws(LarderError) -> [Sample] {
         try cache.entries(of: Sample.self, EntryOptions(prefix: prefix, from: key(start))).values()
             .filter { $0.time >= start }

@@ -1,8 +1,8 @@
-/// The figures of one instant: counters since the daemon's start, and states.
+/// The daemon's figures at one instant: counters since its start, and current values.
 struct Sample: Codable, Sendable, Equatable {
-    /// Seconds since 1970.
+    /// The time of the sample in seconds since 1970.
     let time: Int64
-    /// The daemon's run: the counters of another run start at 0.
+    /// Identifies the daemon's process: after a restart, the counters start at 0.
     let run: String
     let commands: Double
     let errors: Double
@@ -17,14 +17,14 @@ struct Sample: Codable, Sendable, Equatable {
     let netOut: Double
     let busySeconds: Double
     let clients: Double
-    /// Nil until the daemon has counted all databases.
+    /// The number of fresh entries; nil until the daemon has counted all databases.
     let entries: Double?
     let disk: Double
     let journal: Double
     let memory: Double
-    /// For the most frequent commands; nil in samples of an older larderweb.
+    /// The counters of the most frequent commands; nil in samples from an older larderweb.
     let byCommand: [String: Command]?
-    /// Whether the daemon was not available just before; nil means false.
+    /// Whether the daemon was not available just before this sample; nil means false.
     var isBehindGap: Bool?
 
     struct Command: Codable, Sendable, Equatable {
@@ -65,7 +65,8 @@ struct Sample: Codable, Sendable, Equatable {
 /// The changes between two samples, for one point of the charts.
 struct HistoryPoint: Encodable, Sendable {
     let time: Int64
-    /// The rate per second; nil if the daemon was not available or was restarted in between.
+    /// Commands per second; nil if the daemon was not available, or was restarted, since the previous sample. The same
+    /// applies to the five rates below.
     let commands: Double?
     let errors: Double?
     let expired: Double?
@@ -74,12 +75,13 @@ struct HistoryPoint: Encodable, Sendable {
     let netOut: Double?
     /// The average time of a command in seconds; nil without commands.
     let seconds: Double?
-    /// Shares of reads, from 0 to 1; nil if there were no reads.
+    /// The share of reads that were hits, from 0 to 1; nil if there were no reads. The next two are shares of reads,
+    /// too.
     let hits: Double?
     let stale: Double?
     let refreshed: Double?
     let clients: Double
-    /// Nil if unknown.
+    /// The number of fresh entries; nil if unknown.
     let entries: Double?
     let disk: Double
     let journal: Double
@@ -88,7 +90,7 @@ struct HistoryPoint: Encodable, Sendable {
     let commandRates: [String: Double]
     let commandSeconds: [String: Double]
 
-    /// - Parameter gapSeconds: samples that are further apart are not compared.
+    /// - Parameter gapSeconds: the maximum time between two samples; changes are not computed across a longer gap.
     init(_ previous: Sample?, _ sample: Sample, gapSeconds: Int64) {
         time = sample.time
         let previous = previous.flatMap {

@@ -1,4 +1,4 @@
-/// A limited number of samples, in the order of their times. A value.
+/// A limited number of samples, in the order of their times.
 struct SampleSeries: Sendable {
     private(set) var samples: [Sample] = []
     private let countMax: Int
@@ -13,7 +13,7 @@ struct SampleSeries: Sendable {
     }
 
     /// Adds a sample. Drops samples with later times, which exist if the clock was set back.
-    /// - Returns: the added sample; nil if there is one with the same time.
+    /// - Returns: the added sample; nil if it was dropped, because the last sample is in the same unit of time.
     mutating func add(_ sample: Sample) -> Sample? {
         if let ahead = samples.firstIndex(where: { $0.time > sample.time }) { samples.removeSubrange(ahead...) }
         if let last = samples.last, last.time / unitSeconds == sample.time / unitSeconds { return nil }
@@ -24,7 +24,7 @@ struct SampleSeries: Sendable {
         return sample
     }
 
-    /// Marks a gap, because the daemon is not available.
+    /// Marks a gap before the next sample, because the daemon is not available.
     mutating func interrupt() { isInterrupted = true }
 
     /// Inserts stored samples, in any order, before the existing ones. Samples later than `now` are skipped.

@@ -1,4 +1,4 @@
-/// A metric that is one numeric field of INFO. To add one, add a row.
+/// A metric that is one numeric field of INFO. To add a metric, add a row to the tables below.
 struct FieldMetric: Sendable {
     let kind: MetricsText.Kind
     /// The name after `larder_`.
@@ -6,7 +6,7 @@ struct FieldMetric: Sendable {
     let field: String
     let help: String
     var unit: String?
-    /// The factor from the field's unit to the metric's.
+    /// The factor by which the field's value is multiplied to get the metric's unit.
     var scale = 1.0
 
     static func counter(_ name: String, _ field: String, _ help: String) -> FieldMetric {

@@ -1,9 +1,9 @@
 import LarderClient
 import LarderVocabulary
 
-/// Generates all metrics for a scrape. Their number is bounded by the commands and by ``databasesMax``.
+/// Generates the metrics for a scrape. Their number is limited by the number of commands and by ``databasesMax``.
 enum Metrics {
-    /// The maximum number of databases with their own series; the largest have one.
+    /// The maximum number of databases with their own series. If there are more, only the largest have one.
     static let databasesMax = 100
 
     static func text(_ collector: Collector, _ format: MetricsText.Format) -> String {

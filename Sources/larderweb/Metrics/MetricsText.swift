@@ -33,9 +33,9 @@ struct MetricsText {
 
     init(_ format: Format) { self.format = format }
 
-    /// Adds a family. Without samples, it adds nothing.
+    /// Adds a metric family, which is a metric with all its samples. Adds nothing if there are no samples.
     /// - Parameters:
-    ///   - name: without `_total`, and with the unit at its end.
+    ///   - name: the name, without the suffix `_total`, and with the unit at its end.
     ///   - help: a sentence.
     mutating func add(_ kind: Kind, _ name: String, unit: String? = nil, help: String, _ samples: [Sample]) {
         guard !samples.isEmpty else { return }

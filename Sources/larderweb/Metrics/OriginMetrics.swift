@@ -1,8 +1,8 @@
 import LarderClient
 
-/// The metrics of databases with an origin: each is a field of the database's line in INFO. To add one, add a row.
+/// The metrics of databases with an origin: each is a field of the database's line in INFO. To add a metric, add a row.
 enum OriginMetrics {
-    /// Their names follow `larder_origin_`.
+    /// The metrics. Their full names begin with `larder_origin_`.
     private static let rows: [FieldMetric] = [
         .gauge("servers", "servers", "Servers of the origin."),
         .gauge(
@@ -31,7 +31,7 @@ enum OriginMetrics {
         .counter("superseded", "superseded", "Queued writes dropped because the origin had a newer value."),
     ]
 
-    /// - Parameter databasesMax: the maximum number of databases with series, in the order of INFO.
+    /// - Parameter databasesMax: the maximum number of databases with series: the first ones in INFO.
     static func add(_ info: InfoText, databasesMax: Int, to text: inout MetricsText) {
         let origins = info.lists("origin_").prefix(databasesMax)
         for row in rows {

@@ -3,7 +3,7 @@ import LarderPlatform
 /// The signals that stop the program: SIGTERM, SIGINT and SIGHUP. SIGHUP is left out if it was ignored at the start,
 /// for example because of nohup.
 ///
-/// Created before other threads start. Confined to the main thread.
+/// Must be created before other threads start. Confined to the main thread.
 struct EndSignals {
     private var signals = sigset_t()
 
@@ -11,7 +11,7 @@ struct EndSignals {
         sigemptyset(&signals)
         let all = [SIGTERM, SIGINT] + (ProcessStart.isIgnored(SIGHUP) ? [] : [SIGHUP])
         for number in all {
-            // An ignored signal would not be delivered to `wait`, and the parent may have set it to be ignored.
+            // The parent process may have set the signal to be ignored. `wait` would then not receive it, so undo that.
             signal(number, SIG_DFL)
             sigaddset(&signals, number)
         }

@@ -25,10 +25,10 @@ enum SecretFile {
         return line
     }
 
-    /// Long enough that it cannot be guessed.
+    /// The minimum length of a token in bytes, so that it cannot be guessed.
     private static let tokenBytesMin = 16
 
-    /// Reads the daemon's password. Throws like ``token(_:_:)``.
+    /// Reads the daemon's password. Throws the same errors as ``token(_:_:)``.
     static func password(_ path: String, _ option: String) throws -> String {
         let line = try line(path, option)
         guard !line.isEmpty, let text = String(validating: line, as: UTF8.self) else {

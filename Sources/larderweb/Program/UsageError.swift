@@ -1,4 +1,4 @@
-/// An error in the command line, with the correct form.
+/// An error in the command line. Its message describes the correct form.
 struct UsageError: Error {
     let message: String
 

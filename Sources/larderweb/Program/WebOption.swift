@@ -3,15 +3,15 @@ import LarderPlatform
 import LarderServices
 import LarderVocabulary
 
-/// An option of larderweb, with its parser and its help. To add one, add a row.
+/// An option of larderweb, with its parser and its help. To add an option, add a row to ``all``.
 struct WebOption: Sendable {
     let name: String
     /// The name of the value in the help; nil for an option without one.
     let value: String?
-    /// Lines of at most 90 characters.
+    /// The lines of the help, of at most 90 characters each.
     let help: [String]
-    /// Stores the value in the options. Throws ``UsageError`` only. Untyped, because closures would have to repeat the
-    /// type.
+    /// Stores the value in the options. Throws ``UsageError`` only. The type is not declared, because then each closure
+    /// would have to repeat it.
     let take: @Sendable (inout WebOptions, String) throws -> Void
 
     static let all: [WebOption] = [

@@ -22,7 +22,7 @@ struct WebOptions {
     var limits = HTTPServer.Limits()
     var socketPath: String?
     var password: String?
-    /// The password file; empty for none.
+    /// The path of the password file; empty for none.
     var passwordPath = ""
     var trustedUsers: Set<UInt32> = []
     var logLevel = Log.Level.info
@@ -49,7 +49,7 @@ struct WebOptions {
             } catch {
                 throw error as? UsageError ?? UsageError("\(name): \(error)")
             }
-            // The following words are not checked.
+            // An option such as `--help` ends the parsing: later words are not checked.
             guard case .serve = action else { return }
         }
         if socketAccess.group != nil, case .network = listen {

@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderServices
 import LarderVocabulary
 
-/// The program: parses its command line, then serves.
+/// The program larderweb: parses its command line, then serves.
 enum WebProgram {
     private static var help: String {
         """
@@ -123,8 +123,8 @@ enum WebProgram {
         return ExitCode.done
     }
 
-    /// Whether there is a directory for the last day's figures. Without a home directory, the only place would be /tmp,
-    /// where other users may create links.
+    /// Whether there is a directory for the last day's figures. Without a home directory, only /tmp would be left,
+    /// which is unsafe because other users may create links there.
     private static func hasPlaceForHistory(_ options: WebOptions, _ log: Log) -> Bool {
         func isNamed(_ name: String) -> Bool { getenv(name).map { $0.pointee != 0 } ?? false }
         if options.historyDirectory != nil || isNamed("XDG_CACHE_HOME") || isNamed("HOME") { return true }

@@ -6,7 +6,7 @@ final class WebSocket {
     let descriptor: Int32
     /// The address or path, as shown to users.
     let name: String
-    /// The host name in the address.
+    /// The host name in the address; empty for a Unix-domain socket.
     let hosts: Set<String>
     private let file: SocketFile?
 

@@ -35,7 +35,7 @@ complete -c larderd -l origin-limit -x -d 'how long a command waits for the orig
 complete -c larderd -l origin-heartbeat -x -d 'interval of heartbeats to each server of an origin'
 complete -c larderd -l origin-heartbeat-limit -x -d 'how long a heartbeat’s reply may take'
 complete -c larderd -l origin-patience -x -d 'how long FETCH, and with STALE also reads such as GET, wait for a slow origin before they return a stale value'
-complete -c larderd -l max-origin-keys -x -d 'entries tracked as current in each database with an origin'
+complete -c larderd -l max-origin-keys -x -d 'maximum tracked entries per database with an origin'
 complete -c larderd -l allow-uid -x -d 'rights of a user, by name or number'
 complete -c larderd -l allow-gid -x -d 'the same for a group'
 complete -c larderd -l rights -x -d 'the same for both'

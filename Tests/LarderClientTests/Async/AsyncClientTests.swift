@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func largeValuesPassInBothDirections() async throws {
+    @Test func largeValuesAreSentAndReceived() async throws {
         let server = try Self.server()
         defer { server.stop() }
         let client = try await Self.connect(server)
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func errorsAreValuesOfCommandsAndThrownByCalls() async throws {
+    @Test func commandReturnsServerErrorsAndTypedCallsThrowThem() async throws {
         let server = try Self.server { $0.name == "GET" ? .text("-ERR no\r\n") : nil }
         defer { server.stop() }
         let client = try await Self.connect(server)
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(arguments: [":7\r\n", "+OK\r\n", "*0\r\n"])
-    func aReplyOfAnotherKindIsAnErrorOfThatCallOnly(reply: String) async throws {
+    func aReplyOfTheWrongTypeAffectsOnlyItsCall(reply: String) async throws {
         let server = try Self.server { $0.name == "GET" ? .text(reply) : nil }
         defer { server.stop() }
         let client = try await Self.connect(server)
@@ -166,7 +166,7 @@ import Testing
 
     /// If the time limit was shorter than the patience, the error used to lack the reason for the missing connection.
     @Test(arguments: [100, 200])
-    func aStoppedDaemonIsReportedAsNoDaemonWithAnyTimeLimit(limit: Int) async throws {
+    func aStoppedDaemonIsReportedWhateverTheTimeLimit(limit: Int) async throws {
         let server = try Self.server()
         let client = try await Self.connect(
             server, .init(timeoutMilliseconds: limit, reconnectPatienceMilliseconds: 200))
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func impossibleOptionsAreRefused() async throws {
+    @Test func connectRefusesInvalidOptions() async throws {
         for options in [
             ClientOptions(timeoutMilliseconds: -1), .init(reconnectPatienceMilliseconds: -1),
             .init(connections: 0), .init(connections: 17), .init(ownConnectionsMax: 0),
@@ -203,7 +203,7 @@ import Testing
         #expect(error?.serverText == "ERR max number of clients reached")
     }
 
-    @Test func aDatabaseThatCannotBeSelectedIsAnErrorOfTheServer() async throws {
+    @Test func connectThrowsIfTheDatabaseCannotBeSelected() async throws {
         let server = try Self.server { $0.name == "SELECT" ? .text("-ERR invalid database name\r\n") : nil }
         defer { server.stop() }
         let error = await #expect(throws: LarderClientError.self) {
@@ -219,14 +219,14 @@ import Testing
         #expect(!server.requests.contains { $0[0] == "GET" })
     }
 
-    @Test func aServerOfAnotherProtocolIsAnError() async throws {
+    @Test func connectThrowsIfTheServerSpeaksAnotherProtocol() async throws {
         let server = try FakeServer { _ in .text("HTTP/1.1 400 Bad Request\r\n") }
         defer { server.stop() }
         let error = await #expect(throws: LarderClientError.self) { try await Self.connect(server) }
         #expect(error?.code == .protocolViolation)
     }
 
-    @Test func anOlderServerCanBeUsed() async throws {
+    @Test func aServerWithoutHELLOCanBeUsed() async throws {
         let server = try Self.server { request in
             switch request.name {
             case "HELLO": .text("-ERR unknown command 'HELLO'\r\n")
@@ -243,7 +243,8 @@ import Testing
 
     /// Redis without HELLO accepts SUBSCRIBE, but then rejects the ECHO that ends its replies. The client used to wait
     /// for the ECHO until the time limit, and did not send the password.
-    @Test func aServerWithoutHELLO() async throws {
+    @Test("a Redis server without HELLO can be used, but subscribing is refused")
+    func subscribingWithoutHELLOIsRefused() async throws {
         let redis = try RedisProcess(["--rename-command", "HELLO", "", "--requirepass", "secret"])
         let options = ClientOptions(password: "secret", timeoutMilliseconds: 0, nearCache: .init())
         let client = try await LarderClient.connect(socketPath: redis.socketPath, options: options)
@@ -264,7 +265,7 @@ import Testing
         try blocking.ping()
     }
 
-    @Test func pathsThatCannotBeASocketAreExplained() async throws {
+    @Test func invalidSocketPathsAreExplained() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         for (path, code, words) in [
             (directory.path, LarderClientError.Code.noDaemon, "is not a socket"),
@@ -320,7 +321,7 @@ import Testing
         #expect(try await client.command("ONE") == .integer(1))
     }
 
-    @Test func aReadIsRepeatedOnceOnly() async throws {
+    @Test func aReadWhoseReplyWasLostIsRepeatedOnce() async throws {
         let server = try Self.server { $0.name == "GET" ? .last([]) : nil }
         defer { server.stop() }
         let client = try await Self.connect(server)
@@ -331,7 +332,7 @@ import Testing
         #expect(server.requests.count { $0[0] == "GET" } == 2)
     }
 
-    @Test func aWrongReplyEndsTheConnectionAndTheNextOneIsMade() async throws {
+    @Test func aMalformedReplyReplacesTheConnection() async throws {
         let server = try Self.server { $0.name == "BAD" ? .text("?what\r\n") : nil }
         defer { server.stop() }
         let client = try await Self.connect(server)
@@ -384,7 +385,7 @@ import Testing
         #expect(try await client.command("ONE") == .integer(1))
     }
 
-    @Test func callsWaitForTheDaemonToComeBack() async throws {
+    @Test func callsWaitUntilTheDaemonHasRestarted() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/s"
         let first = try FakeServer(at: path) { $0.name == "ONE" ? .text(":1\r\n") : .standard }
@@ -402,7 +403,8 @@ import Testing
         #expect(try await client.command("ONE") == .integer(2))
     }
 
-    @Test func withoutPatienceCallsFailAtOnceAndLaterOnesTryAgain() async throws {
+    @Test("with a reconnect patience of 0, calls fail at once, and later calls reconnect")
+    func withoutReconnectPatienceCallsFailAtOnce() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/s"
         let first = try FakeServer(at: path) { $0.name == "ONE" ? .text(":1\r\n") : .standard }
@@ -421,14 +423,14 @@ import Testing
         }
     }
 
-    @Test func backOffGrowsWithJitter() {
+    @Test func theReconnectBackOffGrowsWithJitter() {
         #expect(Link.rest(afterFailures: 0, random: 0.5) == 0)
         #expect(Link.rest(afterFailures: 1, random: 0) == 10)
         #expect(Link.rest(afterFailures: 1, random: 0.999) == 6)
         #expect(Link.rest(afterFailures: 5, random: 0) == 160)
         for failures in [9, 63, 64, 10_000] {
-            #expect(Link.rest(afterFailures: failures, random: 0) == Link.restMillisecondsMax)
-            #expect(Link.rest(afterFailures: failures, random: 0.999) > Link.restMillisecondsMax / 2 - 1)
+            #expect(Link.rest(afterFailures: failures, random: 0) == Link.backOffMillisecondsMax)
+            #expect(Link.rest(afterFailures: failures, random: 0.999) > Link.backOffMillisecondsMax / 2 - 1)
         }
     }
 

@@ -56,7 +56,7 @@ import Testing
     }
 
     /// A call that is cancelled before there is a connection is never sent.
-    @Test func aCallThatWaitsForAConnectionIsCancelled() async throws {
+    @Test func aCallThatWaitsForAConnectionCanBeCancelled() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/s"
         let first = try FakeServer(at: path) { _ in .standard }
@@ -76,7 +76,7 @@ import Testing
     }
 
     /// Tasks are cancelled at random times; the others must get their own replies.
-    @Test func cancellationAtAnyPointDoesNotDisturbOtherCalls() async throws {
+    @Test func cancellationAtAnyTimeDoesNotAffectOtherCalls() async throws {
         let server = try AsyncClientTests.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)
@@ -119,7 +119,7 @@ import Testing
     }
 
     /// The connection to a silent server is dropped, and reads are repeated on the next one.
-    @Test func aSilentConnectionIsReplaced() async throws {
+    @Test func aConnectionThatDoesNotReplyIsReplaced() async throws {
         let server = try AsyncClientTests.server { $0.connection == 0 && $0.name == "ECHO" ? .nothing : nil }
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server, .init(timeoutMilliseconds: 200))
@@ -133,7 +133,7 @@ import Testing
         #expect(server.connectionCount >= 2)
     }
 
-    @Test func aMissingGreetingIsATimeout() async throws {
+    @Test func connectTimesOutIfTheServerDoesNotReply() async throws {
         let server = try FakeServer { _ in .nothing }
         defer { server.stop() }
         let error = await #expect(throws: LarderClientError.self) {

@@ -4,7 +4,7 @@ import Testing
 
 /// The code of the articles of `LarderClient.docc`, verbatim: `DocsArticleTests` compares them.
 @Suite struct ClientArticleTests {
-    @Test func connecting() async throws {
+    @Test("the documentation's example of connecting works") func connectingExampleWorks() async throws {
         let daemon = try DaemonProcess()
         let socketPath = daemon.socketPath
         let client = try await LarderClient.connect(socketPath: socketPath)
@@ -39,7 +39,7 @@ import Testing
         try blocking.set("good morning", forKey: "greeting", policy: .high)
     }
 
-    @Test func typedCaches() async throws {
+    @Test("the documentation's example of typed caches works") func typedCachesExampleWorks() async throws {
         struct Visit: Codable, Sendable, Equatable {
             var page: String
             var seconds: Double
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func fetching() async throws {
+    @Test("the documentation's example of fetching works") func fetchingExampleWorks() async throws {
         let api = API()
         try await LiveServer.larderd.run { client in
             let reports = client.cache("reports", of: Weather.self)
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func nearCaches() async throws {
+    @Test("the documentation's example of near caches works") func nearCachesExampleWorks() async throws {
         let daemon = try DaemonProcess()
         let socketPath = daemon.socketPath
         let near = NearCacheOptions(entriesMax: 10_000, bytesMax: 32 << 20)
@@ -130,7 +130,7 @@ import Testing
         try daemon.stop()
     }
 
-    @Test func subscriptions() async throws {
+    @Test("the documentation's example of subscriptions works") func subscriptionsExampleWorks() async throws {
         try await LiveServer.larderd.run { client in
             let news = try await client.subscribe(to: "news")
             try await client.publish("fresh apples", to: "news")
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func observingChanges() async throws {
+    @Test("the documentation's example of observing changes works") func observingChangesExampleWorks() async throws {
         try await LiveServer.larderd.run { client in
             let reader = Task {
                 let readers = client.cache("readers", of: String.self)
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func transactions() async throws {
+    @Test("the documentation's example of transactions works") func transactionsExampleWorks() async throws {
         try await LiveServer.larderd.run { client in
             let stock = client.cache("stock", of: Int.self)
             try await stock.set(10, forKey: "apples")
@@ -204,7 +204,7 @@ import Testing
         var age: Int
     }
 
-    @Test func scripts() async throws {
+    @Test("the documentation's example of scripts works") func scriptsExampleWorks() async throws {
         try await LiveServer.larderd.run { (client: LarderClient) in
             let countUp = Script(
                 """
@@ -232,7 +232,7 @@ import Testing
         }
     }
 
-    @Test func locks() async throws {
+    @Test("the documentation's example of locks works") func locksExampleWorks() async throws {
         let made = Recorder<UInt64>()
         @Sendable func makeReports(token: UInt64) async throws { made.add(token) }
         try await LiveServer.larderd.run { (client: LarderClient) in

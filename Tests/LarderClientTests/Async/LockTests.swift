@@ -34,7 +34,7 @@ import Testing
 
     // MARK: Holding
 
-    @Test func theLockIsHeldWhileTheBodyRunsAndNoLonger() async throws {
+    @Test func theLockIsHeldOnlyWhileTheBodyRuns() async throws {
         let (client, other) = (try await connect(), try await connect())
         let result = try await client.lock("l", for: .seconds(60)) { lock in
             #expect(lock.isHeld)
@@ -62,7 +62,7 @@ import Testing
         try await client.lock("l", for: .seconds(60), waitingUpTo: .zero) { _ in }
     }
 
-    @Test func aCancelledBodyKeepsTheLockToItsEndAndReleases() async throws {
+    @Test func aCancelledBodyKeepsTheLockUntilItReturns() async throws {
         let (client, other) = (try await connect(), try await connect())
         let (origin, seen) = (TestOrigin(), Guarded(LarderClientError.Code?.none))
         origin.hold()
@@ -87,7 +87,7 @@ import Testing
         try await other.lock("l", for: .seconds(60), waitingUpTo: .zero) { _ in }
     }
 
-    @Test func tokensGrowAlsoAfterPurgesAndRestarts() async throws {
+    @Test func fencingTokensGrowEvenAfterPurgesAndRestarts() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         var last: UInt64 = 0
         for _ in 0..<2 {
@@ -128,7 +128,7 @@ import Testing
         #expect(try await late.value?.value ?? 0 > 0)
     }
 
-    @Test func impossibleTimesAreRefused() async throws {
+    @Test func lockRefusesInvalidDurations() async throws {
         let client = try await connect()
         #expect(await code { try await client.lock("l", for: .zero) { _ in } } == .invalidArgument)
         #expect(await code { try await client.lock("l", for: .seconds(86_401)) { _ in } } == .invalidArgument)
@@ -162,7 +162,7 @@ import Testing
         try await waitForQueue(client, 0)
     }
 
-    @Test func aWaiterThatGivesUpReleasesItsPlace() async throws {
+    @Test func aWaiterThatGivesUpLeavesTheQueue() async throws {
         let (client, second, third) = (try await connect(), try await connect(), try await connect())
         let origin = TestOrigin()
         origin.hold()
@@ -191,7 +191,7 @@ import Testing
 
     /// Closing the client ends the wait at any point, not only the release of the lock. Each step is slow while all
     /// tests run; set LARDER_ROUNDS=60 for a long run.
-    @Test func closingTheClientEndsItsWaitForALock() async throws {
+    @Test func closingAClientEndsItsWaitForALock() async throws {
         let client = try await connect()
         try await client.command("SET", "l", "somebody's", "PX", "100000000")
         var random = SeededGenerator(seed: testSeed())
@@ -240,7 +240,8 @@ import Testing
     }
 
     /// Other clients' locks are one entry with a random value, and maybe a deadline.
-    @Test func locksOfOtherClientsExclude() async throws {
+    @Test("locks that other clients take with SET NX are respected, and exclude them")
+    func locksOfOtherLibrariesAreRespected() async throws {
         let client = try await connect()
         try await client.command("SET", "l", "theirs", "NX")
         let waiting = Task { try await client.lock("l", for: .seconds(60)) { $0.token } }
@@ -256,7 +257,7 @@ import Testing
         while try await client.command("PUBSUB", "CHANNELS", "*:l").elements?.count != 0 { nap() }
     }
 
-    @Test func aDisconnectedHolderLosesTheLockAfterItsTime() async throws {
+    @Test func theLockOfADisconnectedHolderExpires() async throws {
         let (client, origin) = (try await connect(), TestOrigin())
         let gone = try await connect { $0.reconnectPatienceMilliseconds = 0 }
         origin.hold()
@@ -274,7 +275,7 @@ import Testing
 
     /// A place in the queue lasts half a minute. If a suspended holder kept one, others would wait for longer than its
     /// lock lasts.
-    @Test func aSuspendedHolderLosesTheLockAfterItsTime() async throws {
+    @Test func theLockOfASuspendedHolderExpires() async throws {
         let client = try await connect()
         let holder = try ChildProcess(
             try DaemonProcess.program("larderctl"),
@@ -306,7 +307,7 @@ import Testing
 
     // MARK: Renewal and loss
 
-    @Test func theLockIsRenewedEachThirdOfItsTime() async throws {
+    @Test func aLockIsRenewedAfterEachThirdOfItsTime() async throws {
         let (client, manual) = (try await connect(), ManualLockClock())
         @Sendable func left() async throws -> Int64 { try await client.command("PTTL", "l").int ?? 0 }
         try await client.lock("l", for: .seconds(300), clock: manual.clock) { lock in
@@ -323,7 +324,7 @@ import Testing
         #expect(manual.rests == [])
     }
 
-    @Test func aHolderIsCancelledAtTheRenewalAfterItsEntryWasRemoved() async throws {
+    @Test func aHolderWhoseEntryWasRemovedIsCancelled() async throws {
         let (client, manual, origin) = (try await connect(), ManualLockClock(), TestOrigin())
         origin.hold()
         let held = Guarded(HeldLock?.none)
@@ -349,7 +350,7 @@ import Testing
         #expect(held.value?.isHeld == false)
     }
 
-    @Test func aLostLockIsReportedEvenIfTheBodySucceeds() async throws {
+    @Test func aLostLockIsAnErrorEvenIfTheBodySucceeds() async throws {
         let client = try await connect()
         let lost = await code {
             try await client.lock("l", for: .seconds(60)) { _ in

@@ -44,7 +44,7 @@ import Testing
             await expect(.closed) { try await transaction.watch(["k"]) }
             await expect(.closed) { try await transaction.watch([String]()) }
             let text = await expect(.closed) { try transaction.set(1, forKey: "k") }
-            #expect(text.hasPrefix("SET") && text.contains("a call that has ended"))
+            #expect(text.hasPrefix("SET") && text.contains("the call that provided it, which has ended"))
             await expect(.closed) { try transaction.setBytes([1], forKey: "k") }
             await expect(.closed) { try transaction.remove("k") }
         }
@@ -54,7 +54,7 @@ import Testing
 
     // MARK: Ranges
 
-    @Test func numbersOutOfRangeAreRefusedBeforeAnythingIsSent() async throws {
+    @Test func numbersOutOfRangeAreRefusedWithoutARequest() async throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)
@@ -205,7 +205,7 @@ import Testing
         try process.stop()
     }
 
-    @Test func aValueThatWasRemovedAndCannotBeReadNamesTheCommand() async throws {
+    @Test func decodingErrorsOfRemovedValuesNameTheCommand() async throws {
         let process = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: process.socketPath)
         let numbers = client.cache(of: Int.self)
@@ -243,7 +243,7 @@ import Testing
         await expect(.closed) { _ = try blocking.pipeline([]) }
     }
 
-    @Test func aClosedClientAnswersNothingFromItsNearCache() async throws {
+    @Test func aClosedClientReturnsNothingFromItsNearCache() async throws {
         let process = try DaemonProcess()
         for _ in 0..<20 {
             let client = try await LarderClient.connect(
@@ -260,7 +260,7 @@ import Testing
 
     // MARK: Values
 
-    @Test func aDecimalThatIsNotANumberIsRefused() async throws {
+    @Test func storingADecimalNaNIsRefused() async throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)

@@ -55,7 +55,8 @@ import Testing
         }
     }
 
-    @Test func prefixesAndKeysMatchExactly() async throws {
+    @Test("changes of a prefix or key are reported literally, without patterns")
+    func changesOfAPrefixOrKeyMatchLiterally() async throws {
         try await run(.larderd) { mine, theirs in
             let prefix = try await mine.changes(prefix: "u*[?]\\:")
             let key = try await mine.changes(forKey: "u*[?]\\:1")
@@ -72,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func theExpiryOfAnExistingEntryIsReportedToObserversOfItsKey() async throws {
+    @Test func observersOfAKeyAreNotifiedOfItsExpiry() async throws {
         try await run(.larderd) { mine, theirs in
             try await theirs.set(1, forKey: "k", policy: .seconds(1))
             let changes = try await mine.changes(forKey: "k")
@@ -80,7 +81,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [nil, NearCacheOptions()]) func valuesAreTheNewestWhenTheyAreRead(_ near: NearCacheOptions?)
+    @Test(arguments: [nil, NearCacheOptions()]) func observersReadTheNewestValue(_ near: NearCacheOptions?)
         async throws
     {
         try await run(.larderdOnFourThreads, .init(nearCache: near)) { mine, theirs in
@@ -103,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func aSlowConsumerFallsBehindAndContinues() async throws {
+    @Test func aSlowObserverIsNotifiedThatItFellBehind() async throws {
         try await run(.larderd) { mine, theirs in
             let changes = try await mine.changes(prefix: "k", bufferMax: 4)
             let all = try await mine.changes()
@@ -115,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func impossibleArgumentsAreRefused() async throws {
+    @Test func changesRefusesInvalidArguments() async throws {
         try await LiveServer.larderd.run { client in
             let cache = client.cache(of: Int.self)
             let long = String(repeating: "x", count: 65_537)
@@ -143,7 +144,7 @@ import Testing
         #expect(error?.code == code, "\(String(describing: error))")
     }
 
-    @Test func aSequenceEndsWithItsTaskAndItsClient() async throws {
+    @Test func aChangeSequenceEndsWithItsTaskOrClient() async throws {
         try await LiveServer.larderd.run { client in
             let cache = client.cache(of: Int.self)
             let changes = try await cache.changes()
@@ -161,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func aLostConnectionIsReportedAndThenTheGap() async throws {
+    @Test func aLostConnectionIsReportedToObservers() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         var daemon = try DaemonProcess(in: place)
         let client = try await LarderClient.connect(
@@ -184,7 +185,7 @@ import Testing
     }
 
     /// An observer that receives all changes knows the stored state, despite concurrent writes.
-    @Test(arguments: [4, 1_024]) func anObserverEndsWithTheStoredState(_ bufferMax: Int) async throws {
+    @Test(arguments: [4, 1_024]) func anObserverThatAppliesAllChangesHasTheStoredState(_ bufferMax: Int) async throws {
         let seed = testSeed()
         let rounds = 60 * (TestSetting.rounds.number() ?? 1)
         try await run(.larderdOnFourThreads) { mine, theirs in

@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func invalidPositionsAreRefused() async throws {
+    @Test func feedRefusesInvalidPositions() async throws {
         try await LiveServer.larderd.run { path in
             let client = try await LarderClient.connect(socketPath: path)
             var iterator = client.cache("books", of: Int.self).changes(since: ChangePosition("nonsense"))

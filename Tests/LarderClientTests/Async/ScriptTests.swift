@@ -12,7 +12,7 @@ import Testing
 
     private static let echo = Script("return ARGV[1]")
 
-    @Test(arguments: LiveServer.allCases) func argumentsArriveAsTheirBytes(_ server: LiveServer) async throws {
+    @Test(arguments: LiveServer.allCases) func scriptArgumentsArriveUnchanged(_ server: LiveServer) async throws {
         try await server.run { (client: LarderClient) in
             let identifier = UUID()
             let arguments: [(any ScriptArgument, String)] = [
@@ -32,7 +32,8 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.allCases) func resultsAreTyped(_ server: LiveServer) async throws {
+    @Test(arguments: LiveServer.allCases)
+    func resultsOfScriptsAreConvertedToTheirTypes(_ server: LiveServer) async throws {
         try await server.run { (client: LarderClient) in
             func run<Result: ScriptResult>(_ text: String) async throws -> Result {
                 try await client.script(Script(text), keys: ["k"], arguments: [#"{"name":"ana","age":7}"#])
@@ -62,8 +63,8 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.allCases) func aResultOfAnotherTypeIsNamedInTheError(_ server: LiveServer) async throws
-    {
+    @Test(arguments: LiveServer.allCases)
+    func aScriptResultOfTheWrongTypeIsNamedInTheError(_ server: LiveServer) async throws {
         try await server.run { (client: LarderClient) in
             func error<Result: ScriptResult>(_ type: Result.Type, _ text: String) async -> String {
                 do throws(LarderClientError) {
@@ -135,7 +136,7 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.allCases) func theTextIsSentWhenTheServerDoesNotKnowIt(_ server: LiveServer)
+    @Test(arguments: LiveServer.allCases) func aScriptIsLoadedIfTheServerDoesNotKnowIt(_ server: LiveServer)
         async throws
     {
         try await server.run { (client: LarderClient) in
@@ -168,7 +169,8 @@ import Testing
     }
 
     /// Swift considers the texts of these scripts equal.
-    @Test func scriptsThatOnlyLookEqualAreDistinguished() async throws {
+    @Test("scripts that differ only in their Unicode normalization are distinguished")
+    func scriptsWithTheSameUnicodeTextAreDistinguished() async throws {
         try await LiveServer.larderd.run { (client: LarderClient) in
             let scripts: [(String, [UInt8])] = [
                 ("return '\u{E9}'", [0xC3, 0xA9]), ("return 'e\u{301}'", [0x65, 0xCC, 0x81]),
@@ -180,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func scriptsOfABlockingClient() throws {
+    @Test func aBlockingClientCanRunScripts() throws {
         try LiveServer.larderd.run { (socketPath: String) in
             let client = try BlockingLarderClient(socketPath: socketPath, database: "other")
             let script = Script("return redis.call('incrby', KEYS[1], ARGV[1])")
@@ -198,7 +200,7 @@ import Testing
         }
     }
 
-    @Test func aCacheReadsTheWritesOfItsScript() async throws {
+    @Test func readsAfterAScriptReturnItsWrites() async throws {
         try await LiveServer.larderd.run(ClientOptions(nearCache: NearCacheOptions())) { (client: LarderClient) in
             let cache = client.cache("readers", of: Reader.self)
             let store = Script("return redis.call('set', KEYS[1], ARGV[1])")
@@ -212,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func anArgumentThatCannotBeEncodedIsNamed() async throws {
+    @Test func aScriptArgumentThatCannotBeEncodedIsNamed() async throws {
         try await LiveServer.larderd.run { (client: LarderClient) in
             do throws(LarderClientError) {
                 try await client.script(Self.echo, arguments: ["x", ScriptModel(["a": Double.nan])])

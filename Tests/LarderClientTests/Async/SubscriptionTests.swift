@@ -33,8 +33,8 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.allCases)
-    func patternsAndSeveralListeners(server: LiveServer) async throws {
+    @Test("subscriptions to a channel and to a pattern each get a message", arguments: LiveServer.allCases)
+    func eachSubscriptionGetsItsMessages(server: LiveServer) async throws {
         try await server.run { client in
             let all = try await client.subscribe(matching: "n*")
             let one = try await client.subscribe(to: "news")
@@ -60,7 +60,7 @@ import Testing
 
     /// Sharded channels have separate names: neither other channels nor patterns receive their messages.
     @Test(arguments: LiveServer.allCases)
-    func shardedChannels(server: LiveServer) async throws {
+    func shardedChannelsAreSeparateFromOthers(server: LiveServer) async throws {
         try await server.run { client in
             let all = try await client.subscribe(matching: "*")
             let plain = try await client.subscribe(to: "news")
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test(arguments: LiveServer.allCases)
-    func cancellationAndClosingEndTheWait(server: LiveServer) async throws {
+    func cancellationAndClosingEndTheWaitForAMessage(server: LiveServer) async throws {
         try await server.run { client in
             let news = try await client.subscribe(to: "news")
             let waiting = Task { try await take(1, news) }
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func cancelledWaitsLeaveNoWaiters() async throws {
+    @Test func cancelledWaitsForMessagesUseNoMemory() async throws {
         let buffer = MessageBuffer(max: 3)
         for _ in 0..<100 {
             let waiting = Task { try await buffer.next() }

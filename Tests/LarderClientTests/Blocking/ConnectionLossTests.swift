@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func aMissingDaemonIsReportedWithTheRemedy() throws {
+    @Test func theErrorForAMissingDaemonSaysHowToStartOne() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/none"
         let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path) }
@@ -47,7 +47,7 @@ import Testing
         #expect(below?.code == .noDaemon)
     }
 
-    @Test func impossiblePathsAndTimesAreRefused() throws {
+    @Test func invalidSocketPathsAndTimeoutsAreRefused() throws {
         for path in ["", "a\0b", "/" + String(repeating: "x", count: LarderClient.socketPathBytesMax)] {
             let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path) }
             #expect(error?.code == .invalidArgument)
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func theLongestPathWorks() throws {
+    @Test func aSocketPathOfTheMaximumLengthWorks() throws {
         let server = try FakeServer { $0.name == "PING" ? .text("+PONG\r\n") : .standard }
         defer { server.stop() }
         // The same socket, by a path of the maximum length.
@@ -83,7 +83,8 @@ import Testing
         #expect(server.requests == [["SELECT", "books"], ["BYE"], ["SELECT", "books"], ["ONE"]])
     }
 
-    @Test func theDatabaseOfARawSelectIsSelectedAgain() throws {
+    @Test("a database that was selected with SELECT is selected again after a reconnection")
+    func aDatabaseSelectedWithSELECTIsSelectedAgain() throws {
         let server = try Self.server()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
@@ -96,7 +97,7 @@ import Testing
     }
 
     /// A database selected in a transaction is selected when the transaction has been executed, and not before.
-    @Test func aQueuedSelectTakesEffectWhenItIsExecuted() throws {
+    @Test func aSELECTInATransactionTakesEffectAtEXEC() throws {
         let server = try FakeServer { request in
             switch request.name {
             case "MULTI", "DISCARD": .text("+OK\r\n")
@@ -122,7 +123,7 @@ import Testing
     }
 
     /// A snapshot cannot be restored: the next read would silently see newer data.
-    @Test func aLostConnectionWithASnapshotIsNotReplacedSilently() throws {
+    @Test func losingAConnectionWithASnapshotIsAnError() throws {
         let server = try Self.server()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
@@ -159,7 +160,7 @@ import Testing
         #expect(server.connectionCount == 2)
     }
 
-    @Test func aServerThatDoesNotReadIsATimeout() throws {
+    @Test func aCallToAServerThatDoesNotReadTimesOut() throws {
         let gate = Gate(isClosed: true)
         let server = try FakeServer { request in
             guard request.name == "HANG" else { return .standard }
@@ -199,7 +200,7 @@ import Testing
         server.waitForEnd(ofConnection: 0)
     }
 
-    @Test func aServerWithTheOlderProtocolCanBeUsed() throws {
+    @Test func aServerThatSupportsOnlyRESP2CanBeUsed() throws {
         let server = try FakeServer { request in
             switch request.name {
             case "HELLO": .text("-ERR unknown command 'HELLO'\r\n")
@@ -220,7 +221,7 @@ import Testing
         #expect(error?.serverText == "ERR max number of clients reached")
     }
 
-    @Test func aDatabaseThatCannotBeSelectedIsAnErrorOfTheServer() throws {
+    @Test func connectThrowsIfTheDatabaseCannotBeSelected() throws {
         let server = try FakeServer { $0.name == "SELECT" ? .text("-ERR invalid database name\r\n") : .standard }
         defer { server.stop() }
         let error = #expect(throws: LarderClientError.self) {
@@ -254,7 +255,7 @@ import Testing
         }
     }
 
-    @Test func signalsDoNotTruncateAReply() throws {
+    @Test func aSignalDuringACallDoesNotTruncateTheReply() throws {
         let gate = Gate(isClosed: true)
         let server = try FakeServer { request in
             guard request.name == "ONE" else { return .standard }

@@ -12,7 +12,7 @@ import Testing
         try body(try BlockingLarderClient(socketPath: server.path), server)
     }
 
-    @Test func bytesComeBackAsTheyWere() throws {
+    @Test func storedBytesAreReturnedUnchanged() throws {
         try withClient { client, server in
             let bytes: [UInt8] = [0, 0xFF, 13, 10, 0]
             try client.setBytes(bytes, forKey: "k")
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func removingIsOneCommandAndReturnsTheCount() throws {
+    @Test func removeSendsOneCommandAndReturnsTheCount() throws {
         try withClient { client, server in
             try client.setBytes([1], forKey: "a")
             try client.setBytes([1], forKey: "b")
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func containsAndTimeToLive() throws {
+    @Test func containsAndTimeToLiveReportWhetherAKeyExists() throws {
         try withClient { client, _ in
             try client.setBytes([1], forKey: "a")
             try client.setBytes([1], forKey: "own")
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func infoReadsTheFlatArrayOfRESP2() throws {
+    @Test func infoAcceptsTheReplyOfRESP2() throws {
         let fields = [
             "stored-at", ":1", "age", ":2", "deadline", ":-1", "ttl", ":-1", "rule", "never", "policy", "low", "size",
             ":0", "codec", "raw", "state", "fresh",
@@ -95,7 +95,7 @@ import Testing
         #expect(info.databasePolicy == .low)
     }
 
-    @Test func keysAreScannedToTheEnd() throws {
+    @Test func keysReturnsTheKeysOfAllSCANReplies() throws {
         try withClient { client, server in
             #expect(try client.keys() == [])
             for number in 0..<7 { try client.setBytes([1], forKey: "key:\(number)") }
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func keysAreVisitedUntilTheClosureStops() throws {
+    @Test func theEnumerationOfKeysStopsIfTheClosureRequestsIt() throws {
         try withClient { client, server in
             for number in 0..<7 { try client.setBytes([1], forKey: "key:\(number)") }
             var seen: [String] = []
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func keysThatAreNotTextAreOnlyReturnedAsBytes() throws {
+    @Test func keysThatAreNotUTF8AreReturnedOnlyAsBytes() throws {
         try withClient { client, _ in
             try client.command(bytes: [Array("SET".utf8), [0xFF, 0x61], [1]])
             try client.command("SET", "a", "1")
@@ -141,7 +141,7 @@ import Testing
     @Test(arguments: [
         ":1\r\n", "+OK\r\n", "_\r\n", "*0\r\n", "*1\r\n_\r\n", "%1\r\n+a\r\n+b\r\n", "*2\r\n:1\r\n*1\r\n_\r\n",
     ])
-    func repliesOfAnotherFormAreProtocolViolations(answer: String) throws {
+    func repliesOfUnexpectedTypesAreProtocolViolations(answer: String) throws {
         let server = try FakeServer { ["HELLO", "SELECT"].contains($0.name) ? .standard : .text(answer) }
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
@@ -188,8 +188,8 @@ import Testing
         if let policy { #expect(UpdatePolicy(policy.description) == policy) }
     }
 
-    @Test func intervalsOutOfRangeAreNil() {
-        #expect(UpdatePolicy.longestMilliseconds == UpdatePolicy.longestMilliseconds)
+    @Test func policyIntervalsOutOfRangeAreNil() {
+        #expect(UpdatePolicy.every(milliseconds: UpdatePolicy.longestMilliseconds + 1) == nil)
         #expect(UpdatePolicy.every(milliseconds: 0) == nil)
         #expect(UpdatePolicy.every(milliseconds: .max) == nil)
         #expect(UpdatePolicy.every(.infinity) == nil)
@@ -203,7 +203,7 @@ import Testing
 
 /// The default path of the socket.
 @Suite struct DefaultSocketTests {
-    @Test func theDeadlineRuleIsRead() {
+    @Test func theDefaultSocketPathDependsOnTheEnvironment() {
         let runtime = ["XDG_RUNTIME_DIR": "/run/user/7"]
         let named = ["XDG_RUNTIME_DIR": "/run/user/7", "LARDER_SOCKET": "/x/s"]
         let empty = ["XDG_RUNTIME_DIR": "", "LARDER_SOCKET": ""]
@@ -219,7 +219,7 @@ import Testing
     }
 
     /// Users without a daemon of their own use the machine's.
-    @Test func clientsFindTheServiceOfTheMachine() {
+    @Test func clientsUseTheSystemSocketIfThereIsNoOwnOne() {
         func path(_ environment: [String: String], _ present: Set<String>) -> String {
             DefaultSocket.clientPath(environment: { environment[$0] }, userID: 7, exists: present.contains)
         }
@@ -230,7 +230,7 @@ import Testing
         #expect(path(["LARDER_SOCKET": "/x/s"], [DefaultSocket.system]) == "/x/s")
     }
 
-    @Test func theDaemonAndItsClientsAgree() {
+    @Test func daemonAndClientsHaveTheSameDefaultSocketPath() {
         #expect([DefaultSocket.path, DefaultSocket.system].contains(LarderClient.defaultSocketPath))
     }
 }

@@ -17,7 +17,7 @@ private struct Book: Codable, Equatable {
         #expect(try daemon.stop() == .exited(0))
     }
 
-    @Test func modelsPoliciesAndMeta() throws {
+    @Test func modelsAreStoredWithTheirPolicy() throws {
         try withDaemon { daemon in
             let client = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
             try client.ping()
@@ -46,7 +46,7 @@ private struct Book: Codable, Equatable {
         }
     }
 
-    @Test func anEntryOfOneMillisecondExpires() throws {
+    @Test func anEntryWithALifetimeOfOneMillisecondExpires() throws {
         try withDaemon { daemon in
             let client = try BlockingLarderClient(socketPath: daemon.socketPath)
             try client.setBytes([1], forKey: "k", policy: .after(.milliseconds(1)))
@@ -57,7 +57,7 @@ private struct Book: Codable, Equatable {
         }
     }
 
-    @Test func batchesKeysAndPurging() throws {
+    @Test("a blocking client stores, lists and removes many keys") func storedKeysAreListedAndRemoved() throws {
         try withDaemon { daemon in
             let client = try BlockingLarderClient(socketPath: daemon.socketPath)
             try client.batch { batch in
@@ -76,7 +76,7 @@ private struct Book: Codable, Equatable {
         }
     }
 
-    @Test func valuesOfEverySizeAndEveryByte() throws {
+    @Test func valuesOfAnySizeAreReturnedUnchanged() throws {
         try withDaemon { daemon in
             let client = try BlockingLarderClient(socketPath: daemon.socketPath)
             var generator = SeededGenerator(seed: testSeed())
@@ -105,7 +105,7 @@ private struct Book: Codable, Equatable {
         try next.stop()
     }
 
-    @Test func aSnapshotThroughRawCommands() throws {
+    @Test func rawCommandsCanReadFromASnapshot() throws {
         try withDaemon { daemon in
             let (reader, writer) = (
                 try BlockingLarderClient(socketPath: daemon.socketPath),
@@ -121,7 +121,7 @@ private struct Book: Codable, Equatable {
     }
 
     /// Entries stored by the client can be read by the library in the same larder, and vice versa.
-    @Test func theClientAndTheLibraryReadEachOther() throws {
+    @Test func clientAndLibraryReadEachOthersEntries() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let book = Book(name: "a/b \"本\"", price: 18.5)
         do {

@@ -23,7 +23,7 @@ private struct Reader: Codable, Equatable {
         try body(try BlockingLarderClient(socketPath: server.path), server)
     }
 
-    @Test func modelsComeBackAsTheyWere() throws {
+    @Test func storedModelsAreReturnedUnchanged() throws {
         try withClient { client, server in
             try client.set(reader, forKey: "reader")
             #expect(try client.value(Reader.self, forKey: "reader") == reader)
@@ -69,7 +69,7 @@ private struct Reader: Codable, Equatable {
         }
     }
 
-    @Test func aModelThatCannotBeJSONIsRefusedBeforeAnythingIsSent() throws {
+    @Test func aModelThatCannotBeEncodedIsNotSent() throws {
         try withClient { client, server in
             let error = #expect(throws: LarderClientError.self) { try client.set(Double.nan, forKey: "k") }
             #expect(error?.code == .encode)
@@ -84,7 +84,7 @@ private struct Reader: Codable, Equatable {
         }
     }
 
-    @Test func manyModelsAreReadAtOnce() throws {
+    @Test func severalModelsAreReadWithOneCommand() throws {
         try withClient { client, server in
             try client.set([(key: "a", value: 1), (key: "b", value: 2)])
             #expect(try client.values(Int.self, forKeys: ["a", "none", "b"]) == ["a": 1, "b": 2])
@@ -99,7 +99,7 @@ private struct Reader: Codable, Equatable {
         }
     }
 
-    @Test func batchesAreOneCommand() throws {
+    @Test func batchesOfOneKindAreSentAsOneCommand() throws {
         try withClient { client, server in
             try client.batch {
                 try $0.setBytes([0x77], forKey: "book", policy: .high)
@@ -126,7 +126,7 @@ private struct Reader: Codable, Equatable {
     }
 
     /// Batches that are not one command are sent as a transaction, and the server's error is thrown.
-    @Test func mixedBatchesAreTransactions() throws {
+    @Test func mixedBatchesAreSentAsTransactions() throws {
         try withClient { client, server in
             let error = #expect(throws: LarderClientError.self) {
                 try client.batch {
@@ -159,7 +159,7 @@ private struct Reader: Codable, Equatable {
 
 /// Policies, lists of databases, purging.
 @Suite struct DatabaseTests {
-    @Test func databasesPoliciesAndServerInfo() throws {
+    @Test func databasesPoliciesAndServerInfoAreReturned() throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path, database: "userdb")
@@ -180,7 +180,7 @@ private struct Reader: Codable, Equatable {
         #expect(server.requests.last == ["INFO", "load"])
     }
 
-    @Test func purging() throws {
+    @Test func removeAllSendsPURGE() throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)

@@ -31,7 +31,8 @@ import Testing
         PeerTrust(trustedUsers: trusted).objection(to: peer, own: Self.own, path: path) { Self.files[$0] } == nil
     }
 
-    @Test func rootTheOwnUserAndTrustedUsersAreTrustedAtAnyPath() {
+    @Test("daemons of root, of the own user and of trusted users are trusted at any path")
+    func trustedUsersAreTrustedAtAnyPath() {
         for path in ["/tmp/larder-1000/larder.sock", "/run/larder/larder.sock", "/nowhere"] {
             #expect(isTrusted(0, path))
             #expect(isTrusted(Self.own, path))
@@ -39,11 +40,13 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "/run/larder/larder.sock", "/run/given.sock", "/var/run/larder/larder.sock", "//run/./larder//larder.sock",
-        "/var/../run/larder/larder.sock", "/var/up/larder.sock",
-    ])
-    func aUserThatRootGaveTheLocationIsTrusted(_ path: String) { #expect(isTrusted(Self.daemon, path)) }
+    @Test(
+        "a daemon is trusted in a directory that only root could have given to its user",
+        arguments: [
+            "/run/larder/larder.sock", "/run/given.sock", "/var/run/larder/larder.sock", "//run/./larder//larder.sock",
+            "/var/../run/larder/larder.sock", "/var/up/larder.sock",
+        ])
+    func theOwnerOfASystemDirectoryIsTrusted(_ path: String) { #expect(isTrusted(Self.daemon, path)) }
 
     @Test(arguments: [
         // Places where any user can create a directory, or a link to one.
@@ -59,7 +62,7 @@ import Testing
         (stranger, "/run/none.sock", "/run/none.sock cannot be checked"),
         (stranger, "/var/loop/x.sock", "too many symbolic links"), (stranger, "/run", "/run belongs to user 0"),
     ])
-    func allOtherUsersAreNotTrusted(_ peer: UInt32, _ path: String, _ reason: String) throws {
+    func daemonsOfOtherUsersAreNotTrusted(_ peer: UInt32, _ path: String, _ reason: String) throws {
         let objection = PeerTrust().objection(to: peer, own: Self.own, path: path) { Self.files[$0] }
         let text = try #require(objection)
         #expect(text.contains(reason), "\(text)")

@@ -7,7 +7,7 @@ import Testing
 
 /// Requests and replies on the socket: raw commands, pipelines, failures of the connection.
 @Suite struct WireTests {
-    @Test func commandsAreSentAsArraysAndRepliesReturned() throws {
+    @Test func commandSendsAnArrayAndReturnsTheReply() throws {
         let server = try FakeServer { request in
             request.name == "ECHO" ? .bytes(Array("$1\r\n".utf8) + request.words[1] + [13, 10]) : .standard
         }
@@ -28,7 +28,7 @@ import Testing
         #expect(throws: LarderClientError.self) { try client.ping() }
     }
 
-    @Test func serverErrorsOfCallsAreThrownWordForWord() throws {
+    @Test func typedCallsThrowServerErrorsWithTheirText() throws {
         let server = try FakeServer { $0.name == "GET" ? .text("-WRONGTYPE not so\r\n") : .standard }
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
@@ -40,7 +40,7 @@ import Testing
         #expect(error?.description == "GET in database '0', key 'k': WRONGTYPE not so")
     }
 
-    @Test func emptyCommandsAreRefusedBeforeAnythingIsSent() throws {
+    @Test func emptyCommandsAreRefusedWithoutARequest() throws {
         let server = try FakeServer()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
@@ -94,7 +94,7 @@ import Testing
         #expect(try client.command("LIST") == expected)
     }
 
-    @Test func pushedMessagesAreDropped() throws {
+    @Test func aBlockingClientIgnoresPushMessages() throws {
         let server = try FakeServer {
             $0.name == "ONE" ? .text(">1\r\n+before\r\n:1\r\n>1\r\n+after\r\n") : .standard
         }
@@ -136,7 +136,7 @@ import Testing
         #expect(try client.bytes(forKey: "k") == value)
     }
 
-    @Test func threadsShareAClient() throws {
+    @Test func threadsCanShareABlockingClient() throws {
         let server = try FakeServer { request in
             request.name == "ECHO"
                 ? .bytes(Array("$\(request.words[1].count)\r\n".utf8) + request.words[1] + [13, 10]) : .standard

@@ -5,7 +5,8 @@ import Testing
 @Suite struct AgeLimitTests {
     /// Two clocks with millisecond resolution: regardless of rounding, no value from before the first request is
     /// accepted.
-    @Test func valuesFromBeforeTheFirstRequestAreNotAccepted() {
+    @Test("a fetch with a maximum age of 0 accepts no value from before its request")
+    func valuesFromBeforeTheFirstRequestAreNotAccepted() {
         let clock = Guarded<Int64>(0)
         for (maxAge, waited, expected) in [
             (Int64?.none, Int64(50), Int64?.none), (0, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 1), (0, 100, 98),

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: LiveServer.allCases)
-    func impossibleLifetimesAreErrors(server: LiveServer) async throws {
+    func lifetimesOutOfRangeAreErrors(server: LiveServer) async throws {
         try await server.run { path in
             let client = try await LarderClient.connect(socketPath: path)
             let blocking = try BlockingLarderClient(socketPath: path)

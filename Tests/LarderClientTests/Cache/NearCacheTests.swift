@@ -30,7 +30,7 @@ import Testing
     // MARK: With a live server
 
     @Test(arguments: LiveServer.allCases)
-    func aHotReadNeedsNoRoundTrip(server: LiveServer) async throws {
+    func aNearCacheHitSendsNoRequest(server: LiveServer) async throws {
         try await server.run(Self.near) { client in
             let numbers = client.cache(of: Int.self)
             try await numbers.set(1, forKey: "n", policy: .never)
@@ -109,7 +109,7 @@ import Testing
     /// Writers on other connections increase the values of keys. Readers never see a value decrease, and see the last
     /// value once all invalidations have arrived.
     @Test(arguments: LiveServer.allCases)
-    func readersNeverSeeAKeyGoBack(server: LiveServer) async throws {
+    func readersNeverSeeAnOlderValueAgain(server: LiveServer) async throws {
         try await server.run { path in
             let reader = try await LarderClient.connect(socketPath: path, options: Self.near)
             let numbers = reader.cache(of: Int.self)
@@ -153,7 +153,7 @@ import Testing
 
     /// Keys read together are kept and invalidated like single ones.
     @Test(arguments: LiveServer.allCases)
-    func keysReadTogetherAreKept(server: LiveServer) async throws {
+    func keysReadTogetherAreCached(server: LiveServer) async throws {
         try await server.run { path in
             let reader = try await LarderClient.connect(socketPath: path, options: Self.near)
             let writer = try await LarderClient.connect(socketPath: path).cache(of: Int.self)
@@ -177,7 +177,7 @@ import Testing
 
     /// The absence of an entry is kept, for readers of every type, until any client stores one, in any way.
     @Test(arguments: LiveServer.allCases)
-    func absentKeysAreKept(server: LiveServer) async throws {
+    func absentKeysAreCached(server: LiveServer) async throws {
         try await server.run { path in
             let reader = try await LarderClient.connect(socketPath: path, options: Self.near)
             let writer = try await LarderClient.connect(socketPath: path)
@@ -245,7 +245,7 @@ import Testing
 
     /// The reply is directly followed by an invalidation of the key: the value is returned, and not kept.
     @Test(arguments: [true, false])
-    func aReadInvalidatedInTheMeantimeIsNotKept(isBefore: Bool) async throws {
+    func aReadInvalidatedInTheMeantimeIsNotCached(isBefore: Bool) async throws {
         let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
         let server = try server { request in
             switch request.name {
@@ -264,7 +264,7 @@ import Testing
         #expect(try statistics(client).entries == 0)
     }
 
-    @Test func aLostConnectionForgetsEverything() async throws {
+    @Test func aLostConnectionEmptiesTheNearCache() async throws {
         let server = try server { $0.name == "BYE" ? .last([]) : nil }
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server, Self.near)
@@ -280,7 +280,7 @@ import Testing
         #expect(server.requests.count { $0 == ["CLIENT", "TRACKING", "ON"] } == 2)
     }
 
-    @Test func aServerWithoutTrackingIsRefused() async throws {
+    @Test func aNearCacheNeedsAServerWithTracking() async throws {
         let server = try server { $0.name == "CLIENT" ? .text("-ERR unknown subcommand 'TRACKING'\r\n") : nil }
         defer { server.stop() }
         let error = await #expect(throws: LarderClientError.self) {
@@ -289,7 +289,7 @@ import Testing
         #expect(error?.serverText == "ERR unknown subcommand 'TRACKING'")
     }
 
-    @Test func cancelledAndFailedReadsLeaveNoTokens() async throws {
+    @Test func cancelledAndFailedReadsLeaveNoNearCacheEntry() async throws {
         let server = try server { $0.name == "GET" ? .text("$1\r\nx\r\n") : nil }
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server, Self.near)
@@ -303,7 +303,7 @@ import Testing
     }
 
     /// The near cache keeps an entry's deadline, and does not serve the entry afterwards, even without a notification.
-    @Test func entriesExpireAtTheirDeadline() async throws {
+    @Test func nearCacheEntriesExpireAtTheirDeadline() async throws {
         let options = NearCacheOptions()
         let near = NearCache(options)
         let clock = Atomic<Int64>(1_000)
@@ -324,7 +324,7 @@ import Testing
     }
 
     /// The remaining lifetime from the daemon counts from before the request.
-    @Test func theDaemonsDeadlineIsKept() async throws {
+    @Test func nearCacheEntriesHaveTheDaemonsDeadline() async throws {
         let time = Guarded<Int64>(1_000)
         let server = try server { request in
             guard request.name == "PTTL" else { return nil }
@@ -344,7 +344,7 @@ import Testing
         #expect(gets(server) == 2)
     }
 
-    @Test func absencesAreKeptForAMinuteUnlessDisabled() throws {
+    @Test func absencesAreCachedForAMinuteUnlessDisabled() throws {
         for keeps in [true, false] {
             let near = NearCache(.init(keepsAbsences: keeps))
             let clock = Atomic<Int64>(1_000)
@@ -370,7 +370,7 @@ import Testing
 
     /// A key that changes while several are read is not kept, in whatever order the messages arrive; the others are.
     @Test(arguments: ["MGET", "PTTL"])
-    func onlyInvalidatedKeysOfAReadAreNotKept(command: String) async throws {
+    func onlyInvalidatedKeysOfAReadAreNotCached(command: String) async throws {
         let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
         let server = try server { request in
             let before = request.name == command ? push : ""
@@ -393,7 +393,7 @@ import Testing
         #expect(gets(server) == 1)
     }
 
-    @Test func theAgeOfEntriesIsLimited() throws {
+    @Test func theAgeOfNearCacheEntriesIsLimited() throws {
         let near = NearCache(.init(ageMillisecondsMax: 100))
         let clock = Atomic<Int64>(1_000)
         near.clock = { clock.load(ordering: .relaxed) }
@@ -410,7 +410,7 @@ import Testing
 
 /// The near cache's table against a dictionary, and its bounds.
 @Suite struct NearTableTests {
-    @Test func agreesWithADictionaryAndStaysWithinItsBounds() {
+    @Test func theNearCacheReturnsStoredValuesWithinItsLimits() {
         var generator = SeededGenerator(seed: testSeed())
         for (entries, bytes) in [(1, 1 << 20), (7, 1 << 20), (100, 4_000), (1_000, 1 << 30)] {
             var table = NearTable(entriesMax: entries, bytesMax: bytes)
@@ -445,7 +445,7 @@ import Testing
             .map { unsafeDowncast($0, to: NearBox<Int>.self).value }
     }
 
-    @Test func entriesThatAreReadAreNotEvicted() {
+    @Test func theNearCacheKeepsEntriesThatAreRead() {
         var table = NearTable(entriesMax: 10, bytesMax: 1 << 20)
         func insert(_ number: Int) {
             table.insert(
@@ -465,7 +465,7 @@ import Testing
         #expect(table.count == 9)
     }
 
-    @Test func keysOfEveryLength() {
+    @Test func theNearCacheStoresKeysOfEveryLength() {
         var table = NearTable(entriesMax: 1_000, bytesMax: 1 << 30)
         for length in 0..<100 {
             table.insert(

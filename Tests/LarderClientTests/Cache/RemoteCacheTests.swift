@@ -13,7 +13,7 @@ private struct Book: Codable, Equatable, Sendable {
     private let book = Book(name: "一本书", price: 18.5)
 
     @Test(arguments: LiveServer.allCases)
-    func modelsComeBackAsTheyWere(server: LiveServer) async throws {
+    func storedModelsAreReturnedUnchanged(server: LiveServer) async throws {
         try await server.run { client in
             let books = client.cache(of: Book.self)
             try await books.set(book, forKey: "a")
@@ -60,7 +60,7 @@ private struct Book: Codable, Equatable, Sendable {
     }
 
     /// The default database has two names: an entry written under one of them is read under the other.
-    @Test func theDefaultDatabaseByItsName() async throws {
+    @Test func bothNamesOfTheDefaultDatabaseAreEquivalent() async throws {
         try await LiveServer.larderd.run(.init(nearCache: .init())) { client in
             let (unnamed, named) = (client.cache(of: Int.self), client.cache("0", of: Int.self))
             #expect(unnamed.store === named.store)
@@ -73,7 +73,7 @@ private struct Book: Codable, Equatable, Sendable {
 
     /// More keys than one round trip returns; the iteration may end early and start again.
     @Test(arguments: LiveServer.allCases)
-    func manyKeysAreEnumerated(server: LiveServer) async throws {
+    func theKeysOfManyEntriesAreEnumerated(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Int.self)
             let names = (0..<2000).map { "key:\($0)" }
@@ -97,7 +97,7 @@ private struct Book: Codable, Equatable, Sendable {
 
     /// A policy is sent to larderd as such, and to Redis in milliseconds.
     @Test(arguments: LiveServer.allCases)
-    func entriesHavePolicies(server: LiveServer) async throws {
+    func thePolicyOfAnEntrySetsItsLifetime(server: LiveServer) async throws {
         try await server.run { client in
             let books = client.cache(of: Book.self)
             try await books.set(book, forKey: "k", policy: .middle)
@@ -112,7 +112,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    @Test func databasesPoliciesAndPurges() async throws {
+    @Test func databasesHaveSeparateEntriesAndPolicies() async throws {
         try await LiveServer.larderd.run { client in
             let books = client.cache("books", of: Book.self)
             let numbers = client.cache("numbers", of: Int.self)
@@ -138,7 +138,7 @@ private struct Book: Codable, Equatable, Sendable {
     }
 
     @Test(arguments: LiveServer.allCases)
-    func batchesHappenAllOrNot(server: LiveServer) async throws {
+    func batchesAreExecutedCompletelyOrNotAtAll(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Int.self)
             try await numbers.set(1, forKey: "old")
@@ -178,7 +178,7 @@ private struct Book: Codable, Equatable, Sendable {
     }
 
     /// A server without MULTI must not execute the commands of a batch one by one.
-    @Test func aServerWithoutTransactionsExecutesNothing() async throws {
+    @Test func aServerWithoutMULTIExecutesNoPartOfABatch() async throws {
         let server = try AsyncClientTests.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)

@@ -28,7 +28,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
     private let book = Book(name: "一本书", price: 18.5)
 
     @Test(arguments: LiveServer.allCases)
-    func everyCodecReadsWhatItWrote(server: LiveServer) async throws {
+    func everyCodecReadsItsOwnEntries(server: LiveServer) async throws {
         try await server.run { client in
             for (name, codec) in [("json", .json), ("plist", .propertyList), ("custom", reversed)]
                 as [(String, ModelCodec)]
@@ -113,7 +113,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
 
     /// A value decoded by one custom codec is not returned for another one. Bytes are stored as bytes by every client,
     /// and bytes stored as JSON can be read.
-    @Test func bytesAreStoredAsTheyAre() async throws {
+    @Test func bytesAreStoredUnchanged() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(
             socketPath: daemon.socketPath, options: .init(nearCache: NearCacheOptions()))
@@ -150,7 +150,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         client.close()
     }
 
-    @Test func aStoredNilIsAnEntry() async throws {
+    @Test func aStoredNilDiffersFromAMissingKey() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(
             socketPath: daemon.socketPath, options: .init(nearCache: NearCacheOptions()))
@@ -168,7 +168,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
     }
 
     /// The near cache returns one decoded value to several readers, so it keeps no objects.
-    @Test func theNearCacheSharesNoObjects() async throws {
+    @Test func nearCacheReadsDoNotShareObjects() async throws {
         final class Note: Codable, Sendable {
             let text: String
             init(_ text: String) { self.text = text }

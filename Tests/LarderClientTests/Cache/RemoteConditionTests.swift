@@ -14,7 +14,7 @@ private struct Session: Codable, Equatable, Sendable {
     private let eve = Session(user: "eve", visits: 2)
 
     @Test(arguments: LiveServer.allCases)
-    func storedIfAbsentOrPresent(server: LiveServer) async throws {
+    func setIfAbsentAndIfPresentStoreOnlyThen(server: LiveServer) async throws {
         try await server.run(.init(nearCache: .init())) { client in
             let sessions = client.cache(of: Session.self)
             try await sessions.remove("k")
@@ -33,7 +33,7 @@ private struct Session: Codable, Equatable, Sendable {
     }
 
     @Test(arguments: [LiveServer.larderd, .larderdOnFourThreads])
-    func comparedAndSwapped(server: LiveServer) async throws {
+    func replaceChangesOnlyAnEqualValue(server: LiveServer) async throws {
         try await server.run(.init(nearCache: .init())) { client in
             let sessions = client.cache(of: Session.self, codec: .propertyList)
             #expect(try await !sessions.replace(ana, with: eve, forKey: "k"))
@@ -52,7 +52,7 @@ private struct Session: Codable, Equatable, Sendable {
 
     /// Concurrent increments are not lost.
     @Test(arguments: LiveServer.allCases)
-    func counters(server: LiveServer) async throws {
+    func concurrentIncrementsAreNotLost(server: LiveServer) async throws {
         try await server.run(.init(nearCache: .init())) { client in
             let visits = client.cache(of: Int.self)
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -74,7 +74,7 @@ private struct Session: Codable, Equatable, Sendable {
 
     /// The daemon computes with more bits than a `Double` has, and used to store sums that no `Double` can hold.
     @Test(arguments: LiveServer.allCases)
-    func aSumThatNoDoubleHoldsIsRefused(server: LiveServer) async throws {
+    func aSumOutsideTheRangeOfDoubleIsRefused(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Double.self)
             try await numbers.set(1.7e308, forKey: "d")
@@ -98,7 +98,7 @@ private struct Session: Codable, Equatable, Sendable {
 
     /// The daemon adds 64-bit numbers; a sum that does not fit into another type must not be stored.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
-    func integersOfEveryWidthCount(server: LiveServer) async throws {
+    func incrementRespectsTheRangeOfTheIntegerType(server: LiveServer) async throws {
         try await server.run { client in
             let bytes = client.cache(of: UInt8.self)
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -166,7 +166,7 @@ private struct Session: Codable, Equatable, Sendable {
 
     /// Any program can store a key that is not text; it used to end every enumeration.
     @Test(arguments: LiveServer.allCases)
-    func keysThatAreNotTextDoNotEndAnEnumeration(server: LiveServer) async throws {
+    func keysThatAreNotUTF8DoNotEndAnEnumeration(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Int.self)
             try await numbers.set([[0x61]: 1, [0xFF, 0x62]: 2, [0x63]: 3] as [[UInt8]: Int])
@@ -191,7 +191,7 @@ private struct Session: Codable, Equatable, Sendable {
     }
 
     @Test(arguments: LiveServer.allCases)
-    func lifetimes(server: LiveServer) async throws {
+    func touchAndRenewingReadsChangeTheLifetime(server: LiveServer) async throws {
         try await server.run(.init(nearCache: .init())) { client in
             let sessions = client.cache(of: Session.self)
             func left() async throws -> Int64 {
@@ -218,7 +218,7 @@ private struct Session: Codable, Equatable, Sendable {
     }
 
     @Test(arguments: [LiveServer.larderd, .larderdOnFourThreads])
-    func aSnapshotShowsOneInstant(server: LiveServer) async throws {
+    func aSnapshotDoesNotSeeLaterChanges(server: LiveServer) async throws {
         try await server.run(.init(ownConnectionsMax: 1)) { client in
             let numbers = client.cache("numbers", of: Int.self)
             try await numbers.set(["a": 1, "b": 2].map { ($0, $1) })
@@ -260,7 +260,7 @@ private struct Session: Codable, Equatable, Sendable {
     }
 
     @Test(arguments: LiveServer.allCases)
-    func theBlockingClientHasTheSameCalls(server: LiveServer) throws {
+    func theBlockingClientHasTheSameConditionalCalls(server: LiveServer) throws {
         try server.run { path in
             let client = try BlockingLarderClient(socketPath: path)
             #expect(try client.setIfAbsent(ana, forKey: "k", policy: .high))
@@ -279,7 +279,8 @@ private struct Session: Codable, Equatable, Sendable {
 
     /// A transaction, snapshot or connection kept after its body must not read from another caller's transaction or the
     /// present state.
-    @Test func finishedTransactionsSnapshotsAndConnectionsThrowClosed() async throws {
+    @Test("transactions, snapshots and connections throw `closed` after their closure has returned")
+    func objectsUsedAfterTheirClosureThrowClosed() async throws {
         try await LiveServer.larderd.run(.init(ownConnectionsMax: 1)) { client in
             let numbers = client.cache(of: Int.self)
             try await numbers.set(1, forKey: "k")
@@ -299,7 +300,7 @@ private struct Session: Codable, Equatable, Sendable {
 
     /// An exclusive connection used to outlive its client.
     @Test(arguments: LiveServer.allCases)
-    func aClosedClientHasNoConnections(server: LiveServer) async throws {
+    func closingAClientClosesItsExclusiveConnections(server: LiveServer) async throws {
         try await server.run { client in
             let error = await #expect(throws: LarderClientError.self) {
                 try await client.withConnection { connection in

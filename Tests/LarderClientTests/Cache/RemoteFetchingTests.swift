@@ -31,7 +31,7 @@ import Testing
         while try await cache.value(forKey: "k") != nil { nap() }
     }
 
-    @Test func oneCallerAmongAllProcessesFetches() async throws {
+    @Test func onlyOneCallerOfAllProcessesFetches() async throws {
         let caches = [
             try await connect(), try await connect(), try await connect { $0.nearCache = NearCacheOptions() },
         ]
@@ -48,7 +48,7 @@ import Testing
         #expect(origin.calls == 1)
     }
 
-    @Test func closuresOfSeveralStatements() async throws {
+    @Test func fetchClosuresMayHaveSeveralStatements() async throws {
         let cache = try await connect()
         let origin = origin
         let first = try await cache.value(forKey: "a") {
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// A value that was stored in the same millisecond used to be taken for a new one.
-    @Test func originOnlyAlwaysFetches() async throws {
+    @Test func theSourceOriginOnlyAlwaysFetches() async throws {
         let (cache, blocking) = (
             try await connect(), try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         )
@@ -106,7 +106,7 @@ import Testing
     }
 
     /// A waiter accepts another caller's value, which is newer than its request.
-    @Test func originOnlyAcceptsAConcurrentFetch() throws {
+    @Test func theSourceOriginOnlyAcceptsAConcurrentFetch() throws {
         let clients = try (0..<3).map { _ in
             try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         }
@@ -186,7 +186,7 @@ import Testing
         #expect(try await other.values(forKeys: ["d", "e", "f"]) == ["d": 1, "f": 1])
     }
 
-    @Test func aWriteInBetweenIsNotReplaced() async throws {
+    @Test func aWriteDuringAFetchIsNotOverwritten() async throws {
         let (first, second) = (try await connect(), try await connect())
         origin.hold()
         let origin = origin
@@ -214,7 +214,7 @@ import Testing
         #expect(origin.calls == 1)
     }
 
-    @Test func aFailureIsThrownOrReportedWithAStaleValueServed() async throws {
+    @Test func aFailedFetchThrowsOrReturnsAStaleValue() async throws {
         let notified = Recorder<String>()
         let cache = try await connect {
             $0.onFailedRefresh = { notified.add("\($0) \($1) \($2 is TestOrigin.Failure)") }
@@ -277,7 +277,7 @@ import Testing
         #expect(origin.calls == 3, "it rests")
     }
 
-    @Test func aNegativeResultIsCachedForAllClients() async throws {
+    @Test func anAbsentResultIsCachedForAllClients() async throws {
         let (first, second) = (try await connect(), try await connect())
         let asked = Recorder<Int>()
         var options = FetchOptions()
@@ -294,7 +294,7 @@ import Testing
         #expect(error?.code == .absent)
     }
 
-    @Test func fetchingTheOwnKeyIsARecursionError() async throws {
+    @Test func aClosureThatFetchesItsOwnKeyGetsAnError() async throws {
         let cache = try await connect()
         let error = await #expect(throws: FetchError.self) {
             try await cache.value(forKey: "k") { try await cache.value(forKey: "k") { 1 } }
@@ -302,7 +302,7 @@ import Testing
         #expect(error?.code == .recursion)
     }
 
-    @Test func severalKeysAndTwoValues() async throws {
+    @Test func onlyMissingKeysAreFetched() async throws {
         let cache = try await connect()
         try await cache.set(1, forKey: "a")
         let asked = Recorder<[String]>()
@@ -350,7 +350,7 @@ import Testing
 
     @Test(
         "when a model gains a field, calls with a closure replace the entries of the old one", arguments: [false, true])
-    func aModelThatGainsAField(isNear: Bool) async throws {
+    func entriesOfAnOlderModelAreReplaced(isNear: Bool) async throws {
         let reported = Recorder<String>()
         var options = ClientOptions(database: "books")
         options.nearCache = isNear ? NearCacheOptions() : nil
@@ -387,7 +387,7 @@ import Testing
     }
 
     @Test("an update keeps an entry's own deadline, and restarts a lifetime that follows the policy")
-    func updatesKeepTheRule() async throws {
+    func updatesKeepTheDeadlineRule() async throws {
         let cache = try await connect()
         let blocking = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         try await cache.set(0, forKey: "governed")
@@ -412,7 +412,7 @@ import Testing
 
     // MARK: Blocking
 
-    @Test func aBlockingClientFetches() throws {
+    @Test func aBlockingClientCanFetch() throws {
         let client = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         let calls = Guarded(0)
         func value(_ options: FetchOptions = FetchOptions(), fails: Bool = false) throws -> Int {
@@ -444,7 +444,7 @@ import Testing
         #expect(found == ["k": 2, "b": 7])
     }
 
-    @Test func oneBlockingClientFetchesForAll() throws {
+    @Test func onlyOneOfManyBlockingClientsFetches() throws {
         let path = daemon.socketPath
         let calls = Guarded(0)
         let gate = Gate(isClosed: true)

@@ -40,7 +40,7 @@ import Testing
         try await expectEvent("no value, after its tag was purged") { try await near.value(forKey: "a") == nil }
     }
 
-    @Test func aTransactionStoresWithTags() async throws {
+    @Test func aTransactionCanStoreEntriesWithTags() async throws {
         let cache = try await connect()
         try await cache.transaction(watching: ["k"]) { transaction in
             try transaction.set(1, forKey: "k", tags: ["t", "u"])

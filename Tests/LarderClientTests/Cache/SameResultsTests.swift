@@ -14,7 +14,7 @@ import Testing
         "keeps its grace true",
     ]
 
-    @Test func theLibraryReturnsTheExpectedResults() throws {
+    @Test("the library returns the same results as the clients") func theLibraryReturnsTheExpectedResults() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let cache = try Cache(named: "a", directory: directory.path + "/larder")
         var said: [String] = []
@@ -67,7 +67,8 @@ import Testing
         #expect(said == Self.expected)
     }
 
-    @Test func theBlockingClientReturnsTheExpectedResults() throws {
+    @Test("the blocking client returns the same results as the library")
+    func theBlockingClientReturnsTheExpectedResults() throws {
         let daemon = try DaemonProcess()
         let cache = try BlockingLarderClient(socketPath: daemon.socketPath, database: "a")
         var said: [String] = []
@@ -121,7 +122,8 @@ import Testing
         try daemon.stop()
     }
 
-    @Test func theAsynchronousClientReturnsTheExpectedResults() async throws {
+    @Test("the asynchronous client returns the same results as the library")
+    func theAsynchronousClientReturnsTheExpectedResults() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: daemon.socketPath)
         let (lists, cache) = (client.cache("a", of: [Int].self), client.cache("a", of: Int.self))
@@ -180,7 +182,7 @@ import Testing
     }
 
     /// The client used to take raw text in quotes for JSON, and returned it without the quotes.
-    @Test func anEntryIsReadAsTheSameTextByAllClients() async throws {
+    @Test func allClientsReadTheSameText() async throws {
         let texts = [
             "", "plain", "\"x\"", "null", "5", "-1.5e3", "true", "{\"a\":1}", "[1]", " \"x\" ", "\"", "bplist00",
         ]
@@ -221,7 +223,7 @@ import Testing
     }
 
     /// Text that cannot be JSON costs one request, like models.
-    @Test func plainTextCostsOneRequest() async throws {
+    @Test func readingPlainTextTakesOneRequest() async throws {
         let server = try FakeServer { request in
             request.name == "GET" ? .text("$5\r\nplain\r\n") : .standard
         }
@@ -233,7 +235,7 @@ import Testing
 
     /// With 16 attempts, a fifth of a hundred tasks used to fail.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
-    func updatesOfAHundredTasksAllSucceed(server: LiveServer) async throws {
+    func concurrentUpdatesOfAHundredTasksSucceed(server: LiveServer) async throws {
         try await server.run(.init(timeoutMilliseconds: 60_000)) { client in
             let numbers = client.cache(of: Int.self)
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -266,7 +268,7 @@ import Testing
     /// An update that conflicts with other clients in every attempt loses nothing: the closure runs again with the new
     /// value.
     @Test(arguments: LiveServer.allCases.filter { $0 != .redis })
-    func updatesOfManyLoseNothing(server: LiveServer) async throws {
+    func conflictingUpdatesAreRepeatedAndNoneIsLost(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Int.self)
             try await withThrowingTaskGroup(of: Void.self) { group in

@@ -16,12 +16,12 @@ import Testing
         (1...17).map { "\($0)" }, ["a", ""], ["a\0b"], [String(repeating: "ä", count: 64) + "x"],
     ]
 
-    /// The part of an error that is expected, or all of it.
+    /// Returns the expected text that an error contains, or the whole error if it contains none.
     private static func text(_ error: any Error) -> String {
         return expected.first { "\(error)".contains($0) } ?? "\(error)"
     }
 
-    @Test(arguments: [false, true]) func theLibraryReturnsTheExpectedResults(inMemory: Bool) throws {
+    @Test(arguments: [false, true]) func tagsOfTheLibraryHaveTheExpectedResults(inMemory: Bool) throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let cache = inMemory ? try Cache.inMemory() : try Cache(named: "a", directory: directory.path + "/larder")
         var said: [String] = []
@@ -82,7 +82,7 @@ import Testing
         #expect(said == Self.expected)
     }
 
-    @Test func theBlockingClientReturnsTheExpectedResults() throws {
+    @Test func tagsOfTheBlockingClientHaveTheExpectedResults() throws {
         let daemon = try DaemonProcess()
         let cache = try BlockingLarderClient(socketPath: daemon.socketPath, database: "a")
         var said: [String] = []
@@ -148,7 +148,7 @@ import Testing
         try daemon.stop()
     }
 
-    @Test(arguments: [false, true]) func theAsynchronousClientReturnsTheExpectedResults(isNear: Bool) async throws {
+    @Test(arguments: [false, true]) func tagsOfTheAsynchronousClientHaveTheExpectedResults(isNear: Bool) async throws {
         let daemon = try DaemonProcess()
         var options = ClientOptions()
         options.nearCache = isNear ? NearCacheOptions() : nil

@@ -44,7 +44,7 @@ import Testing
             sourceLocation: sourceLocation)
     }
 
-    @Test(arguments: 0..<4) func aTargetBecomesEqualToItsSource(round: Int) throws {
+    @Test(arguments: 0..<4) func replicationMakesTheTargetEqualToItsSource(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
         let (source, target) = (try Larder(changeLog: ["4K", "32M"][round % 2]), try Larder())
@@ -120,7 +120,7 @@ import Testing
         #expect(try two.call("GET", "k") == "$-1\r\n")
     }
 
-    @Test func entriesRemovedDuringAnOutageDoNotComeBack() throws {
+    @Test func entriesRemovedDuringAnOutageDoNotReappear() throws {
         let (one, two) = (try Larder(changeLog: "4K"), try Larder(changeLog: "4K"))
         for number in 0..<50 { _ = try one.call("SET", "one\(number)", "v") }
         for number in 0..<50 { _ = try two.call("SET", "two\(number)", "v") }
@@ -173,7 +173,7 @@ import Testing
         #expect(keys == ["k", "k2", "later"] + (joins ? ["own"] : []))
     }
 
-    @Test func aSourceThatWasRestoredIsNoticed() throws {
+    @Test func aRestoredSourceIsReplicatedAgain() throws {
         let (source, target) = (try Larder(), try Larder())
         _ = try source.call("SET", "old", "v")
         try source.restart(kills: false)
@@ -229,7 +229,7 @@ import Testing
         #expect(try target.contents().map { $0.prefix(2) } == ["b-"])
     }
 
-    @Test func tagsNeedNotBeText() throws {
+    @Test func tagsThatAreNotTextCanBeFilters() throws {
         let (source, target) = (try Larder(), try Larder())
         let client = try source.client()
         let set = ["SET", "k", "v", "TAGS", "1"].map { Array($0.utf8) }
@@ -274,7 +274,7 @@ import Testing
         #expect(asked.all == ["a", "b", "b"])
     }
 
-    @Test func impossibleFollowersAreRefused() throws {
+    @Test func invalidReplicationOptionsAreRefused() throws {
         let larder = try Larder()
         let (client, other) = (try larder.client(), try larder.client())
         let same = #expect(throws: LarderClientError.self) {
@@ -300,7 +300,7 @@ import Testing
 
     // MARK: Waiting
 
-    @Test func aBlockedFeedReturnsTheNextChange() throws {
+    @Test func changesWithBLOCKReturnsTheNextChange() throws {
         let larder = try Larder()
         _ = try larder.call("SET", "k", "v")
         let position = try FeedReply(try larder.client().command(["CHANGES", "SINCE", "$"])).position
@@ -324,7 +324,7 @@ import Testing
         try larder.daemon.stop()
     }
 
-    @Test func aFeedBlockedAtTheEndReturnsTheFirstChange() throws {
+    @Test func changesSinceTheEndReturnsTheFirstNewChange() throws {
         let larder = try Larder()
         let client = try larder.client()
         _ = try larder.call("SET", "k", "before")
@@ -340,7 +340,7 @@ import Testing
         #expect(reply.state == "current" && reply.items.isEmpty && reply.position.contains(":"))
     }
 
-    @Test func aBlockedFeedReturnsAfterItsTimeout() throws {
+    @Test func changesWithBLOCKReturnsAfterItsTimeout() throws {
         let larder = try Larder()
         let client = try larder.client()
         let position = try FeedReply(try client.command(["CHANGES", "SINCE", "$"])).position

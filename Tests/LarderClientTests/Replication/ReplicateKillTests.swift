@@ -76,7 +76,7 @@ import Testing
         return Int(line.split(separator: ":")[1]) ?? -1
     }
 
-    @Test(arguments: Victim.allCases) func bothLardersConvergeAfterKills(_ victim: Victim) throws {
+    @Test(arguments: Victim.allCases) func replicatedLardersAreEqualAfterKills(_ victim: Victim) throws {
         let seed = testSeed("\(victim)")
         var random = SeededGenerator(seed: seed)
         // With frequent checkpoints, which remove the journal.

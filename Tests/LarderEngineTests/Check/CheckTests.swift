@@ -14,7 +14,7 @@ import Testing
         try larder.expectHealthy()
         let report = try larder.check()
         #expect(report.databases == 2 && report.entries == 401)
-        // A larder that is in use.
+        // An open larder can check itself. Another check is refused while it is open.
         let database = try larder.database()
         try database.put("later", "1", rule: .own(larder.time.wallMilliseconds() + 60_000))
         #expect(try larder.engine().check(copying: []).problems.isEmpty)
@@ -50,7 +50,7 @@ import Testing
         try copy.expectHealthy()
     }
 
-    @Test func anIndexKeyWithoutItsRecordIsHarmless() throws {
+    @Test func anIndexKeyWithoutAnEntryIsNotReported() throws {
         let larder = try Self.filled()
         let store = try #require(try larder.database().flushedStore())
         try store.rawPut([2] + [UInt8](repeating: 0, count: 6) + [1, 0] + Array("nobody".utf8), [0])
@@ -83,15 +83,15 @@ import Testing
             refusal(within)?.message
                 == "\(within) is not a larder: it looks like one database of the larder \(larder.path)")
         #expect(refusal(try larder.epochDirectory())?.code == .invalidArgument)
-        // A larder without any entries is a larder too.
+        // A larder without entries is recognized as a larder.
         let empty = try TestLarder()
         _ = try empty.engine()
         empty.close()
         try empty.expectHealthy()
     }
 
-    /// The missing database's entries are only in the journal. If SEQUENCES does not name the database, the next start
-    /// skips them.
+    /// The missing database's entries are only in the journal. If the file SEQUENCES does not name the database, the
+    /// next start skips these entries.
     @Test func aMissingDatabaseWithJournalOperationsIsReported() throws {
         let larder = try Self.filled()
         try larder.database("lost", policy: .never).put("a", "1")
@@ -104,8 +104,8 @@ import Testing
         #expect(report.problems.isEmpty)
         #expect(
             report.notes == [
-                "the journal has operations of database 'lost', which has no directory here: unless it was deleted on "
-                    + "purpose, it is missing"
+                "the journal has operations of database 'lost', whose directory is missing: if the database was not "
+                    + "deleted on purpose, restore the directory"
             ])
     }
 
@@ -194,8 +194,9 @@ import Testing
         #expect(larder.setAside.isEmpty)
     }
 
-    /// Earlier versions left expired records without index keys.
-    @Test func expiredRecordsWithoutTheirIndexKeysAreNotes() throws {
+    /// Earlier versions of Larder left expired records without a key in the expiry index. A check lists them as notes,
+    /// not as problems.
+    @Test func expiredEntriesWithoutIndexKeysAreReportedAsNotes() throws {
         let larder = try Self.filled()
         let database = try larder.database()
         try database.put("brief", "1", rule: .own(database.now() + 5000))
@@ -257,7 +258,7 @@ import Testing
         try FileSystem.removeFile(larder.path + "/LEDGER/POINTER")
         try larder.expect("the ledger: POINTER is missing", "", .damage)
         try larder.expectRepair()
-        // The ledger's facts are intact, so no entry is stale.
+        // The ledger's contents, such as tag purges, are intact, so no entry is stale.
         #expect(try larder.database().contents().count == 400)
     }
 
@@ -270,7 +271,8 @@ import Testing
         _ = try larder.engine().ledger.database.flushedStore()
         larder.close()
         #expect(try larder.check(DatabaseName.ledger).problems.isEmpty)
-        // A ledger without the tag purges, as if TAGS had been removed before its contents were migrated.
+        // Makes a ledger without the tag purges, as if TAGS, a file of earlier versions, was removed before the
+        // migration.
         let without = try larder.crashCopy()
         let database = try without.database()
         try without.engine().ledger.set("functions", to: [1])
@@ -292,7 +294,8 @@ import Testing
         try FileSystem.removeTree(foreign.path + "/LEDGER")
         try Files.write(foreign.path + "/LEDGER", [1])
         try foreign.expect("the ledger: ", "is not the ledger of this larder: move it away", .manual)
-        // A check of a running larder reads an image of it, and reports files that are missing there.
+        // A check of an open larder reads a consistent copy of its files (an image), and reports files that the copy
+        // lacks.
         _ = try larder.engine()
         try FileSystem.rename(path, to: larder.path + "/../away")
         let live = try larder.engine().check(copying: [])
@@ -304,7 +307,8 @@ import Testing
         #expect(try larder.check("other").problems.map(\.place) == ["the ledger"], "it belongs to all")
         try larder.expect("the ledger: its files are missing from LEDGER/, and with them purges", "--repair", .damage)
         try larder.expect("database 'books': its tags were purged, but neither TAGS nor the ledger", "", .damage)
-        // If SEQUENCES does not record the ledger, only the database's own record of its purges remains.
+        // If the file SEQUENCES does not name the ledger, only POINTER still shows that tags of the database were
+        // purged.
         try larder.forgetNamesOfDatabases()
         try larder.expect("database 'books': its tags were purged, but neither TAGS nor the ledger", "", .damage)
         try larder.expectRepair()
@@ -348,7 +352,7 @@ import Testing
             try copy.expectRepair()
             #expect(try copy.database().contents().count == 400)
         }
-        // A newer version.
+        // A file that a newer version of Larder wrote.
         let copy = try larder.crashCopy()
         let path = copy.path + "/SEQUENCES"
         let text = String(decoding: try Files.read(path), as: UTF8.self)
@@ -394,7 +398,8 @@ import Testing
         let started = try copy.crashCopy()
         try copy.expect("the journal: segment ", "continues with the part before that", .damage)
         try copy.expectRepair()
-        // A start of the larder reports the damage once too, whether the larder is then killed or closed.
+        // Opening the larder also reports the damage only once. Neither a kill nor a clean shutdown makes the next
+        // start report it again.
         #expect(try started.engine().statistics.journalDamages.read() == 1)
         try started.crashCopy().expectHealthy()
         try started.engine().save()
@@ -418,7 +423,7 @@ import Testing
         try copy.expect("JOURNAL/", "with that Larder", .unseen)
     }
 
-    // MARK: Rights
+    // MARK: Permissions
 
     @Test func wrongPermissionsAreReported() throws {
         let larder = try Self.filled()
@@ -467,7 +472,7 @@ import Testing
         #expect(other.problems.map(\.place) == ["database 'other'"])
     }
 
-    /// A check's image has hard links to the tables, which must not count twice towards the disk limit.
+    /// A check copies the tables as hard links, which must not count twice towards the disk limit.
     @Test func hardLinksCountOnceTowardsTheDiskUsage() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let path = try directory.makeFile("one", [UInt8](repeating: 1, count: 1 << 20))
@@ -480,7 +485,7 @@ import Testing
 
     // MARK: The comparison with the index
 
-    @Test func theComparisonStaysWithinItsMemoryLimit() {
+    @Test func comparingTheExpiryIndexStaysWithinItsMemoryLimit() {
         var found: Set<UInt64> = []
         var divisor: UInt64 = 1
         var remainder: UInt64 = 0

@@ -4,13 +4,14 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of continuous checkpoints while all other operations run.
+/// Tests that run checkpoints continuously, concurrently with all other operations.
 @Suite struct CheckpointConcurrencyTests {
     private static let rounds = 600
 
     private static func number(_ text: String?) -> Int { text.flatMap { Int($0.prefix { $0 != "x" }) } ?? 0 }
 
-    /// The expected contents of one thread's own database and of its part of a shared one.
+    /// A thread that writes to its own keys in a shared database and to a database of its own, and checks what it
+    /// reads.
     private struct Worker {
         let index: Int
         let engine: Engine
@@ -85,7 +86,7 @@ import Testing
     }
 
     @Test(arguments: [0, 3000, 16 << 20])
-    func stateIsConsistentDuringCheckpoints(memoryBytes: Int) throws {
+    func readsAreConsistentDuringCheckpoints(memoryBytes: Int) throws {
         let larder = try TestLarder {
             $0.backgroundMaintenance = true
             $0.maintenanceMilliseconds = 1
@@ -129,12 +130,12 @@ import Testing
         }
         #expect(errors.all.isEmpty, "\(errors.all.prefix(3))")
         #expect(try database.count(includingExpired: true) == 160)
-        // Waiting writers keep the journal from growing much beyond its limit.
+        // Because writers wait, the journal does not grow much beyond its limit.
         #expect(try larder.engine().journalByteCount < 2 << 20)
     }
 
     /// Event loops do not run checkpoints. They are notified when the journal has space again.
-    @Test func observersAreNotifiedWhenCongestionIsOver() throws {
+    @Test func observersAreNotifiedWhenTheJournalHasSpaceAgain() throws {
         final class Ear: CommitObserver {
             let calls = Guarded(0)
             func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {}

@@ -4,13 +4,13 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that a checkpoint loses no acknowledged writes. Until a checkpoint, they are only in the journal segments that
-/// it removes.
+/// Tests that a checkpoint loses no acknowledged writes. Before a checkpoint, these writes are only in the journal
+/// segments that the checkpoint removes.
 @Suite struct CheckpointTests {
     private typealias Fault = FailingCommitTests.Fault
 
-    /// The journal has entries of a database that has not been opened since the start.
-    @Test func closingRightAfterOpeningKeepsTheJournal() throws {
+    /// Closing the larder keeps the journal entries of databases that have not been opened since the larder was opened.
+    @Test func closingKeepsJournalEntriesOfUnopenedDatabases() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         try larder.database("other").put("b", "2")
@@ -22,7 +22,7 @@ import Testing
     }
 
     /// The journal also keeps the entries of a database that temporarily cannot be opened.
-    @Test func aDatabaseThatCannotBeOpenedKeepsItsPartOfTheJournal() throws {
+    @Test func theJournalKeepsEntriesOfDatabasesThatCannotBeOpened() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         let crashCopy = try larder.crashCopy()
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// If a recreated database reused an epoch number, old entries in the journal would be applied to it.
-    @Test func aRecreatedDatabaseNeverReusesAnEpoch() throws {
+    @Test func aRecreatedDatabaseNeverReusesAnEpochNumber() throws {
         let larder = try TestLarder()
         for _ in 0..<5 { _ = try larder.database().purge(counting: false) }
         larder.close()
@@ -89,7 +89,7 @@ import Testing
 
     /// POINTER records which journal entries belong to the database. If it cannot be read, those entries must stay in
     /// the journal.
-    @Test func aPointerThatCannotBeReadDoesNotEmptyTheJournal() throws {
+    @Test func theJournalKeepsEntriesOfADatabaseWithUnreadablePointer() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         let crashCopy = try larder.crashCopy()
@@ -105,7 +105,7 @@ import Testing
 
     /// Data is synced in the journal before it is flushed to LevelDB. A journal that ends before the flushed data has
     /// therefore lost entries.
-    @Test func aDatabaseAheadOfTheJournalIsDamaged() throws {
+    @Test func aJournalThatEndsBeforeTheDataInLevelDBIsDamage() throws {
         let larder = try TestLarder()
         try larder.database("other").put("b", "1")
         try larder.database().put("a", "2")
@@ -121,9 +121,9 @@ import Testing
         }
     }
 
-    /// The loss is found even if the larder was opened and closed without using the database.
+    /// The loss of a journal part is detected even if the larder was opened and closed without using the database.
     @Test(arguments: [false, true])
-    func aDatabaseAheadOfTheJournalIsFoundBeforeSegmentsAreRemoved(setsAside: Bool) throws {
+    func lostJournalEntriesAreDetectedBeforeSegmentsAreRemoved(setsAside: Bool) throws {
         let larder = try TestLarder()
         try larder.database("other").put("b", "1")
         try larder.database().put("a", "2")
@@ -147,7 +147,7 @@ import Testing
 
     /// A power failure emptied the last of several segments. This is found when the larder is opened, not when the
     /// database is first used.
-    @Test func anEmptiedSegmentIsNoticedAtOnce() throws {
+    @Test func anEmptiedJournalSegmentIsDetectedOnOpening() throws {
         let larder = try TestLarder { $0.journalSegmentBytes = 300 }
         for number in 0..<10 { try larder.database().put("a\(number)", "1") }
         try larder.database().flush()
@@ -158,7 +158,7 @@ import Testing
     }
 
     /// Refusing to open a larder with a damaged journal does not change its files.
-    @Test func aJournalThatIsRefusedIsNotChanged() throws {
+    @Test func refusingADamagedJournalDoesNotChangeIt() throws {
         // All writes are synced, so a power failure cannot explain the damage.
         let larder = try TestLarder { $0.durability = .always }
         for number in 0..<5 { try larder.database().put("a\(number)", "1") }
@@ -172,8 +172,8 @@ import Testing
     }
 
     /// A change of a whole database has a sequence number, but is not in the journal. Neither such a change nor a
-    /// failed group makes the journal look incomplete.
-    @Test func aGroupThatCouldNotBeSyncedLeavesNoGap() throws {
+    /// failed group of commits makes the journal look incomplete.
+    @Test func aFailedSyncLeavesNoGapInTheJournal() throws {
         let isFailing = Guarded(false)
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, _ in call == .fsync && isFailing.value ? .fail(EIO) : nil }
@@ -190,7 +190,7 @@ import Testing
     }
 
     /// A purge clears memory before it is durable. The journal must keep the purged entries until then.
-    @Test func aPurgeThatFailsAfterACheckpointLosesNothing() throws {
+    @Test func aFailedPurgeAfterACheckpointLosesNothing() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let database = try larder.database()
@@ -224,7 +224,7 @@ import Testing
     }
 
     /// A new policy makes an entry expire. If the policy cannot be made durable, the entry must be fresh again.
-    @Test func aPolicyThatFailsAfterACheckpointLetsNothingExpire() throws {
+    @Test func aFailedPolicyChangeAfterACheckpointExpiresNothing() throws {
         for sweeps in [false, true] {
             let fault = Fault()
             let larder = try TestLarder { $0.beforeCommit = fault.hook }
@@ -250,7 +250,7 @@ import Testing
     }
 
     /// A deletion is durable when observers are notified of it, even if a checkpoint runs at that moment.
-    @Test func aDeletionIsDurableWhenItIsReported() throws {
+    @Test func aDeletionIsDurableBeforeObserversAreNotified() throws {
         final class AtDecision: CommitObserver {
             let body: @Sendable () -> Void
             init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -278,7 +278,7 @@ import Testing
         #expect(try larder.engine().databases.isEmpty)
     }
 
-    @Test func aDeletionThatFailsLosesNothing() throws {
+    @Test func aFailedDeletionLosesNothing() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("old", "0")
@@ -368,7 +368,7 @@ import Testing
         #expect(try database.value("k3") == value)
         #expect(try !larder.engine().pipeline.isCongested, "nobody makes room: loops have to hear the error too")
         isFailing.value = false
-        // With threads the next checkpoint may still be pending; without, the next writer runs it.
+        // With background threads, the next checkpoint may not have run yet. Without them, the next writer runs it.
         while try larder.engine().pipeline.refusal("test") != nil, hasThreads { sched_yield() }
         for number in 0..<100 { try database.put("n\(number)", value) }
         larder.close()
@@ -377,7 +377,7 @@ import Testing
 
     /// Damage of the journal left the database with a mixture of old and new values. The database is quarantined before
     /// the next start can use it.
-    @Test func databasesThatNeedALostJournalPartAreQuarantinedFirst() throws {
+    @Test func databasesThatNeedLostJournalEntriesAreQuarantined() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
@@ -385,7 +385,7 @@ import Testing
         try database.put("b", "2")
         try larder.database("other").put("c", "3")
         let crashCopy = try larder.crashCopy { $0.onDamage = .salvage }
-        // The payload of the first frame.
+        // Damages the payload of the journal's first frame.
         try Files.flip(crashCopy.journalSegments[0], at: JournalFormat.segmentHeaderBytes + 60)
         _ = try crashCopy.engine()
         let next = try crashCopy.crashCopy()

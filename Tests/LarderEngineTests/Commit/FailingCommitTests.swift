@@ -10,9 +10,10 @@ import Testing
     final class Fault: Sendable {
         let isOn = Guarded(false)
         let calls = Guarded(0)
-        /// The number of the call to fail.
+        /// The number of the call that fails, counted from 1; nil for none.
         let failing = Guarded<Int?>(nil)
-        /// Runs in the commit instead of failing it.
+        /// Runs once, during the next commit. The commit then continues normally, unless `isOn` or `failing` makes it
+        /// fail.
         let instead = Guarded<(@Sendable () -> Void)?>(nil)
 
         var hook: @Sendable () throws(LarderError) -> Void {
@@ -59,7 +60,7 @@ import Testing
         #expect(pipeline.pendingByteCount == 0)
     }
 
-    @Test func everyNthCommitFails() throws {
+    @Test func onlyCommitsThatSucceedAreApplied() throws {
         for period in 1...5 {
             let fault = Fault()
             let larder = try TestLarder { $0.beforeCommit = fault.hook }
@@ -78,7 +79,7 @@ import Testing
         }
     }
 
-    /// If the journal cannot be read for a while when a failed commit must be rolled back, acknowledged writes are lost
+    /// A failed commit must be rolled back, but the journal cannot be read for a while. Acknowledged writes are lost
     /// neither in memory nor by the next checkpoint, and refused writes do not get into LevelDB.
     @Test(arguments: [1, 2]) func aFailedCommitIsRolledBackOnceTheJournalIsReadable(pass: Int) throws {
         let failing = Guarded(false)
@@ -128,7 +129,7 @@ import Testing
     }
 
     /// A database counts as failed until the commit is rolled back. Its files are still open, and are not opened again.
-    @Test(arguments: [false, true]) func rollingBackACommitDoesNotReopenOpenFiles(isPurged: Bool) throws {
+    @Test(arguments: [false, true]) func rollingBackACommitKeepsOpenFilesOpen(isPurged: Bool) throws {
         let fails = Guarded(false)
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, _ in
@@ -158,7 +159,7 @@ import Testing
     }
 
     /// The failure of one write does not affect later readers.
-    @Test func aFailureDoesNotMakeLaterSnapshotsAndCountsFail() throws {
+    @Test func aFailedWriteDoesNotMakeLaterReadsFail() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let database = try larder.database()
@@ -170,7 +171,8 @@ import Testing
         #expect(try database.contents() == ["a": "1"])
     }
 
-    /// A change of the whole database that is on disk stays if a later write of the same group fails.
+    /// A change of a whole database that is already durable is not undone if a later write of the same group of commits
+    /// fails.
     @Test func durableOperationsBeforeAFailureStayCommitted() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
@@ -256,7 +258,7 @@ import Testing
         #expect(try larder.database().contents() == ["a": "1", "b": "2"])
     }
 
-    @Test func aLateQueryNeverReportsAFailedWriteAsCommitted() {
+    @Test func aFailedWriteIsNeverReportedAsCommitted() {
         var failures = CommitFailures()
         let error = LarderError(.io, "x", operation: "test")
         for number in UInt64(0)...UInt64(CommitFailures.rangesMax + 10) {
@@ -270,7 +272,7 @@ import Testing
         #expect(failures.error(of: 0) != nil)
     }
 
-    @Test func aReadDoesNotWaitForADurableChange() throws {
+    @Test func aReadDoesNotWaitForAChangeThatIsDurable() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
@@ -278,8 +280,9 @@ import Testing
         #expect(try database.read(Key("a"), now: database.now()).ticket == .none)
     }
 
-    /// A failed write may still be in LevelDB's log, and appear when the log is read again.
-    @Test func valuesFoundWhenReopeningAreNotHiddenByMemory() throws {
+    /// A write that LevelDB reported as failed may still be in its log, and appear when the log is read again. Older
+    /// values in memory must not hide it.
+    @Test func oldValuesInMemoryDoNotHideValuesFoundOnReopening() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database()
         try database.put("a", "old")

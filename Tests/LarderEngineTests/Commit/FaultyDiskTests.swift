@@ -9,7 +9,7 @@ import Testing
     /// The file size limit truncates a frame of the journal, and then a record of LevelDB's log. After that, data that
     /// LevelDB accepts may not reach the disk, so writes are refused until LevelDB is reopened. No acknowledged write
     /// is lost.
-    @Test func aWriteThatFailsLosesNothingThatWasAcknowledged() async throws {
+    @Test func aFailedWriteLosesNoAcknowledgedWrites() async throws {
         let larder = try TestLarder()
         let report = larder.parent + "/acknowledged"
         await #expect(processExitsWith: .signal(SIGKILL)) {
@@ -87,7 +87,7 @@ import Testing
         guard ResourceLimit.fileSize.set(current: bytes) else { _exit(9) }
     }
 
-    @Test func tooManyOpenFilesIsNotDamage() async throws {
+    @Test func runningOutOfFileDescriptorsIsNotTreatedAsDamage() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in
@@ -124,7 +124,7 @@ import Testing
     }
 
     /// If the process runs out of file descriptors during a purge, the old entries stay.
-    @Test func tooManyOpenFilesDoesNotPurge() async throws {
+    @Test func aPurgeWithoutFileDescriptorsKeepsTheEntries() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func noPermissionIsNotDamage() async throws {
+    @Test func missingPermissionsAreNotTreatedAsDamage() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in

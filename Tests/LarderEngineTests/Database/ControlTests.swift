@@ -24,7 +24,7 @@ import Testing
         return try crashCopy.database().contents()
     }
 
-    @Test func repeatingAPurgeCostsNothing() throws {
+    @Test func purgingAnEmptyDatabaseWritesNothing() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("a", "1")
@@ -54,7 +54,7 @@ import Testing
         #expect(try larder.database().value("b") == nil)
     }
 
-    @Test func theFirstCheckpointMakesTheFilesOfAPurgedDatabase() throws {
+    @Test func theFirstCheckpointAfterAPurgeCreatesTheFiles() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("a", "1")
@@ -75,7 +75,7 @@ import Testing
         #expect(errorCode { _ = try larder.database().value("b") } == .damaged)
     }
 
-    @Test func aCrashBetweenCreatingTheFilesAndRecordingThem() throws {
+    @Test func aCrashWhileFilesAreCreatedAfterAPurgeLosesNothing() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         _ = try larder.database().purge()
@@ -90,7 +90,7 @@ import Testing
 
     /// Purged entries do not come back after another database's commit is rolled back, after a checkpoint, or after a
     /// crash.
-    @Test(arguments: [false, true]) func purgedEntriesNeverComeBack(isFirstRefused: Bool) throws {
+    @Test(arguments: [false, true]) func purgedEntriesAreNeverRestored(isFirstRefused: Bool) throws {
         let fault = FailingCommitTests.Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let database = try larder.database()
@@ -131,7 +131,7 @@ import Testing
     }
 
     /// A database whose POINTER cannot be read keeps its entries in the journal. Other databases are not affected.
-    @Test func anUnreadablePointerDoesNotAffectOtherDatabases() throws {
+    @Test func anUnreadablePointerFileDoesNotAffectOtherDatabases() throws {
         let larder = try TestLarder()
         try larder.database().put("below", "0")
         try larder.engine().save()
@@ -157,7 +157,7 @@ import Testing
     }
 
     /// An unreadable POINTER is read again while the larder is open.
-    @Test func aPointerThatBecomesReadableRestoresTheJournalsEntries() throws {
+    @Test func entriesReturnWhenAnUnreadablePointerFileIsReadableAgain() throws {
         let fault = FailingCommitTests.Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         try larder.database().put("a", "1")
@@ -180,14 +180,14 @@ import Testing
     }
 
     /// A database directory that cannot be listed is not treated as a foreign directory.
-    @Test func aDirectoryThatCannotBeListedKeepsItsJournal() throws {
+    @Test func theJournalKeepsEntriesOfADirectoryThatCannotBeListed() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         try larder.database("other").put("b", "1")
         let crashCopy = try larder.crashCopy()
         let directory = crashCopy.directory(of: "books")
         try FileSystem.rename(directory, to: crashCopy.path + "/.hidden")
-        // A link to itself cannot be read, not even by root.
+        // Nobody can read a symbolic link to itself, not even root.
         #expect(symlink(directory, directory) == 0)
         #expect(crashCopy.events.all.isEmpty)
         #expect(errorCode { _ = try crashCopy.database().value("a") } == .io)
@@ -201,7 +201,7 @@ import Testing
         #expect(try crashCopy.database("other").contents() == ["b": "1", "c": "1"])
     }
 
-    @Test func aLockThatIsNotAFileIsExplained() throws {
+    @Test func theErrorForALockThatIsNotAFileSuggestsToMoveIt() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         larder.close()
@@ -219,7 +219,7 @@ import Testing
 
     /// Rebuilt files replace the files of an open database. Journal entries for the old files then apply to the new
     /// files.
-    @Test func aRebuiltEpochUsesTheJournalOfTheOldOne() throws {
+    @Test func journalEntriesOfTheOldFilesApplyToRebuiltFiles() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("a", "1")
@@ -244,7 +244,7 @@ import Testing
     }
 
     /// Journal segments are removed even while the LevelDB of one database accepts no writes.
-    @Test func aStoreThatIsSuspendedDoesNotStopCheckpoints() throws {
+    @Test func aDatabaseThatAcceptsNoWritesDoesNotStopCheckpoints() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         let other = try larder.database("other")

@@ -5,11 +5,11 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of LevelDB's change to a new manifest after a power failure, on a file system that does not order renames and
-/// removals: the removal of the previous files is on disk, but the rename of CURRENT is not.
+/// Tests of a power failure while LevelDB changes to a new manifest, on a file system that does not order renames and
+/// removals: the removal of the previous manifest and its log is on disk, but the rename of CURRENT is not.
 @Suite struct CurrentFileTests {
     private let larder: TestLarder
-    /// The files of the epoch before it was last opened.
+    /// The files of the database's LevelDB before it was last opened.
     private let previous: [String: [UInt8]]
     private let previousManifest: String
 
@@ -51,7 +51,7 @@ import Testing
         for name in names { try Files.write(epoch + "/" + name, previous[name] ?? []) }
     }
 
-    @Test func aCurrentWithoutAManifestIsRepaired() throws {
+    @Test func aMissingOrInvalidCurrentFileIsRepaired() throws {
         let newest = Array("\(try Files.manifest(larder.epochDirectory()))".utf8)
         for bytes in [nil, [], Array("MANIF".utf8), newest, Array("nonsense\n".utf8)] {
             let crashCopy = try larder.crashCopy()
@@ -61,14 +61,14 @@ import Testing
         }
     }
 
-    @Test func aCurrentThatNamesARemovedManifestIsRepaired() throws {
+    @Test func aCurrentFileThatNamesARemovedManifestIsRepaired() throws {
         let crashCopy = try larder.crashCopy()
         try restore(["CURRENT"], in: crashCopy.epochDirectory())
         try check(crashCopy, "the previous manifest is gone")
     }
 
-    /// The power failure also lost the removal of the previous manifest, but not the removal of its log.
-    @Test func aCurrentThatNamesAManifestWithoutItsLogIsRepaired() throws {
+    /// After the power failure, the previous manifest exists again, but its log does not.
+    @Test func aCurrentFileThatNamesAManifestWithoutItsLogIsRepaired() throws {
         let crashCopy = try larder.crashCopy()
         try restore(["CURRENT", previousManifest], in: crashCopy.epochDirectory())
         try check(crashCopy, "the previous log is gone")
@@ -83,8 +83,8 @@ import Testing
         try check(crashCopy, "the previous manifest has everything", isRenewed: false)
     }
 
-    /// If the files do not show which manifest is right, that is damage.
-    @Test func ambiguousFilesAreNotRepaired() throws {
+    /// If the files do not show which manifest is valid, the database is reported as damaged.
+    @Test func filesThatNameNoUniqueManifestAreReportedAsDamage() throws {
         let newest = try Files.manifest(larder.epochDirectory())
         let damages: [(String, (String) throws -> Void)] = [
             ("the newest one is cut short", { try Files.truncate($0 + "/" + newest, to: 40) }),
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    /// An operation that the system refuses is tried again.
+    /// If the operating system makes a repair fail, the repair is tried again.
     @Test func aFailedRepairIsRetried() throws {
         let crashCopy = try larder.crashCopy()
         let epoch = try crashCopy.epochDirectory()

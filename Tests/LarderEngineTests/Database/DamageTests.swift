@@ -6,7 +6,7 @@ import Testing
 
 /// Tests of what counts as damage, and of how it is handled.
 @Suite struct DamageTests {
-    /// Ways to damage a database that is closed, by name.
+    /// Ways to damage a closed database, each with its name.
     private static let damages: [(String, @Sendable (TestLarder) throws -> Void)] = [
         ("CURRENT names nothing", { try Files.misleadCurrent($0.epochDirectory()) }),
         (
@@ -50,7 +50,7 @@ import Testing
         return larder
     }
 
-    @Test func theLibraryThrowsAndChangesNothing() throws {
+    @Test func withoutSalvageDamageIsAnErrorAndFilesStayUnchanged() throws {
         for (name, damage) in Self.damages {
             let larder = try damaged(damage)
             let before = try larder.tree()
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func theDaemonSalvagesAndContinues() throws {
+    @Test func aDamagedDatabaseIsSalvagedAndCanBeUsed() throws {
         for (name, damage) in Self.damages {
             let larder = try damaged(damage) { $0.onDamage = .salvage }
             larder.time.advance(milliseconds: 1000)
@@ -149,7 +149,7 @@ import Testing
         return larder
     }
 
-    @Test func damageMetWhileRunningIsSalvagedByTheDaemon() throws {
+    @Test func damageFoundByAReadIsSalvaged() throws {
         let larder = try withFlippedTable(.salvage)
         let database = try larder.database()
         let other = try larder.database("other")
@@ -172,7 +172,7 @@ import Testing
         #expect(try larder.database().contents() == left.merging(["new": "1"]) { $1 })
     }
 
-    @Test func damageMetWhileRunningIsSetAsideOnRequest() throws {
+    @Test func damageFoundByAReadIsQuarantinedOnRequest() throws {
         let larder = try withFlippedTable(.fail)
         let database = try larder.database()
         #expect(errorCode { _ = try database.contents() } == .damaged)
@@ -219,7 +219,7 @@ import Testing
     }
 
     /// A file that the system refuses to read is not damaged.
-    @Test func aRefusalOfTheSystemIsNotDamage() throws {
+    @Test func aFileThatCannotBeReadIsNotTreatedAsDamage() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         try larder.database().put("a", "1")
         larder.close()
@@ -266,7 +266,7 @@ import Testing
         }
     }
 
-    @Test func aRecordOfANewerVersionIsRefusedAlone() throws {
+    @Test func onlyTheEntryInANewerFormatIsRefused() throws {
         let larder = try damaged { _ in }
         let database = try larder.database()
         try database.put("b", "2")
@@ -278,7 +278,7 @@ import Testing
         #expect(try database.contents() == ["a": "3", "b": "2"])
     }
 
-    @Test func quarantinedFilesAreLimited() throws {
+    @Test func quarantinedFilesStayWithinTheirLimit() throws {
         let larder = try TestLarder {
             $0.onDamage = .salvage
             $0.damagedBytesMax = 100_000
@@ -287,7 +287,7 @@ import Testing
             try larder.database(policy: .never).put("a\(round)", String(repeating: "x", count: 40_000))
             larder.close()
             try Files.misleadCurrent(try larder.epochDirectory())
-            // The oldest files are removed, even if the clock is set back.
+            // The oldest quarantined files are removed, even if the clock is set back.
             larder.time.stepWall(milliseconds: round.isMultiple(of: 2) ? -1_000_000 : 1_000_000)
             let before = Set(larder.setAside)
             _ = try larder.database().contents()
@@ -314,7 +314,7 @@ import Testing
         #expect(larder.setAside.count == 1)
     }
 
-    @Test func aCreationThatFailsCanBeRepeated() throws {
+    @Test func aFailedCreationOfADatabaseCanBeRepeated() throws {
         let larder = try TestLarder()
         let engine = try larder.engine()
         try Files.write(larder.path + "/books", [])

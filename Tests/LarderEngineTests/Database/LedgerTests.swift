@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of the ledger, which stores the larder's own facts. Facts are as durable as entries and hidden from users, and
-/// each loss is reported.
+/// Tests of the ledger, a hidden database for the larder's own data (*facts*), such as tag purges. Facts are as durable
+/// as entries, and each loss of facts is reported.
 @Suite struct LedgerTests {
     private func put(_ database: Database, _ key: String, tag: String?, grace: Int64? = nil) throws {
         let tags = try tag.map { try Tags(checking: [Array($0.utf8)]) }
@@ -18,7 +18,7 @@ import Testing
         try database.purge(tags: [Array(tag.utf8)], soft: false)
     }
 
-    /// `a` has a tag that was purged, `b` one that was not, and `c` none.
+    /// Returns a larder with three entries: the tag of `a` was purged, the tag of `b` was not, and `c` has no tag.
     private func filled(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
         let larder = try TestLarder(configure)
         let database = try larder.database()
@@ -29,7 +29,7 @@ import Testing
         return larder
     }
 
-    @Test func factsOfTheProgramSurviveACrash() throws {
+    @Test func valuesInTheLedgerSurviveACrash() throws {
         let larder = try TestLarder()
         let ledger = try larder.engine().ledger
         #expect(try ledger.value("functions") == nil)
@@ -54,7 +54,7 @@ import Testing
         #expect(DatabaseName.isKept("LEDGER"), "nothing of it is evicted")
     }
 
-    @Test func ledgerFactsAreNotReportedToObservers() throws {
+    @Test func changesOfTheLedgerAreNotReportedToObservers() throws {
         let larder = try TestLarder()
         let seen = Guarded<[String]>([])
         let observer = NameObserver(seen)
@@ -78,8 +78,9 @@ import Testing
         #expect(try larder.database().value("a") == "1")
     }
 
-    /// Earlier versions do not record which databases exist. Then POINTER still records that tags were purged.
-    @Test func withoutTheLedgerTaggedEntriesAreStaleAndThatIsReported() throws {
+    /// Earlier versions do not record that a ledger exists. If it is missing, POINTER still shows that tags were
+    /// purged, but not which ones, so all entries with tags are stale.
+    @Test func aMissingLedgerIsReportedAndMakesTaggedEntriesStale() throws {
         let larder = try filled()
         larder.close()
         try FileSystem.removeTree(larder.path + "/LEDGER")
@@ -133,8 +134,8 @@ import Testing
         #expect(!larder.events.contains("missing"))
     }
 
-    /// The record that a ledger exists is durable before the first fact is acknowledged.
-    @Test func theLedgerIsExpectedAfterItsFirstFact() throws {
+    /// SEQUENCES durably records that a ledger exists before the first fact is acknowledged.
+    @Test func theLedgersExistenceIsRecordedBeforeItsFirstValue() throws {
         let larder = try TestLarder()
         _ = try larder.engine()
         // A directory in place of SEQUENCES makes writing that file fail.
@@ -175,8 +176,9 @@ import Testing
         #expect(other.events.contains("/LEDGER is not the ledger of this larder: move it away; until then"))
     }
 
-    /// The journal's last fact is synced, but no later group follows whose header would record the sync.
-    @Test("damage before the last fact does not lose it silently") func damageInFrontOfTheLastFact() throws {
+    /// The last fact in the journal is synced. No later group of commits follows, whose header would record this sync.
+    @Test("journal damage before the last tag purge does not lose that purge silently")
+    func damageInFrontOfTheLastFact() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database()
         try put(database, "a", tag: "x")
@@ -288,7 +290,7 @@ import Testing
         #expect(!larder.events.contains("may be lost"))
     }
 
-    @Test func aDamagedFileOfPurgesMakesTaggedEntriesStale() throws {
+    @Test func aDamagedTagsFileMakesTaggedEntriesStale() throws {
         let larder = try filled()
         larder.close()
         try Files.write(larder.directory() + "/TAGS", Array("larder-tags 1 00000000\n".utf8))
@@ -299,7 +301,7 @@ import Testing
         #expect(larder.events.all.count { $0.message.contains("TAGS is damaged") } == 1)
     }
 
-    @Test func aDeletedDatabaseLeavesNoFacts() throws {
+    @Test func deletingADatabaseRemovesItsTagPurges() throws {
         let larder = try filled()
         #expect(try larder.engine().ledger.database.contents().count == 2)
         _ = try larder.engine().deleteDatabase("books")
@@ -307,7 +309,7 @@ import Testing
     }
 
     /// A purge that fails is undone completely, both in memory and on disk.
-    @Test func aPurgeThatFailsIsUndoneInMemoryAndOnTheDisk() throws {
+    @Test func aFailedTagPurgeIsUndoneInMemoryAndOnDisk() throws {
         let isFailing = Guarded(false)
         let larder = try filled { options in
             options.journalFaults = JournalFaults { call, _ in
@@ -328,7 +330,7 @@ import Testing
 }
 
 extension Database {
-    /// The present freshness of a key's entry; nil if there is no entry.
+    /// Returns the current freshness of a key's entry; nil if there is no entry.
     fileprivate func freshness(of key: String) throws -> Freshness? {
         var options = EnumerationOptions(prefix: Array(key.utf8))
         options.includeExpired = true

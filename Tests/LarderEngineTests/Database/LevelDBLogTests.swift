@@ -5,11 +5,11 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that LevelDB's own log loses no acknowledged data silently. A problem with it is damage, a temporary failure
-/// of the system, or only affects data that was never acknowledged.
+/// Tests that LevelDB's own log loses no acknowledged data silently. Each problem with the log is reported as damage,
+/// is a temporary failure of the system, or affects only data that was never acknowledged.
 @Suite struct LevelDBLogTests {
     /// Returns a larder after a kill. The keys "old" and "gone" were stored; then "old" was overwritten and "gone"
-    /// removed, which only LevelDB's log records.
+    /// removed. Only LevelDB's log has these two changes.
     private func killed() throws -> TestLarder {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
@@ -38,9 +38,10 @@ import Testing
         #expect(try database.contents().count == 101)
     }
 
-    /// When LevelDB is reopened after a failed write, it starts a new manifest and removes the manifest that is being
-    /// recorded in SYNCED. If another write fails right after reopening, writing SYNCED fails with an error.
-    @Test func reopeningWaitsForTheSyncRecord() throws {
+    /// Reopening LevelDB after a failed write starts a new manifest and removes the previous one, but waits while
+    /// another thread records the previous manifest in SYNCED. Recording may only fail with the error of the failed
+    /// write.
+    @Test func reopeningLevelDBWaitsUntilItsFilesAreRecorded() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
@@ -113,7 +114,7 @@ import Testing
 
     /// A read that fails, as with EIO or EMFILE, may succeed later. The test replaces the log by a directory, which no
     /// user can read as a file.
-    @Test func aLogThatTheSystemRefusesToReadIsTriedAgain() throws {
+    @Test func aLogThatCannotBeReadIsNotDamageAndIsReadAgain() throws {
         let larder = try killed()
         let crashCopy = try larder.crashCopy()
         let log = try log(crashCopy)
@@ -152,7 +153,7 @@ import Testing
     }
 
     /// A flipped bit is also found when the files are reopened after a failed write.
-    @Test func aFlippedBitIsFoundWhenTheFilesAreReopened() throws {
+    @Test func aFlippedBitInTheLogIsFoundOnReopening() throws {
         let larder = try killed()
         let database = try larder.database()
         let store = try #require(database.durableState.store)
@@ -165,7 +166,7 @@ import Testing
 
     /// Without SYNCED, as in epochs of earlier versions, the synced length is unknown, so every defect of the log is
     /// damage.
-    @Test func withoutASyncRecordAnyDefectIsDamage() throws {
+    @Test func withoutASyncedFileAnyDefectOfTheLogIsDamage() throws {
         let larder = try killed()
         for isFlipped in [false, true] {
             let crashCopy = try larder.crashCopy()
@@ -202,7 +203,7 @@ import Testing
     }
 
     /// Journal segments stay until SYNCED records the LevelDB files that have their entries.
-    @Test func segmentsStayUntilTheSyncedFilesAreRecorded() throws {
+    @Test func journalSegmentsStayUntilSyncedFilesAreRecorded() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
@@ -218,7 +219,7 @@ import Testing
         #expect(try synced.logs.values.max() == Files.read(log(larder)).count)
     }
 
-    @Test func theSyncRecordIsReadAsWritten() throws {
+    @Test func theSyncedFileIsReadBackAsWritten() throws {
         let files = SyncedFiles(manifest: (4, 1289), logs: [6: 20480, 7: 0])
         #expect(SyncedFiles(parsing: Array(files.text.utf8)) == files)
         var bytes = Array(files.text.utf8)

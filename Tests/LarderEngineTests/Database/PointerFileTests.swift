@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 2, 3, 4]) func everyDamageIsNoticed(version: Int) {
+    @Test(arguments: [1, 2, 3, 4]) func anyDamageOfAPointerFileIsDetected(version: Int) {
         let lines = good(version)
         let text = Array(file(lines).utf8)
         for count in 0..<text.count { #expect(isMalformed(String(decoding: text[..<count], as: UTF8.self))) }
@@ -109,7 +109,7 @@ import Testing
         #expect(isMalformed(file(lines)))
     }
 
-    @Test func aTimeBeforeOrAfterAllTimesIsClamped() throws {
+    @Test func timesOutOfRangeAreClamped() throws {
         var lines = good
         lines[3] = "dead-before -9223372036854775808"
         #expect(try parse(file(lines)).get().rules.deadBefore == 0)
@@ -117,7 +117,7 @@ import Testing
         #expect(try parse(file(lines)).get().rules.deadBefore == EngineTime.latestMilliseconds)
     }
 
-    @Test func aNewerFormatIsRefusedWithAnyContents() {
+    @Test func aPointerFileInANewerFormatIsRefused() {
         let next = "larder-database \(PointerFile.formatVersion + 1)"
         for text in [next + "\n", "larder-database 99\nanything\n", file([next, "epoch x"])] {
             guard case .failure(.newerFormat) = parse(text) else {
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func randomBytesNeverTrap() {
+    @Test func parsingADamagedPointerFileNeverCrashes() {
         var random = SeededGenerator(seed: testSeed())
         let text = Array(file(good).utf8)
         for _ in 0..<5000 {

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderEngine
 
 @Suite struct PurgeTests {
-    @Test func aPurgeEmptiesAndKeepsThePolicy() throws {
+    @Test func aPurgeEmptiesTheDatabaseAndKeepsItsPolicy() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .middle)
         for number in 0..<100 { try database.put("k\(number)", "v") }
@@ -23,7 +23,7 @@ import Testing
         #expect(try larder.database().policy == .middle)
     }
 
-    /// Opening LevelDB writes files, so it fails, for example, on a full disk.
+    /// Opening LevelDB writes files, so it fails, for example, on a full disk. A purge must succeed even then.
     @Test func aDatabaseThatCannotBeOpenedCanBePurged() throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -56,14 +56,14 @@ import Testing
         let crashCopy = try larder.crashCopy()
         let epoch = try crashCopy.epochDirectory()
         let log = try #require(try Files.names(in: epoch, endingWith: ".log").first)
-        // The length and some of the bytes of the unsynced record are on the disk.
+        // After the power failure, the length and some of the bytes of the unsynced record are on the disk.
         try Files.flip(epoch + "/" + log, at: 12)
         #expect(try crashCopy.database().contents() == ["a": "new"])
         #expect(crashCopy.setAside.isEmpty)
         #expect(!crashCopy.events.contains("damaged"))
     }
 
-    @Test func aPurgeIsSafeUnderLiveReaders() throws {
+    @Test func openCursorsAndSnapshotsThrowPurgedAfterAPurge() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         for number in 0..<1000 { try database.put("k\(number)", "v") }
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test func aPrefixPurgeRemovesEntriesFromTheFuture() throws {
+    @Test func aPrefixPurgeRemovesEntriesStoredWhileTheClockWasAhead() throws {
         let larder = try TestLarder()
         do {
             let database = try larder.database()
@@ -232,7 +232,7 @@ import Testing
 
     /// A deletion moves the files before it is committed. If a reader of the old store does not find the files, that is
     /// not damage.
-    @Test(arguments: [false, true]) func filesMovedByADeletionAreNotDamage(isMade: Bool) throws {
+    @Test(arguments: [false, true]) func filesMovedByADeletionAreNotTreatedAsDamage(isMade: Bool) throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
@@ -270,7 +270,7 @@ import Testing
         #expect(engine.statistics.commitFailures.read() == 0)
     }
 
-    @Test func writersAndDeletersAtOnce() throws {
+    @Test func databasesCanBeWrittenAndDeletedConcurrently() throws {
         let larder = try TestLarder { $0.backgroundMaintenance = true }
         let engine = try larder.engine()
         let other = try larder.database("other")

@@ -9,7 +9,7 @@ import Testing
 @Suite struct SalvageTests {
     private static func value(_ number: Int) -> String { "v\(number)-" + String(repeating: "x", count: 600) }
 
-    /// 5,000 entries in tables, in blocks of 4 KiB.
+    /// Returns a larder with 5,000 entries in LevelDB tables, in blocks of 4 KiB.
     private func filled(_ action: EngineOptions.DamageAction, policy: UpdatePolicy = .never) throws -> TestLarder {
         let larder = try TestLarder {
             $0.onDamage = action
@@ -40,7 +40,7 @@ import Testing
 
     /// A flipped bit in a table costs at most the entries of its block. Entries that are only in the journal and in
     /// memory are not affected.
-    @Test func aFlippedBitInATableCostsItsBlock() throws {
+    @Test func aFlippedBitInATableLosesOnlyItsBlock() throws {
         let larder = try filled(.salvage)
         try flipBlock(of: 2500, larder)
         let database = try larder.database()
@@ -77,7 +77,7 @@ import Testing
 
     /// A purged database has no files except POINTER. If POINTER is lost, the database still belongs to the larder, and
     /// its entries are restored from the journal, whose operations name the old epoch.
-    @Test func aPurgedDatabaseWithoutItsPointerKeepsJournalEntries() throws {
+    @Test func aPurgedDatabaseWithoutPointerFileKeepsJournalEntries() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database()
         try database.put("a", "purged")
@@ -137,7 +137,7 @@ import Testing
 
     /// A salvage waits until no checkpoint is running. A checkpoint that finds a database damaged therefore leaves the
     /// salvage to another thread; otherwise it would wait for itself.
-    @Test func aCheckpointThatMeetsADamagedDatabaseDoesNotWaitForItself() throws {
+    @Test func aCheckpointThatFindsDamageDoesNotDeadlock() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database(policy: .never)
         try database.put("old", "1")
@@ -187,7 +187,7 @@ import Testing
         #expect(kept > 0)
     }
 
-    @Test func entriesOfALostBlockSurviveInMemory() throws {
+    @Test func entriesOfADamagedBlockAreRestoredFromMemory() throws {
         let larder = try TestLarder {
             $0.onDamage = .salvage
             $0.compression = false
@@ -244,7 +244,7 @@ import Testing
 
     /// Returns a copy of a larder without its manifest. Every second entry was removed, but the obsolete tables that
     /// have these entries exist again, as if a snapshot had kept them.
-    /// - Parameter inOrder: whether the larder was closed after LevelDB had merged the removals away.
+    /// - Parameter inOrder: whether the larder is closed cleanly after LevelDB's compaction has dropped the removals.
     private func withoutManifest(_ larder: TestLarder, inOrder: Bool) throws -> TestLarder {
         let epoch = try larder.epochDirectory()
         let previous = try Files.names(in: epoch, endingWith: ".ldb").map { ($0, try Files.read(epoch + "/" + $0)) }
@@ -264,7 +264,7 @@ import Testing
     }
 
     /// SYNCED records which tables are valid, so no entry is lost.
-    @Test func aLostManifestCostsNothingAfterACleanShutdown() throws {
+    @Test func aLostManifestLosesNoEntriesAfterACleanShutdown() throws {
         let original = try filled(.salvage)
         let larder = try withoutManifest(original, inOrder: true)
         let database = try larder.database()
@@ -276,8 +276,8 @@ import Testing
         #expect(try larder.engine().statistics.salvagesInDoubt.read() == 0)
     }
 
-    /// LevelDB merged tables after SYNCED was written, so it is unknown whether the merge dropped a removal.
-    @Test func aLostManifestRevivesNothing() throws {
+    /// LevelDB compacted tables after SYNCED was written, so it is unknown which removals the compaction has dropped.
+    @Test func aLostManifestDoesNotReviveRemovedEntries() throws {
         for isNoted in [true, false] {
             let original = try filled(.salvage)
             let larder = try withoutManifest(original, inOrder: false)
@@ -300,7 +300,7 @@ import Testing
     }
 
     /// If SYNCED is damaged, it is unknown whether the log has lost its end, and the salvage reports this.
-    @Test func aDamagedSyncRecordIsReported() throws {
+    @Test func aDamagedSyncedFileIsReported() throws {
         for isLogDamaged in [false, true] {
             let larder = try TestLarder { $0.onDamage = .salvage }
             let database = try larder.database(policy: .never)
@@ -328,7 +328,7 @@ import Testing
     }
 
     /// SYNCED, which records the tables, is read back as it was written.
-    @Test func theRecordOfTablesIsReadAsWritten() throws {
+    @Test func theTablesInTheSyncedFileAreReadBackAsWritten() throws {
         let larder = try filled(.fail)
         let bytes = try Files.read(larder.epochDirectory() + "/SYNCED")
         let files = try #require(SyncedFiles(parsing: bytes))
@@ -351,7 +351,7 @@ import Testing
 
     /// The library does not salvage on its own. An explicit call finds the damage even if the engine that found it
     /// first was closed.
-    @Test func theCallFindsDamageThatAClosedHandleMet() throws {
+    @Test func damageFoundBeforeTheLarderWasClosedCanBeSalvaged() throws {
         for isSalvage in [true, false] {
             let larder = try filled(.fail)
             try flipBlock(of: 2500, larder)
@@ -372,7 +372,7 @@ import Testing
         }
     }
 
-    /// The expiry index is created again.
+    /// A salvage creates the expiry index again, so that the sweep finds the salvaged entries.
     @Test func salvagedEntriesExpireAndAreSwept() throws {
         let larder = try filled(.salvage, policy: .high)
         try flipBlock(of: 2500, larder)
@@ -388,7 +388,7 @@ import Testing
 
     /// Removed and overwritten entries do not come back after reads, crashes or repeated damage. Bytes are flipped, and
     /// files truncated and removed, at random.
-    @Test func randomDamageNeverRevivesAnything() throws {
+    @Test func randomDamageNeverRevivesRemovedEntries() throws {
         let rounds = TestSetting.damageRounds.number() ?? 12
         var random = SeededGenerator(seed: testSeed())
         for round in 0..<rounds { try damageAtRandom(round, &random) }

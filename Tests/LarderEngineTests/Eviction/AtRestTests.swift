@@ -8,7 +8,7 @@ import Testing
 @Suite struct AtRestTests {
     /// After any history, the files of an idle larder shrink within minutes to at most 1.3 times the bytes of its
     /// entries plus 64 MB.
-    @Test func filesAreLittleLargerThanTheirEntries() throws {
+    @Test func filesOfAnIdleLarderAreLittleLargerThanItsEntries() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         var random = SeededGenerator(seed: testSeed())
         var live: [String: Int] = [:]

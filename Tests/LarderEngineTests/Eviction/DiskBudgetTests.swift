@@ -7,8 +7,8 @@ import Testing
 /// Tests of the disk limit, with a manual clock and without background threads, so that writers run all checkpoints.
 @Suite struct DiskBudgetTests {
     private static let limit = 16 << 20
-    /// The maximum disk usage, including what a checkpoint and a merge may use above the limit.
-    private static let most = DiskMarks(limit: limit, checkpointBytes: 64 << 20, hasJournal: true).peakBytes
+    /// The maximum disk usage, in bytes, including what a checkpoint and a compaction may use above the limit.
+    private static let most = DiskThresholds(limit: limit, checkpointBytes: 64 << 20, hasJournal: true).peakBytes
 
     /// Records all committed changes.
     private final class Listener: ChangeObserver {
@@ -57,7 +57,7 @@ import Testing
 
     private func keys(_ database: Database) throws -> Set<String> { Set(try database.cursor()?.keys() ?? []) }
 
-    @Test func writesContinueFarBeyondTheLimit() throws {
+    @Test func writesBeyondTheDiskLimitEvictEarlierEntries() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         var most = 0
@@ -69,15 +69,14 @@ import Testing
         let statistics = try larder.engine().statistics
         #expect(statistics.evicted.read() > 1_500)
         #expect(statistics.evictedBytes.read() > statistics.evicted.read() * 4000)
-        // The last stored entry is there.
+        // The entry that was stored last has not been evicted.
         #expect(try has(database, "key:5999"))
         let left = try count(database)
         #expect(left > 1_500 && left < 4_200)
         #expect(database.counts.evicted == statistics.evicted.read())
-        // A restart loses none of the remaining entries.
         let kept = try keys(database)
         larder.close()
-        // The checkpoint at shutdown may evict a few more entries.
+        // A restart keeps the remaining entries, except for a few that the checkpoint at shutdown may evict.
         let found = try keys(try larder.database())
         #expect(found.count > kept.count / 2 && found.isSubset(of: kept))
     }
@@ -92,7 +91,8 @@ import Testing
         for key in gone { #expect(try !has(database, key)) }
         let counted = database.counts
         #expect(counted.misses == gone.count)
-        // The record of evicted keys has a fixed size, so some evictions are no longer known.
+        // The engine remembers a limited number of evicted keys, so a few of these misses are not attributed to
+        // evictions.
         #expect((gone.count / 10 * 9...gone.count).contains(counted.missesEvicted))
         func misses(_ keys: [String]) throws -> Int {
             let before = database.counts.missesEvicted
@@ -100,7 +100,7 @@ import Testing
             return database.counts.missesEvicted - before
         }
         #expect(try misses(["never stored"]) == 0)
-        // Misses of keys that were removed after their eviction are not attributed to it.
+        // If a key was removed after its eviction, its misses are not attributed to the eviction.
         for key in gone[..<100] { try database.remove(key) }
         #expect(try misses(Array(gone[..<100])) == 0)
         #expect(try misses(Array(gone[100..<200])) > 80)
@@ -108,9 +108,9 @@ import Testing
         #expect(try misses(Array(gone[100..<200])) == 0)
     }
 
-    /// The image for a backup or a check has hard links to the tables, so tables that are merged later stay on the disk
-    /// until the image is removed.
-    @Test func anImageDoesNotCountTowardsTheLimit() throws {
+    /// A backup or a check makes an image: a copy of the larder with hard links to the tables. Tables that are
+    /// compacted later stay on the disk until the image is removed, but do not count towards the limit.
+    @Test func filesLinkedForABackupDoNotCountTowardsTheDiskLimit() throws {
         let larder = try larder(limit: 64 << 20)
         let database = try larder.database(policy: .never)
         try fill(database, 0..<4_000)
@@ -124,7 +124,7 @@ import Testing
         try engine.withImage(adding: []) { _ in
             let within = disk.measure(nil, [store]).bytes
             #expect(within - before.bytes < 1 << 20, "\(within) of \(before.bytes)")
-            // Writes more entries and merges all tables, so that the image keeps the only links to the previous ones.
+            // Writes more entries and compacts all tables, so that only the image still has links to the previous ones.
             try fill(database, 0..<100, seed: 2)
             _ = try database.flushedStore()
             try store.compactAll()
@@ -136,7 +136,7 @@ import Testing
         #expect(engine.statistics.evicted.read() == 0)
     }
 
-    @Test func pendingWritesAreNotEvicted() throws {
+    @Test func pendingOutboxWritesAreNotEvicted() throws {
         let larder = try larder()
         let outbox = try larder.database("a.outbox")
         let database = try larder.database(policy: .never)
@@ -154,7 +154,7 @@ import Testing
     }
 
     /// If only pending writes are left, new writes are refused and nothing is lost.
-    @Test func pendingWritesAreNotEvictedEvenIfNothingElseIsLeft() throws {
+    @Test func newWritesAreRefusedIfOnlyPendingOutboxWritesAreLeft() throws {
         let larder = try larder()
         let outbox = try larder.database("a.outbox")
         var stored = 0
@@ -189,7 +189,7 @@ import Testing
         try fill(database, 0..<1_300, prefix: "long")
         larder.time.advance(milliseconds: 3 * 86_400_000)
         let statistics = try larder.engine().statistics
-        // The time at which the space runs out depends on LevelDB's merges.
+        // The time at which the space runs out depends on LevelDB's compactions.
         for begin in stride(from: 0, to: 2_400, by: 100) where begin < 1_200 || statistics.expiredSwept.read() == 0 {
             try fill(database, begin..<begin + 100, prefix: "new", seed: UInt64(begin))
         }
@@ -224,7 +224,7 @@ import Testing
         #expect(left.union(evicted).count == 5_000)
     }
 
-    @Test func aDatabaseHasALimitOfItsOwn() throws {
+    @Test func aDatabaseCanHaveADiskLimitOfItsOwn() throws {
         let larder = try larder(limit: nil)
         let (small, other) = (
             try larder.database("small", policy: .never), try larder.database("other", policy: .never)
@@ -248,7 +248,7 @@ import Testing
         #expect(errorCode { try larder.database("small").setDiskLimit(1000) } == .invalidArgument)
     }
 
-    @Test func aLimitChangesAtRunTime() throws {
+    @Test func theDiskLimitCanBeChangedAtRunTime() throws {
         let larder = try larder(limit: nil)
         let database = try larder.database(policy: .never)
         try fill(database, 0..<6_000)
@@ -264,7 +264,7 @@ import Testing
         #expect(try count(database) == 6_000)
     }
 
-    @Test func valuesThatCannotFitAreRefused() throws {
+    @Test func valuesTooLargeForTheDiskLimitAreRefused() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         try fill(database, 0..<100)
@@ -281,8 +281,9 @@ import Testing
         #expect(try has(database, "large"))
     }
 
-    /// Foreign files take all of the space.
-    @Test func foreignFilesThatUseUpTheLimitAreNamed() throws {
+    /// A file of another program in the larder's directory uses up the limit. The error of a refused write names that
+    /// file.
+    @Test func theErrorNamesForeignFilesThatUseUpTheDiskLimit() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         try fill(database, 0..<100)
@@ -312,7 +313,7 @@ import Testing
     }
 
     /// An entry that was evicted and then removed must not come back after a power failure before the next checkpoint.
-    @Test func aRemovedEntryStaysRemoved() throws {
+    @Test func anEvictedAndRemovedEntryStaysRemovedAfterARestart() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         try fill(database, 0..<5_000)

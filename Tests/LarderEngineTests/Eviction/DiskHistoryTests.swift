@@ -4,25 +4,26 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of a random history under a disk limit, with all threads running. The sizes of the files are sampled all the
-/// time.
+/// Tests of a random history under a disk limit, with all threads running. Another thread measures the files
+/// continuously.
 @Suite(.timeLimit(.minutes(20))) struct DiskHistoryTests {
     private static let largest = 2 << 20
 
-    /// The maximum disk usage, plus the longest value twice: once in the journal and once in LevelDB's memory.
+    /// Returns the maximum disk usage in bytes, plus the longest value twice: once in the journal and once in LevelDB's
+    /// memory.
     private static func bound(_ limit: Int) -> Int {
-        DiskMarks(limit: limit, checkpointBytes: 64 << 20, hasJournal: true).peakBytes + 2 * largest
+        DiskThresholds(limit: limit, checkpointBytes: 64 << 20, hasJournal: true).peakBytes + 2 * largest
     }
 
     private struct History {
         var random: SeededGenerator
         let purges: Bool
-        /// The last value of each key; nil for removed ones.
+        /// The last value of each key; nil for removed keys.
         var model: [String: Int?] = [:]
         var number = 0
 
         mutating func key() -> String {
-            // Few keys are used often, many once.
+            // A third of the operations use one of 100 keys, so these keys are used often; all others are rarely used.
             random.oneIn(3) ? "hot:\(random.below(100))" : "key:\(random.below(50_000))"
         }
 
@@ -87,7 +88,7 @@ import Testing
     /// The limits to test, in bytes. The large limit takes minutes.
     private static let limits = [16 << 20, 48 << 20] + (TestSetting.diskRounds.number() == nil ? [] : [512 << 20])
 
-    @Test(arguments: limits) func theLimitHoldsUnderRandomOperations(limit: Int) throws {
+    @Test(arguments: limits) func theDiskLimitHoldsUnderRandomOperations(limit: Int) throws {
         let rounds = (TestSetting.diskRounds.number() ?? 2) * max(1, limit / (24 << 20))
         let larder = try TestLarder {
             $0.diskBytesMax = limit
@@ -118,7 +119,7 @@ import Testing
     }
 
     /// Two databases, of which one has a limit of its own.
-    @Test func theLimitOfADatabaseHoldsUnderRandomOperations() throws {
+    @Test func theDiskLimitOfADatabaseHoldsUnderRandomOperations() throws {
         let (limit, own) = (48 << 20, 12 << 20)
         let larder = try TestLarder {
             $0.diskBytesMax = limit
@@ -134,7 +135,7 @@ import Testing
         }
         for index in 0..<2 { try histories[index].checkAll(databases[index]) }
         larder.close()
-        let marks = DiskMarks(limit: own, checkpointBytes: min(limit / 32, own / 4), hasJournal: false)
+        let marks = DiskThresholds(limit: own, checkpointBytes: min(limit / 32, own / 4), hasJournal: false)
         for (sampler, promised) in zip(samplers, [marks.peakBytes + 2 * Self.largest, Self.bound(limit)]) {
             let result = sampler.stop()
             print("most \(result.most.bytes >> 10) KiB, bound \(promised >> 10) KiB, \(result.samples) samples")
@@ -144,9 +145,9 @@ import Testing
         }
     }
 
-    /// Small tables with removals over a wide key range: LevelDB alone would merge them with all tables below them at
-    /// once.
-    @Test func aMergeCoversSomeTablesOnly() throws {
+    /// The tables are small and have removals over a wide key range. LevelDB alone would merge them with all
+    /// overlapping tables of lower levels at once.
+    @Test func aMergeUsesLimitedTemporaryDiskSpace() throws {
         let larder = try TestLarder { $0.diskBytesMax = 128 << 20 }
         let database = try larder.database()
         var random = SeededGenerator(seed: testSeed())
@@ -165,7 +166,8 @@ import Testing
         let result = sampler.stop()
         #expect(FileSystem.size(store.path) > 50 << 20)
         #expect(result.mostUnlisted > 1 << 20, "nothing was merged")
-        #expect(result.mostUnlisted <= DiskMarks(limit: 128 << 20, checkpointBytes: 1, hasJournal: true).mergeBytes)
+        #expect(
+            result.mostUnlisted <= DiskThresholds(limit: 128 << 20, checkpointBytes: 1, hasJournal: true).mergeBytes)
         larder.close()
     }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of the eviction's estimates, without files.
+/// Tests of the estimates that decide which entries are evicted. The tests use no files.
 @Suite struct EvictionEstimateTests {
     private static let hour: Int64 = 3_600_000
     private let estimate = EvictionEstimate(now: 100 * hour, residence: hour)
@@ -39,7 +39,7 @@ import Testing
         #expect(worth(bytes: 100 << 20) > 0.9 * worth(bytes: 200 << 20))
     }
 
-    @Test func theThresholdKeepsTheRemainingEntries() {
+    @Test func theThresholdEvictsTheRequestedShareOfBytes() {
         let sample = (1...100).map { (worth: Double($0), bytes: 10) }
         #expect(EvictionEstimate.threshold(sample.shuffled(), share: 0.4) == 40)
         #expect(EvictionEstimate.threshold(sample, share: 1) == 100)
@@ -50,7 +50,7 @@ import Testing
 }
 
 @Suite struct ReadSketchTests {
-    @Test func theSketchNeverUndercountsUpToItsLimit() {
+    @Test func readsOfAKeyAreNeverUndercountedUpToTheLimit() {
         var sketch = ReadSketch()
         #expect(sketch.isEmpty && sketch.count(42) == 0)
         var random = SeededGenerator(seed: 7)
@@ -69,7 +69,7 @@ import Testing
         #expect(wrong < 4_000, "\(wrong)")
     }
 
-    @Test func theSketchAgesAndKeepsItsSize() {
+    @Test func readCountsDecreaseOverTimeAndUseConstantMemory() {
         var sketch = ReadSketch()
         for _ in 0..<20 { sketch.add(1) }
         #expect(sketch.count(1) == ReadSketch.countMax)
@@ -81,28 +81,28 @@ import Testing
 }
 
 @Suite struct DiskMarksTests {
-    @Test(arguments: [16 << 20, 64 << 20, 1 << 30, 8 << 30, 1 << 44]) func theWatermarksAreInOrder(_ limit: Int) {
-        let marks = DiskMarks(limit: limit, checkpointBytes: 64 << 20, hasJournal: true)
+    @Test(arguments: [16 << 20, 64 << 20, 1 << 30, 8 << 30, 1 << 44]) func diskWatermarksAreAscending(_ limit: Int) {
+        let marks = DiskThresholds(limit: limit, checkpointBytes: 64 << 20, hasJournal: true)
         #expect(0 < marks.low && marks.low < marks.high && marks.high < marks.ceiling && marks.ceiling < limit)
-        // Tables up to the ceiling plus a full journal exceed the limit by at most one checkpoint.
+        // If tables reach the ceiling while the journal is full, the usage exceeds the limit by at most one checkpoint.
         #expect(marks.ceiling + 2 * marks.checkpointBytes <= limit + marks.checkpointBytes)
         #expect(marks.low >= limit / 5 * 4)
         #expect(marks.checkpointBytes <= 64 << 20)
     }
 
-    @Test func aDatabaseHasNoJournal() {
-        let marks = DiskMarks(limit: 64 << 20, checkpointBytes: 1 << 20, hasJournal: false)
+    @Test func watermarksOfADatabaseReserveNoSpaceForTheJournal() {
+        let marks = DiskThresholds(limit: 64 << 20, checkpointBytes: 1 << 20, hasJournal: false)
         #expect(marks.ceiling == 64 << 20)
         #expect(marks.low < marks.high)
     }
 
-    @Test func limitsOfDatabasesMakeCheckpointsSmaller() {
+    @Test func aDiskLimitOfADatabaseMakesCheckpointsSmaller() {
         let budget = DiskBudget(directory: "/nowhere", limitBytes: nil, checkpointBytes: 64 << 20)
-        #expect(budget.checkpointBytes == 64 << 20 && !budget.notesReads && budget.marks == nil)
+        #expect(budget.checkpointBytes == 64 << 20 && !budget.countsReads && budget.marks == nil)
         budget.note(smallestDatabaseLimit: 4 << 20)
-        #expect(budget.checkpointBytes == 1 << 20 && budget.notesReads)
+        #expect(budget.checkpointBytes == 1 << 20 && budget.countsReads)
         budget.note(smallestDatabaseLimit: nil)
-        #expect(budget.checkpointBytes == 64 << 20 && !budget.notesReads)
+        #expect(budget.checkpointBytes == 64 << 20 && !budget.countsReads)
         budget.changeLimit(to: 64 << 20)
         #expect(budget.checkpointBytes == 2 << 20 && budget.limitBytes == 64 << 20)
         #expect(budget.measure() == 0)

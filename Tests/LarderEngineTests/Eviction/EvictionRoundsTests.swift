@@ -7,7 +7,7 @@ import Testing
 /// Tests of which databases evict entries when the disk limit is exceeded.
 @Suite struct EvictionRoundsTests {
     /// A snapshot keeps the large database from freeing space. Evicting the small one would not help.
-    @Test func aSmallDatabaseIsNotEvictedInVain() throws {
+    @Test func aSmallDatabaseIsNotEvictedIfThatFreesTooLittle() throws {
         let larder = try TestLarder {
             $0.compression = false
             $0.diskBytesMax = 64 << 20

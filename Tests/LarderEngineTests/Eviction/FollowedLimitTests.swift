@@ -23,7 +23,7 @@ import Testing
         return Int(manifest.tables.values.map(\.byteCount).max() ?? 0)
     }
 
-    @Test func openDatabasesWriteTablesOfTheSizeOfTheNewLimit() throws {
+    @Test func aNewDiskLimitChangesTheTableSizeOfOpenDatabases() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .never)
         #expect(try fill(database) > 3 << 19)

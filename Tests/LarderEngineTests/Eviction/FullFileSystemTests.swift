@@ -4,8 +4,8 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of a larder on a small file system that is smaller than the disk limit, or that other programs fill. Writers
-/// run all checkpoints.
+/// Tests of a larder on a file system that is smaller than the disk limit, or that other programs fill. Without
+/// background threads, writers run all checkpoints.
 @Suite(.enabled(if: SmallDisk.isPossible, "mounting a small file system needs root")) struct FullFileSystemTests {
     static let diskBytes = 64 << 20
     static let valueBytes = 20_000
@@ -69,7 +69,7 @@ import Testing
     }
 
     /// Writes three times as much as fits on the file system.
-    @Test func aLimitBeyondTheFileSystemNeverFailsAWrite() throws {
+    @Test func noWriteFailsIfTheDiskLimitExceedsTheFileSystem() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)
@@ -91,7 +91,7 @@ import Testing
         let all = try check(database, 0..<half)
         #expect(all > half / 2)
         let store = try #require(database.durableState.store)
-        // Suspends the store, as a merge without disk space does.
+        // Suspends the store (it then refuses writes), as the engine does when a compaction runs out of disk space.
         store.suspend(LarderError(.io, "no space left", operation: "test"))
         disk.fill(leaving: 0)
         try larder.maintain()
@@ -108,7 +108,7 @@ import Testing
     }
 
     /// An administrator lowers the limit when the disk is full.
-    @Test func aLowerLimitFreesSpace() throws {
+    @Test func loweringTheDiskLimitFreesSpace() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)
@@ -123,7 +123,7 @@ import Testing
         try put(database, count)
         let left = try check(database, 0..<count)
         #expect(left > 0 && left < before, "\(left) of \(before)")
-        // While LevelDB merges tables, the old ones and the new ones exist.
+        // While LevelDB compacts tables, the old and the new tables both use space.
         var attempts = 100
         while try larder.engine().diskBytes > 24 << 20, attempts > 0 {
             attempts -= 1
@@ -134,8 +134,8 @@ import Testing
         for number in count..<2 * count { try put(database, number) }
     }
 
-    /// The journal does not use all of the space, so entries in LevelDB can be evicted.
-    @Test func settingALimitFreesSpaceOnAFullDisk() throws {
+    /// The journal uses only a part of the disk. The other part has entries in LevelDB, which can be evicted.
+    @Test func settingADiskLimitFreesSpaceOnAFullDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try TestLarder(below: disk.path) {
             $0.diskBytesMax = nil
@@ -153,8 +153,8 @@ import Testing
         #expect(try larder.engine().statistics.evicted.read() > 0)
     }
 
-    /// The removal of a table loses no entry that was stored later, and brings no older one back.
-    @Test func removedTablesAreReportedAndNewerValuesStay() throws {
+    /// Evicting a whole table loses no newer version of its entries, and brings no older version back.
+    @Test func evictingTablesReportsThemAndKeepsNewerValues() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)
@@ -184,8 +184,8 @@ import Testing
         #expect(try check(try larder.database(), 0..<1500) == left)
     }
 
-    /// A failed merge left a table that the manifest does not name. LevelDB cannot remove it without disk space.
-    @Test func tablesOutsideTheManifestAreRemoved() throws {
+    /// A failed compaction left a table that the manifest does not name. LevelDB cannot remove it without disk space.
+    @Test func leftoverTablesThatNoManifestNamesAreRemoved() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)
@@ -195,7 +195,7 @@ import Testing
         let removal = TableRemoval(database: database, store: store, wantedBytes: 4 << 20)
         let leftover = store.path + "/999999.ldb"
         try Files.write(leftover, [UInt8](repeating: 1, count: 100_000))
-        // While LevelDB is running, the table may be the output of a current merge, so it stays.
+        // While LevelDB is running, the table may belong to a running compaction, so it stays.
         #expect(try removal.run(now: database.now()).seenBytes == 0)
         #expect(FileSystem.exists(leftover))
         store.suspend(LarderError(.io, "a merge has failed", operation: "merge"))

@@ -7,8 +7,8 @@ import Testing
 
 /// Tests of a file system that other programs fill suddenly.
 extension FullFileSystemTests {
-    /// Writes, removals and checkpoints continue. After the disk was filled several times, all remaining entries may be
-    /// in level 0, and then writes may fail.
+    /// Writes, removals and checkpoints continue. The test fills the disk only twice: if it is filled more often, all
+    /// remaining entries may be in level 0 of LevelDB, and then writes may fail.
     @Test func noWriteFailsWhenOtherProgramsFillTheDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -33,7 +33,7 @@ extension FullFileSystemTests {
     }
 
     /// If the disk is full, an event loop leaves its writes to a thread that may evict entries.
-    @Test func anEventLoopLeavesEvictionToOtherThreads() throws {
+    @Test func onAFullDiskEventLoopsLeaveEvictionToOtherThreads() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)
@@ -84,8 +84,8 @@ extension FullFileSystemTests {
         #expect(try check(outbox, 0..<700) == 700)
     }
 
-    /// In a small larder, the key ranges of all tables overlap.
-    @Test(arguments: [6, 10, 12, 14]) func writesOfASmallLarderContinue(mebibytes: Int) throws {
+    /// In a small larder, the key ranges of all tables overlap. Writes on a full disk must continue even then.
+    @Test(arguments: [6, 10, 12, 14]) func writesToASmallLarderContinueOnAFullDisk(mebibytes: Int) throws {
         let disk = try SmallDisk(bytes: 80 << 20)
         let larder = try TestLarder(below: disk.path) { $0.diskBytesMax = 1 << 30 }
         let database = try larder.database(policy: .never)
@@ -101,7 +101,7 @@ extension FullFileSystemTests {
         #expect(try check(try larder.database(), 0..<(count + 300)) > 0)
     }
 
-    @Test("a larder without a limit keeps its facts after a start on a full disk") func factsAfterAStartOnAFullDisk()
+    @Test("a larder without a limit keeps its ledger after a start on a full disk") func factsAfterAStartOnAFullDisk()
         throws
     {
         let disk = try SmallDisk(bytes: 40 << 20)
@@ -118,7 +118,8 @@ extension FullFileSystemTests {
         _ = try larder.database("0").purge()
     }
 
-    /// Opening and writing each database, and reserving sequence numbers, free the space that they need.
+    /// Opening a database, writing to it and reserving sequence numbers each evict entries until they have enough
+    /// space.
     @Test func allDatabasesAreServedAfterAStartOnAFullDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
@@ -139,9 +140,9 @@ extension FullFileSystemTests {
         #expect(try larder.engine().statistics.commitFailures.read() == 0)
     }
 
-    /// If little space is left, the error gives the reason, reads continue, and everything continues when there is
+    /// If too little space is left, the error of a write reports this. Reads continue, and writes resume when there is
     /// space again.
-    @Test func theErrorReportsThatTheFileSystemIsFull() throws {
+    @Test func theErrorOfAWriteReportsThatTheFileSystemIsFull() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)
@@ -168,7 +169,7 @@ extension FullFileSystemTests {
         #expect(try database.get(Key("key:\(kept)")) != nil)
     }
 
-    @Test func theReserveIsPartOfTheBudget() throws {
+    @Test func theReserveFileIsRemovedWhenSpaceIsNeeded() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let path = larder.path + "/" + ReserveFile.name
@@ -177,7 +178,8 @@ extension FullFileSystemTests {
         #expect(FileSystem.space(path) >= 1 << 20)
         #expect(engine.diskBytes > 1 << 20)
         let budget = engine.context.larder.disk
-        // The reserve is released when space is needed, and created again when space is available.
+        // The reserve, a file that only takes space, is removed when space is needed, and created again when space is
+        // available.
         disk.fill(leaving: 0)
         #expect(budget.relieve(4096, takesReserve: true))
         #expect(!FileSystem.exists(path))

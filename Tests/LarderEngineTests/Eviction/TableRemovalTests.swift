@@ -29,9 +29,9 @@ import Testing
                 try database.remove("k\(number)")
                 newest[number] = nil
             }
-            try database.flushedStore()?.settleMemory()
+            try database.flushedStore()?.flushMemtable()
         }
-        // Empties the journal, which would restore the entries in a crash copy.
+        // Empties the journal, because otherwise a crash copy would restore the entries from it.
         try larder.engine().save()
         let store = try #require(try database.flushedStore())
         let levels = Set(try #require(try ManifestScan.scan(directory: store.path)).tables.values.map(\.level))
@@ -61,7 +61,7 @@ import Testing
     }
 
     /// A salvage writes the format record and all entries into new tables, which can be removed too.
-    @Test func allTablesOfASalvagedDatabaseAreRemoved() throws {
+    @Test func allTablesOfASalvagedDatabaseCanBeEvicted() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         for number in 0..<100 { try database.put("k\(number)", text(0, number)) }
@@ -69,7 +69,7 @@ import Testing
         try database.salvage(damaged, LarderError(.damaged, "a test says so", operation: "test"))
         #expect(try database.contents().count == 100)
         let store = try #require(try database.flushedStore())
-        store.settleMemory()
+        store.flushMemtable()
         #expect(store !== damaged)
         let outcome = try TableRemoval(database: database, store: store, wantedBytes: .max).run(now: database.now())
         #expect(outcome.evicted == 100)
@@ -77,7 +77,7 @@ import Testing
     }
 
     /// The sweep recreates missing index keys from the entries.
-    @Test func theSweepCompletesAnIncompleteIndex() throws {
+    @Test func theSweepRecreatesMissingIndexKeys() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("own", "1", rule: .own(database.now() + 5000))

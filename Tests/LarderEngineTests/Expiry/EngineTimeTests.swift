@@ -59,7 +59,7 @@ import Testing
         #expect(time.now() == start + 11)
     }
 
-    /// The time is next read when the clock shows exactly the time that it had before it was set back.
+    /// The clock is set back by a second and next read a second later, when it shows the same time as before.
     @Test func aClockThatWasSetBackIsDetected() {
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
@@ -70,7 +70,7 @@ import Testing
         #expect(time.now() == start + 1000)
     }
 
-    @Test func absurdClocksAreClamped() {
+    @Test func clockValuesOutOfRangeAreClamped() {
         let source = ManualTimeSource(wallMilliseconds: -7)
         let time = EngineTime(source)
         #expect(time.now() == 0)
@@ -132,7 +132,7 @@ import Testing
     }
 }
 
-/// Counts the readings of the monotonic clock.
+/// A time source that counts how often the monotonic clock is read.
 private final class CountingTimeSource: TimeSource {
     let clock: ManualTimeSource
     private let count = Guarded(0)

@@ -70,8 +70,8 @@ import Testing
         }
     }
 
-    /// Entries on disk, in memory, and in both: many with a common key prefix, and a few without.
-    @Test func entriesAreCountedByHowSoonTheyEnd() throws {
+    /// Uses entries on disk, in memory, and in both: many with a common key prefix, and a few without.
+    @Test func entriesAreCountedByTheirRemainingLifetime() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         var random = SeededGenerator(seed: testSeed())
@@ -116,7 +116,7 @@ import Testing
         return ends
     }
 
-    @Test func expiriesAreCountedWhileTheyAreKnown() {
+    @Test func expiredEntriesAreCountedFromTheNearestDeadlines() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<200 {
             var ends: [Int64?] = []

@@ -6,7 +6,7 @@ import Testing
 @Suite struct ExpiryIndexTests {
     private func bucket(_ key: [UInt8]) -> Int64? { key.withUnsafeBytes { ExpiryIndex.parse($0)?.bucket } }
 
-    @Test func bucketsAreNeverEarlyAndAtMostA64thLate() throws {
+    @Test func indexedDeadlinesAreNeverEarlyAndAtMostA64thLate() throws {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<5000 {
             let stored = Int64.random(in: 0...2_000_000_000_000, using: &random)
@@ -56,7 +56,7 @@ import Testing
         #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1, rule: .own(day)), policy: .low) != nil)
     }
 
-    @Test func overwritingLeavesAtMost130KeysPerLifetime() throws {
+    @Test func overwritingAnEntryLeavesAtMost130IndexKeysPerLifetime() throws {
         for policy in [UpdatePolicy.highest, .high, .middle] {
             let interval = try #require(policy.intervalMilliseconds)
             var keys: Set<[UInt8]> = []
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func hostileIndexKeys() {
+    @Test func invalidIndexKeysAreParsedWithoutCrash() {
         for bytes in [[], [2], [2, 0, 0, 0, 0, 0, 0, 0]] as [[UInt8]] { #expect(bucket(bytes) == nil) }
         #expect(bucket([2] + [UInt8](repeating: 0xFF, count: 8)) == -1)
         let parsed = ([3, 0, 0, 0, 0, 0, 0, 4, 0] as [UInt8]).withUnsafeBytes { ExpiryIndex.parse($0) }

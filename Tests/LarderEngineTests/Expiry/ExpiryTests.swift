@@ -26,7 +26,7 @@ import Testing
     ]
 
     /// Checks each rule at the last millisecond before the deadline and at the deadline.
-    @Test func theBoundaryIsTheSameOnEveryPath() throws {
+    @Test func allReadsExpireAnEntryAtTheSameMillisecond() throws {
         let larder = try TestLarder()
         let start = larder.time.wallMilliseconds()
         let cases: [(UpdatePolicy, DeadlineRule, Int64)] = [
@@ -61,7 +61,7 @@ import Testing
     }
 
     /// The first read after a start uses the database's own policy, not the default policy.
-    @Test func theFirstReadAfterAReopenKnowsThePolicy() throws {
+    @Test func theFirstReadAfterAReopenUsesTheDatabasesPolicy() throws {
         let larder = try TestLarder()
         try larder.database(policy: .highest).put("k", "v")
         larder.close()
@@ -92,7 +92,7 @@ import Testing
     }
 
     /// Regression test: after the clock had briefly been an hour ahead, entries that were written later were hidden.
-    @Test func aClockThatWasBrieflyAheadDoesNoLastingHarm() throws {
+    @Test func entriesStoredAfterTheClockWasBrieflyAheadAreReadable() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         larder.time.stepWall(milliseconds: 3_600_000)
@@ -131,7 +131,7 @@ import Testing
 
     /// After a change of policy while the clock was a year ahead, entries that are written later must not expire at
     /// once.
-    @Test func aPolicyChangedUnderAWrongClockDoesNotKillNewEntries() throws {
+    @Test func aPolicyChangeWhileTheClockIsAheadKeepsLaterEntries() throws {
         let larder = try TestLarder()
         let year: Int64 = 31_536_000_000
         do {
@@ -202,7 +202,7 @@ import Testing
         #expect(try database.count(includingExpired: true) == 1)
     }
 
-    @Test func anUpdateThatThrowsLeavesNothing() throws {
+    @Test func anUpdateThatThrowsChangesNothing() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         #expect(

@@ -6,7 +6,7 @@ import Testing
 @Suite struct FreshnessTests {
     private let stored: Int64 = 1_700_000_000_000
 
-    @Test func expiredIfAndOnlyIfNowIsAtOrPastTheDeadline() throws {
+    @Test func anEntryExpiresExactlyAtItsDeadline() throws {
         let rules = FreshnessRules(policy: .highest)
         let cases: [(DeadlineRule, Int64?)] = [
             (.governed, stored + 10_000), (.own(stored + 77), stored + 77), (.own(stored - 5), stored - 5),
@@ -30,8 +30,8 @@ import Testing
         #expect(FreshnessRules(policy: one).freshness(governed, now: stored + 1) == .gone)
     }
 
-    /// An entry with a timestamp in the future is judged like all others: no acknowledged entry is hidden.
-    @Test func aTimestampInTheFutureHidesNothing() {
+    /// An entry with a timestamp in the future is not hidden: the same rules apply to it as to all other entries.
+    @Test func entriesWithATimestampInTheFutureAreNotHidden() {
         let rules = FreshnessRules(policy: .highest)
         for ahead in [1, 60_001, 315_360_000_000 as Int64] {
             for (rule, expected) in [
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func deadBeforeKillsGovernedEntriesOnly() {
+    @Test func deadBeforeExpiresOnlyEntriesThatFollowThePolicy() {
         let rules = FreshnessRules(policy: .never, deadBefore: stored)
         for (storedAt, expected) in [(stored - 1, Freshness.gone), (stored, .gone), (stored + 1, .fresh)] {
             #expect(rules.freshness(RecordHeader(storedAt: storedAt), now: stored + 2) == expected)
@@ -52,7 +52,7 @@ import Testing
     }
 
     /// However often the policy changes, an entry that was once expired is never fresh again.
-    @Test func aChangeOfPolicyNeverRevives() throws {
+    @Test func aPolicyChangeNeverRevivesExpiredEntries() throws {
         var random = SeededGenerator(seed: testSeed())
         let short = try #require(UpdatePolicy.every(milliseconds: 3))
         let policies: [UpdatePolicy] = [.highest, .high, .middle, .never, short]

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderEngine
 
 @Suite struct SweepTests {
-    /// The keys in LevelDB of one kind.
+    /// Returns the number of LevelDB keys of one kind.
     private func raw(_ database: Database, _ kind: UInt8) throws -> Int {
         try database.rawKeys().count { $0.first == kind }
     }
@@ -25,7 +25,7 @@ import Testing
         #expect(try larder.engine().statistics.expiredSwept.read() == 1000)
     }
 
-    @Test func stepsAreBoundedAndResume() throws {
+    @Test func sweepStepsAreBoundedAndResume() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         let count = Sweeper.recordsPerStep * 3 + 7
@@ -48,8 +48,8 @@ import Testing
     }
 
     @Test func staleIndexKeysAreDroppedAndFreshEntriesStay() throws {
-        // Without the memory tier, the index key of an overwritten entry is unknown, so it is not removed with the
-        // entry.
+        // Keeps no entries in memory. The engine then does not know the index key of an entry that it overwrites, so
+        // the key stays until the sweep finds it.
         let larder = try TestLarder { $0.memoryBytes = 0 }
         let database = try larder.database(policy: .high)
         let now = larder.time.wallMilliseconds()
@@ -78,7 +78,7 @@ import Testing
         #expect(try database.rawKeys().count == 2)
     }
 
-    @Test func overwritesLeaveABoundedIndex() throws {
+    @Test func repeatedOverwritesDoNotGrowTheExpiryIndex() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .middle)
         var most = 0
@@ -93,8 +93,8 @@ import Testing
         #expect(most <= 2 * 130)
     }
 
-    /// If the entry's index key is known from memory, it is removed with the entry.
-    @Test func knownOverwritesAndRemovalsRemoveTheirIndexKeys() throws {
+    /// If an entry is in memory when it is overwritten or removed, its index key is removed too.
+    @Test func changingAnEntryInMemoryRemovesItsIndexKey() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .middle)
         for step in 0..<200 {
@@ -113,9 +113,9 @@ import Testing
         #expect(try raw(database, KeyKind.record) == 1)
     }
 
-    /// An expired record in LevelDB has a newer value in memory. Its index key must stay, because a crash may lose the
-    /// newer value.
-    @Test func anExpiredRecordUnderANewerStateKeepsItsIndexKey() throws {
+    /// An expired record in LevelDB has a newer value in memory. The record's index key must stay, because a crash may
+    /// lose the newer value.
+    @Test func indexKeysStayWhileANewerValueIsOnlyInMemory() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .never)
         try database.put("k", "1", rule: .own(database.now() + 5000))
@@ -130,7 +130,8 @@ import Testing
         #expect(try raw(database, KeyKind.record) == 1)
     }
 
-    /// The entry is already in LevelDB, but still marked as dirty in memory.
+    /// During a checkpoint, an entry can already be in LevelDB but still be marked as dirty in memory. If it expires
+    /// then, a later sweep removes it.
     @Test func entriesThatExpireDuringACheckpointAreSweptLater() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .never)
@@ -150,8 +151,8 @@ import Testing
         #expect(try store.rawKeys().allSatisfy { $0.first == KeyKind.metadata })
     }
 
-    /// Under "never", index keys would never be removed, so none is created.
-    @Test func keysUnderNeverLeaveNoIndexAndAreFoundWhenThePolicyChanges() throws {
+    /// With the policy "never", the sweep would never remove index keys, so none are created.
+    @Test func entriesWithoutIndexKeysAreSweptAfterAPolicyChange() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         let count = Sweeper.recordsPerStep * 2 + 3
@@ -161,7 +162,7 @@ import Testing
         larder.time.advance(milliseconds: 1000)
         try database.setPolicy(.high)
         #expect(try larder.engine().maintain())
-        // A restart starts the pass over all entries from the beginning.
+        // After a restart, the scan of all entries starts from the beginning.
         larder.close()
         let again = try larder.database()
         try larder.maintain()
@@ -187,7 +188,7 @@ import Testing
         #expect(try database.contents() == ["new": "v"])
     }
 
-    @Test func aPassInterruptedByThePolicyNeverRestarts() throws {
+    @Test func aSweepInterruptedByANeverPolicyStartsOver() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         for number in 0..<Sweeper.recordsPerStep * 2 { try database.put("k\(number)", "v") }
@@ -206,7 +207,7 @@ import Testing
 
     /// One record that cannot be read does not stop the sweep of the others.
     @Test func anUnreadableRecordDoesNotStopTheSweep() throws {
-        // Without the memory tier, which would not notice changes of the files.
+        // Keeps no entries in memory; otherwise reads would not see the bytes that the test puts into LevelDB.
         let larder = try TestLarder { $0.memoryBytes = 0 }
         let database = try larder.database(policy: .high)
         for name in ["a", "b", "c"] { try database.put(name, "v") }
@@ -223,7 +224,7 @@ import Testing
         #expect(try raw(database, KeyKind.record) == 0)
     }
 
-    @Test func aLongerPolicyKeepsTheIndexOfSurvivingEntries() throws {
+    @Test func aLongerPolicyKeepsIndexKeysOfSurvivingEntries() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("a", "v")
@@ -284,8 +285,8 @@ import Testing
         #expect(try database.purgeExpired() == PurgeReport())
     }
 
-    /// A checkpoint with large values of other databases can take seconds; the purge must not wait for it.
-    @Test(.timeLimit(.minutes(10))) func purgeExpiredThatDoesNotMergeWaitsForNoCheckpoint() throws {
+    /// A checkpoint with large values of other databases can take seconds; `purgeExpired` must not wait for it.
+    @Test(.timeLimit(.minutes(10))) func purgeExpiredWithoutMergeDoesNotWaitForACheckpoint() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         for number in 0..<600 { try database.put("old\(number)", "value") }
@@ -351,7 +352,7 @@ import Testing
         #expect(try database.count(includingExpired: true) == 1500)
     }
 
-    /// The disk space of removed entries is reclaimed too, when idle and after a restart.
+    /// The disk space of removed entries is reclaimed too, both while the larder is idle and after a restart.
     @Test(arguments: [false, true], [false, true])
     func deletedSpaceIsReturnedToTheDisk(byPrefix: Bool, restarts: Bool) throws {
         let larder = try TestLarder {

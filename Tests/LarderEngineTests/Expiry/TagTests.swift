@@ -103,7 +103,7 @@ import Testing
         #expect(try again.contents() == ["c": "1"])
     }
 
-    @Test func aChangeOfAnEntryKeepsItsTags() throws {
+    @Test func changingAnEntryKeepsItsTags() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         for key in ["a", "b", "c", "d"] { try put(database, key, "1", tags("x")) }
@@ -153,9 +153,9 @@ import Testing
         }
     }
 
-    /// After a power failure the recorded time in TIME may be a second old, and the clock may be set back. The purge's
+    /// After a power failure, the time in the file TIME may be a second old, and the clock may be set back. The purge's
     /// record in the journal has the time of the purge, so the purged entries stay stale.
-    @Test func aSoftPurgeHoldsAfterTheClockWasSetBack() throws {
+    @Test func softPurgedEntriesStayStaleAfterTheClockIsSetBack() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try put(database, "a", "1", tags("t"), grace: 600_000)
@@ -225,7 +225,7 @@ import Testing
         #expect(try database.value("a") == nil)
     }
 
-    // MARK: The file of earlier versions
+    // MARK: TAGS, the file of earlier versions
 
     private static func tagsFile(_ lines: [String]) -> [UInt8] {
         (["larder-tags 1"] + lines).flatMap { line in
@@ -239,7 +239,7 @@ import Testing
 
     /// A flipped bit is either detected or changes no line. A truncation is either detected or leaves all complete
     /// lines.
-    @Test func noLineOfADamagedTagsFileIsMissedOrMadeUp() throws {
+    @Test func damageOfATagsFileIsDetectedOrChangesNoLine() throws {
         let all: [TagsFile.Line] = [
             .hard(tag: 0xAF63_DC4C_8601_EC8C, sequence: 42), .soft(tag: 7, sequence: 43, at: 1_700_000_000_000),
             .floor(sequence: 5),
@@ -262,7 +262,7 @@ import Testing
     }
 
     /// An earlier version purged `x`, and its file TAGS was damaged before it could be migrated.
-    @Test func everyDamageOfATagsFileIsNoticedOrHarmless() throws {
+    @Test func aDamagedTagsFileNeverMakesPurgedEntriesFresh() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         for (key, tag) in [("a", "x"), ("b", "y"), ("s", "z")] { try put(database, key, "1", tags(tag)) }
@@ -311,7 +311,7 @@ import Testing
         #expect(try larder.database().contents() == ["b": "1", "c": "1"])
     }
 
-    @Test(arguments: [["MANIFEST"], ["POINTER"], ["POINTER", "../LEDGER"]]) func aSalvageRevivesNothingPurged(
+    @Test(arguments: [["MANIFEST"], ["POINTER"], ["POINTER", "../LEDGER"]]) func aSalvageNeverRevivesEntriesPurgedByTag(
         _ lost: [String]
     ) throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
@@ -351,7 +351,7 @@ import Testing
             try larder.maintain()
         }
         #expect(try snapshot.contents() == ["b": "1"])
-        // The state after SIGKILL: the journal still has the purged entry.
+        // Opens a copy of the files, as after SIGKILL: the journal still has the purged entry.
         let place = try TemporaryDirectory(inMemory: true)
         try Files.copy(larder.parent + "/larder", to: place.path + "/larder")
         let killed = try Engine.open(place.path + "/larder", options: larder.options, time: larder.time)

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderEngine
 
 @Suite struct UpdatePolicyTests {
-    @Test func namesAndIntervals() {
+    @Test func policiesAreParsedFromTheirNames() {
         let table: [(String, UpdatePolicy, Int64?)] = [
             ("highest", .highest, 10_000), ("high", .high, 60_000), ("middle", .middle, 3_600_000),
             ("low", .low, 86_400_000), ("lowest", .lowest, 604_800_000), ("never", .never, nil),
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func numbersOfSeconds() {
+    @Test func policiesAreParsedFromSeconds() {
         let good: [(String, Int64, String)] = [
             ("90", 90_000, "every:90"), ("0.5", 500, "every:0.500"), ("every:90", 90_000, "every:90"),
             ("60", 60_000, "high"),
@@ -37,7 +37,7 @@ import Testing
         for text in bad { #expect(UpdatePolicy(text) == nil, "\(text)") }
     }
 
-    @Test func intervalsInUnitsOfTime() async {
+    @Test func policiesCanBeCreatedFromSecondsMinutesHoursAndDays() async {
         #expect(UpdatePolicy.seconds(90).intervalMilliseconds == 90_000)
         #expect(UpdatePolicy.seconds(10) == .highest && UpdatePolicy.minutes(1) == .high)
         #expect(UpdatePolicy.hours(1) == .middle && UpdatePolicy.hours(24) == .low && UpdatePolicy.days(7) == .lowest)

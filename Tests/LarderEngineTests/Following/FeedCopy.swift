@@ -17,6 +17,7 @@ struct FeedCopy {
     var entries: [[UInt8]: Entry] = [:]
     var passes = 0
 
+    /// Applies the next changes of the feed.
     /// - Returns: whether there are no more changes for now.
     mutating func step(_ database: Database, count: Int = 100, bytes: Int = 1 << 20) throws -> Bool {
         var options = FeedOptions()
@@ -75,7 +76,7 @@ enum FeedHistory {
         }
     }
 
-    /// One step of a random history.
+    /// Performs one step of a random history.
     static func act(
         _ larder: TestLarder, _ random: inout SeededGenerator, _ number: Int, restarts: Bool = true
     ) throws {

@@ -4,8 +4,9 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that a feed continues after a restart, and begins with a full pass where it cannot continue.
+/// Tests that a feed of changes continues after a restart, and begins with a full pass (over all entries) if it cannot.
 @Suite struct FeedRestartTests {
+    /// Applies all changes of the larder to the copy.
     /// - Returns: the number of full passes that were needed.
     @discardableResult
     private func follow(_ copy: inout FeedCopy, _ larder: TestLarder) throws -> Int {
@@ -20,7 +21,7 @@ import Testing
         return copy.passes - before
     }
 
-    /// A larder with some entries, and a copy of it.
+    /// Returns a larder with some entries, and a complete copy of its database.
     private func followed(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> (TestLarder, FeedCopy) {
         let larder = try TestLarder {
             $0.machineStart = "one"
@@ -33,14 +34,14 @@ import Testing
         return (larder, copy)
     }
 
-    @Test func aRestartNeedsNoFullPass() throws {
+    @Test func followersContinueAfterARestartWithoutAFullPass() throws {
         let (larder, first) = try followed()
         var copy = first
         try larder.database().put("a", "2")
         try larder.database().remove("b")
         larder.close()
         #expect(try follow(&copy, larder) == 0)
-        // Changes before the first read are reported as well.
+        // Changes that are made after a restart, but before the follower's next read, are reported too.
         try larder.database().put("d", "3")
         larder.close()
         try larder.database().put("e", "4")
@@ -55,7 +56,7 @@ import Testing
         #expect(try killed.engine().statistics.feedFallbacks.read() == 0)
     }
 
-    @Test(arguments: 0..<6) func aFollowersCopyIsEqualAfterKills(round: Int) throws {
+    @Test(arguments: 0..<6) func aFollowersCopyEqualsTheDatabaseAfterKills(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
         var larder = try TestLarder {
@@ -94,7 +95,7 @@ import Testing
         if round % 2 == 0 { #expect(copies[0].passes < kills, "\(copies[0].passes) passes, \(kills) kills") }
     }
 
-    @Test func aMachineFailureNeedsAFullPass() throws {
+    @Test func followersNeedAFullPassAfterAMachineFailure() throws {
         let (larder, first) = try followed()
         var copy = first
         try larder.database().put("a", "2")
@@ -105,13 +106,13 @@ import Testing
         // The larder was shut down before the machine restarted, so no change can be lost.
         larder.close { $0.machineStart = "two" }
         #expect(try follow(&copy, larder) == 0)
-        // If the time of the machine's start is unknown, the position is not trusted.
+        // If the time of the machine's start is unknown, a failure is assumed, and a full pass is needed.
         let unknown = try larder.crashCopy { $0.machineStart = nil }
         #expect(try follow(&copy, unknown) == 1)
     }
 
     /// The source loses the end of its journal, with a change that it had already reported to a follower.
-    @Test func aFollowerNoticesLostChanges() throws {
+    @Test func aFollowerDetectsLostChanges() throws {
         let (larder, first) = try followed()
         var copy = first
         let database = try larder.database()
@@ -150,7 +151,7 @@ import Testing
         #expect(try follow(&copy, larder) == 0, "an interrupted pass resumes")
     }
 
-    @Test func forkedLardersAreDistinguished() throws {
+    @Test func aFollowerOfACopiedLarderNeedsAFullPass() throws {
         let (larder, first) = try followed()
         var copy = first
         larder.close()
@@ -163,7 +164,7 @@ import Testing
         #expect(try follow(&copy, larder) == 1)
     }
 
-    @Test func useWithoutTheChangeLogIsNoticed() throws {
+    @Test func changesMadeWithoutAChangeLogRequireAFullPass() throws {
         let (larder, first) = try followed()
         var copy = first
         larder.close()
@@ -176,7 +177,7 @@ import Testing
         #expect(larder.events.contains("without a change log"))
     }
 
-    @Test func damagedFilesAreIgnored() throws {
+    @Test func damagedChangeLogFilesAreIgnored() throws {
         let (larder, copy) = try followed()
         for number in 0..<20 { try larder.database().put("k\(number)", "v") }
         let whole = try larder.crashCopy()
@@ -264,7 +265,7 @@ import Testing
         #expect(copy.entries.count == 1)
     }
 
-    @Test func theFilesAreBounded() throws {
+    @Test func changeLogFilesStayWithinTheirLimit() throws {
         let (larder, first) = try followed { $0.changeLogBytes = 200_000 }
         var copy = first
         let database = try larder.database()
@@ -284,7 +285,7 @@ import Testing
         #expect(try follow(&copy, again) == 0)
     }
 
-    @Test func anUnreadChangeLogIsForgotten() throws {
+    @Test func aChangeLogThatIsNotReadForAWeekIsDiscarded() throws {
         let (larder, first) = try followed()
         var copy = first
         larder.time.advance(milliseconds: 6 * 86_400_000)
@@ -306,7 +307,7 @@ import Testing
 
 /// Tests of the encoding of change records in files.
 @Suite struct ChangeRecordTests {
-    @Test func everyRecordComesBack() throws {
+    @Test func everyChangeRecordIsReadBackAsWritten() throws {
         let version = ChangeVersion(time: 1_700_000_000_000, sequence: 1 << 62)
         var state = FeedState(feed: .max, last: ChangePlace(5, 6), purge: version, readAt: 7)
         state.previousFeeds = [

@@ -6,7 +6,7 @@ import Testing
 
 /// Tests that a follower that applies all changes of a database has the same contents.
 @Suite struct FeedTests {
-    @Test(arguments: 0..<12) func aFollowersCopyIsEqual(round: Int) throws {
+    @Test(arguments: 0..<12) func aFollowersCopyEqualsTheDatabase(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
         let larder = try TestLarder {
@@ -61,7 +61,7 @@ import Testing
         #expect(copy.entries.count == 5001)
     }
 
-    @Test func aChangeOfTheDeadlineRuleIsReported() throws {
+    @Test func changingOnlyTheDeadlineOfAnEntryIsReported() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         try database.put("k", "v")
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func versionsAreOrdered() {
+    @Test func changeVersionsAreParsedAndOrdered() {
         #expect(ChangeVersion("5") == ChangeVersion(time: 5))
         #expect(ChangeVersion("5-7") == ChangeVersion(time: 5, sequence: 7))
         for text in ["", "-", "5-", "-5", "5-x", "a", "9223372036854775808", "5-18446744073709551616", "5-5-5"] {

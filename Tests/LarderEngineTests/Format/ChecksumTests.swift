@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct ChecksumTests {
     /// The examples of RFC 3720, appendix B.4, and the usual check value.
-    @Test func knownChecksums() {
+    @Test func checksumsMatchTheExamplesOfRFC3720() {
         #expect(CRC32C.checksum([UInt8](repeating: 0, count: 32)) == 0x8A91_36AA)
         #expect(CRC32C.checksum([UInt8](repeating: 0xFF, count: 32)) == 0x62A8_AB43)
         #expect(CRC32C.checksum([UInt8](0..<32)) == 0x46DD_794E)
@@ -35,8 +35,8 @@ import Testing
         }
     }
 
-    /// Combines the checksums of two parts of any length.
-    @Test func checksumsOfPartsCombine() {
+    /// The checksums of two parts of any length can be combined to the checksum of the whole.
+    @Test func checksumsOfPartsCombineToThatOfTheWhole() {
         var random = SeededGenerator(seed: testSeed())
         let bytes = random.bytes(count: 70_000)
         bytes.withUnsafeBytes { all in

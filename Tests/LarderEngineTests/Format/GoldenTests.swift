@@ -34,7 +34,7 @@ import Testing
         return larder
     }
 
-    @Test func format1IsRead() throws {
+    @Test func filesInFormat1AreRead() throws {
         let larder = try larder(at: 2000)
         #expect(try larder.engine().databases.map(\.name) == ["0", "books", "was-never"])
         let database = try larder.database()
@@ -62,7 +62,7 @@ import Testing
         #expect(try larder.database("0").contents() == ["a": "1", "new": "entry"])
     }
 
-    @Test func format1ExpiresAndIsSwept() throws {
+    @Test func entriesInFormat1ExpireAndAreSwept() throws {
         let larder = try larder(at: 3_600_000)
         #expect(try larder.database().value("own") == nil)
         #expect(try larder.database().value("json") != nil)
@@ -78,8 +78,8 @@ import Testing
         #expect(try larder.database("0").contents() == ["a": "1"])
     }
 
-    /// The files that the daemon of 0.1.0 left after a SIGKILL: purges of tags in a file TAGS, and a journal.
-    @Test func tagPurgesOf010AreMigrated() throws {
+    /// Opens the files that larderd 0.1.0 left after a SIGKILL: tag purges in a file TAGS, and a journal.
+    @Test func tagPurgesOfVersion010AreMigrated() throws {
         let larder = try TestLarder()
         try Files.copy(Self.directory + "/release-0.1.0", to: larder.path)
         // The time of the test: a minute after the purge.

@@ -74,7 +74,7 @@ import Testing
         #expect(long == String(repeating: "x", count: 64) + "…")
     }
 
-    @Test func bigEndianNumbers() {
+    @Test func numbersAreStoredInBigEndianOrder() {
         var bytes: [UInt8] = []
         BigEndian.append(0x0102_0304_0506_0708, to: &bytes)
         #expect(bytes == [1, 2, 3, 4, 5, 6, 7, 8])

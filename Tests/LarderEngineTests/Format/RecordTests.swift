@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of the record header: it is read back as it was written, and no bytes on a disk make reading trap.
+/// Tests of the record header: it is read back as it was written, and no bytes on a disk make the parser trap.
 @Suite struct RecordTests {
     private func parse(_ bytes: [UInt8]) -> Result<RecordHeader, RecordHeader.Defect> {
         bytes.withUnsafeBytes { bytes in
@@ -77,7 +77,7 @@ import Testing
         #expect(parse(bytes) == .failure(.unknownFlags(1)))
     }
 
-    @Test func hostileTimesAreClamped() throws {
+    @Test func timesOutOfRangeAreClamped() throws {
         var bytes = bytes(RecordHeader(storedAt: 1, rule: .own(1)))
         for index in 8..<24 { bytes[index] = 0xFF }
         #expect(try parse(bytes).get() == RecordHeader(storedAt: 0, rule: .own(0)))
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func randomBytesNeverTrap() throws {
+    @Test func parsingRandomBytesNeverCrashes() throws {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<20_000 {
             var bytes = random.bytes(count: Int.random(in: 0...40, using: &random))
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func changingTheRuleKeepsTheOtherFields() {
+    @Test func changingADeadlineKeepsTheOtherFields() {
         let header = RecordHeader(storedAt: 7, rule: .own(9), codec: .json, generation: 3)
         let record = Record(header, payload: Array("payload".utf8))
         for rule in [DeadlineRule.governed, .ownNever, .own(77)] {
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func anEmptyPayloadIsStillARecord() throws {
+    @Test func aRecordCanHaveAnEmptyPayload() throws {
         let record = Record(RecordHeader(storedAt: 1), payload: [])
         #expect(record.stored.count == 16)
         #expect(record.payloadCount == 0)
@@ -136,7 +136,7 @@ import Testing
         #expect(record.withPayload { $0.count } == 0)
     }
 
-    @Test func codecsHaveNames() {
+    @Test func codecsAreParsedFromTheirNames() {
         for codec in [Codec.raw, .json, .propertyList, .custom] { #expect(Codec(name: "\(codec)") == codec) }
         #expect(Codec(name: "JSON") == .json)
         #expect(Codec(name: "9") == nil)

@@ -8,11 +8,11 @@ enum StorageFormatExamples {
         let name: String
         /// The bytes as the page shows them.
         let hex: String
-        /// The bytes as the engine makes them.
+        /// The bytes that the engine writes.
         let made: [UInt8]
     }
 
-    /// 2023-11-14 22:13:20 UTC.
+    /// The time of the examples, in milliseconds since 1970: 2023-11-14 22:13:20 UTC.
     static let storedAt: Int64 = 1_700_000_000_000
     static let key = Key("user:1")
 

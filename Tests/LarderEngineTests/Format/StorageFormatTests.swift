@@ -44,7 +44,7 @@ import Testing
     }
 
     /// Each constant on the page has the value that the code uses.
-    @Test func theDocumentationHasTheConstants() throws {
+    @Test func theDocumentationStatesTheConstantsOfTheCode() throws {
         let page = try Self.page().joined(separator: " ")
         for text in [
             "| `00` | metadata |", "| `01` | entry |", "| `02` | expiry index, own deadlines |",
@@ -103,7 +103,7 @@ import Testing
     }
 
     /// The larder's directory has the files that the page lists. After a clean shutdown the journal is empty.
-    @Test func theJournalIsEmptyAfterACleanEnd() throws {
+    @Test func theJournalIsEmptyAfterACleanShutdown() throws {
         let larder = try TestLarder()
         try larder.database(policy: .middle).put("a", "1")
         let journal = larder.path + "/" + JournalFormat.directoryName

@@ -38,7 +38,7 @@ extension TestLarder {
         return crashCopy
     }
 
-    /// The files of the journal, the oldest first.
+    /// The paths of the journal's segments, the oldest first.
     var journalSegments: [String] {
         let directory = path + "/JOURNAL"
         return ((try? FileSystem.list(directory)) ?? []).filter { JournalFormat.number(ofFile: $0) != nil }

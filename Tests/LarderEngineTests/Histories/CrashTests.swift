@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of what a crash at any point leaves: the tests create these states of the directory.
+/// Tests of states in which a crash may leave the directory. The tests create these states themselves.
 @Suite struct CrashTests {
     private func larder() throws -> TestLarder {
         let larder = try TestLarder()
@@ -18,7 +18,7 @@ import Testing
     func betweenTheNewEpochAndThePointer() throws {
         let larder = try larder()
         let current = try larder.epochDirectory()
-        // The new epoch is complete, half made, or an empty directory.
+        // Adds three new epochs (directories of LevelDB): a complete one, an empty one and an incomplete one.
         try Files.copy(current, to: larder.directory(of: "books") + "/99999999999999")
         try FileSystem.makeDirectory(larder.directory(of: "books") + "/99999999999998")
         try FileSystem.makeDirectory(larder.directory(of: "books") + "/99999999999997")
@@ -63,7 +63,7 @@ import Testing
         #expect(try FileSystem.list(larder.path) == ["JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME"])
     }
 
-    @Test func foreignFilesAreLeftAlone() throws {
+    @Test func foreignFilesAreNotChanged() throws {
         let larder = try larder()
         try Files.write(larder.path + "/notes.txt", [1])
         try Files.write(larder.path + "/README", [1])
@@ -82,7 +82,7 @@ import Testing
     }
 
     /// Commits without sync are already written to the files, so they survive SIGKILL.
-    @Test func acknowledgedWritesAreInTheFiles() throws {
+    @Test func acknowledgedWritesSurviveAKill() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         for number in 0..<100 { try database.put("k\(number)", "\(number)") }

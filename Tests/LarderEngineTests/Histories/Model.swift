@@ -1,6 +1,6 @@
 @testable import LarderEngine
 
-/// The expected contents of a database, in the simplest form.
+/// A simple model of a database, which predicts the results of reads.
 struct Model {
     struct Entry: Equatable {
         var value: String
@@ -16,7 +16,7 @@ struct Model {
     enum Expectation: Equatable {
         case absent
         case present(String)
-        /// Both absence and this value are correct.
+        /// The key may be absent or have this value.
         case unsure(String)
     }
 

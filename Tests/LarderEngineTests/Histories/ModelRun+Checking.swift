@@ -1,6 +1,6 @@
 @testable import LarderEngine
 
-/// Comparing the engine with the model.
+/// Comparisons of the engine with the model.
 extension ModelRun {
     func check(_ seen: String?, _ expected: Model.Expectation, _ what: String) throws {
         let isRight =
@@ -31,7 +31,7 @@ extension ModelRun {
     func compare(_ name: String) throws {
         let database = try database(name)
         note("compare \(name)")
-        // An enumeration writes the entries in memory to LevelDB first, and removes those that have expired.
+        // An enumeration writes the entries in memory to LevelDB first, and removes expired ones.
         noteSweep()
         guard let model = models[name] else { return }
         let now = try now()

@@ -21,13 +21,13 @@ final class ModelRun {
     static let tags = ["red", "blue"]
     var random: SeededGenerator
     private(set) var larder: TestLarder
-    /// The killed larders. The directory of each contains that of the next.
+    /// The larders that were killed. They are kept, because the directory of each contains that of the next.
     private var previous: [TestLarder] = []
     private let isFailing = Guarded(false)
     var models: [String: Model] = [:]
     private var views: [View] = []
     private var counter = 0
-    /// Commits that have not been waited for yet.
+    /// The commits for which the run has not waited yet.
     private var unsettled: [CommitTicket] = []
     /// The operations so far, for the report of a mismatch.
     private(set) var trail: [String] = []
@@ -39,10 +39,10 @@ final class ModelRun {
             options.writeBufferBytes = random.oneIn(2) ? 64 << 10 : 4 << 20
             options.bloomBitsPerKey = random.oneIn(2) ? 0 : 10
             options.compression = random.oneIn(2)
-            // No memory tier, one that evicts constantly, or a large one.
+            // The memory budget is zero, so small that entries are constantly evicted from memory, or large.
             options.memoryBytes = [0, 20_000, 16 << 20].randomElement(using: &random) ?? 0
             options.durability = Durability.allCases.randomElement(using: &random) ?? .os
-            // Checkpoints and new segments of the journal now and then, or all the time.
+            // Small limits make checkpoints and new journal segments frequent; large limits make them rare.
             options.checkpointBytes = [3000, 64 << 20].randomElement(using: &random) ?? 3000
             options.journalSegmentBytes = [1000, 16 << 20].randomElement(using: &random) ?? 1000
             options.pinnedBytesMin = [1, 100, 1 << 20].randomElement(using: &random) ?? 1
@@ -60,7 +60,7 @@ final class ModelRun {
             let name = Self.names.randomElement(using: &random) ?? "a"
             try step(name)
         }
-        try settle()
+        try waitForPendingCommits()
         try checkAll()
         try checkIndex()
         try checkThatNothingIsLeft()
@@ -71,7 +71,7 @@ final class ModelRun {
         case 0..<16: try put(name)
         case 16..<18: try copy(name)
         case 18..<20: try purgeTags(name)
-        case 20..<30: try putUnsettled(name)
+        case 20..<30: try putWithoutWaiting(name)
         case 30..<38: try remove(name)
         case 38..<46: try batch(name)
         case 46..<58: try passTime()
@@ -96,7 +96,7 @@ final class ModelRun {
 
     func fail(_ text: String) -> Mismatch { Mismatch(description: text) }
 
-    // MARK: Dice
+    // MARK: Random choices
 
     func key() -> String {
         let group = ["", "p:", "q:", "p"].randomElement(using: &random) ?? ""
@@ -136,7 +136,7 @@ final class ModelRun {
 
     func now() throws -> Int64 { try larder.engine().now() }
 
-    /// The database, created if it is missing.
+    /// Returns the database. Creates it if it is missing.
     func database(_ name: String) throws -> Database {
         let database = try larder.engine().openDatabase(name)
         if models[name] == nil { models[name] = Model(policy: .lowest) }
@@ -176,8 +176,8 @@ final class ModelRun {
         // Skips entries that may or may not be visible, because the result of the copy would be unknown.
         if entry.mayBeSwept || rules.isFromTheFuture(entry, now) { return }
         note("copy \(name) \(key) at \(now)")
-        // If nothing was copied, there is no commit to wait for, and the ticket may belong to an earlier unit that
-        // fails.
+        // If nothing was copied, there is no commit to wait for, and the returned ticket may stand for an earlier
+        // commit unit that fails.
         var isCopied = false
         let ticket = try larder.engine().change(key, in: source, and: target) { update, other in
             guard let record = update.current(0) else { return }
@@ -197,7 +197,8 @@ final class ModelRun {
         models[target.name]?.entries[key] = copied
     }
 
-    /// Purges tags, softly or not. Entries here have no grace, so both kinds of purges remove them.
+    /// Purges some tags. A soft purge keeps entries for their grace time, but entries of this test have none, so both
+    /// kinds of purges remove them.
     private func purgeTags(_ name: String) throws {
         let database = try database(name)
         let tags = Self.tags.filter { _ in random.oneIn(2) }
@@ -209,8 +210,8 @@ final class ModelRun {
         for index in views.indices where views[index].name == name { views[index].model.purge(tags: Set(tags)) }
     }
 
-    /// Makes several writes without waiting for them, with reads between.
-    private func putUnsettled(_ name: String) throws {
+    /// Makes several writes without waiting for their commits, and reads between the writes.
+    private func putWithoutWaiting(_ name: String) throws {
         let database = try database(name)
         let now = try now()
         for _ in 0..<Int.random(in: 1...4, using: &random) {
@@ -227,7 +228,7 @@ final class ModelRun {
         }
     }
 
-    private func settle() throws {
+    private func waitForPendingCommits() throws {
         for ticket in unsettled { try larder.engine().pipeline.wait(for: ticket) }
         unsettled = []
     }
@@ -292,7 +293,7 @@ final class ModelRun {
     func failedCommit(_ name: String) throws {
         let database = try database(name)
         note("failing commits on \(name)")
-        try settle()
+        try waitForPendingCommits()
         isFailing.value = true
         defer { isFailing.value = false }
         let tickets = try (0..<3).map { _ in try database.putLater(key(), value()) }
@@ -304,7 +305,7 @@ final class ModelRun {
         if other != database.policy, errorCode({ try database.setPolicy(other) }) != .commitFailed {
             throw fail("a failing change of policy did not fail")
         }
-        // A database that is already purged has nothing that could fail.
+        // Purging a database that is already purged writes nothing, so it cannot fail.
         let expected: LarderError.Code? = database.ticketIfEmpty == nil ? .commitFailed : nil
         guard errorCode({ _ = try database.purge(counting: false) }) == expected else {
             throw fail("a failing purge did not fail")
@@ -312,13 +313,13 @@ final class ModelRun {
         if database.policy != models[name]?.policy { throw fail("a failed change of policy stayed") }
     }
 
-    /// Suspends the store as after a failed write of LevelDB, and recovers it.
+    /// Suspends the store (the database's LevelDB), as the engine does after a failed LevelDB write, and recovers it.
     private func suspendAndRecover(_ name: String) throws {
         let database = try database(name)
-        // A store without files cannot have refused a write.
+        // If the store has no files yet, no write to them can have failed.
         if let store = database.durableState.store, !store.isMade { return }
         note("suspend \(name)")
-        try settle()
+        try waitForPendingCommits()
         database.durableState.store?.suspend(LarderError(.io, "pulled out", operation: "test"))
         guard errorCode({ _ = try database.putLater(key(), value()) }) == .writesSuspended else {
             throw fail("a suspended database took a write")
@@ -375,8 +376,8 @@ final class ModelRun {
         note("purge \(name) expired")
         noteSweep()
         _ = try database.purgeExpired()
-        // An entry that expired before it was written to LevelDB may come back from the journal, still expired. It then
-        // counts as a stored entry, but is not visible.
+        // Expired entries stay in the model: an entry that expired before it was written to LevelDB may come back from
+        // the journal, still expired. It then counts as a stored entry, but is not visible.
     }
 
     private func delete(_ name: String) throws {
@@ -408,7 +409,7 @@ final class ModelRun {
         note("reopen")
         noteSweep()
         let (killed, hook) = (random.oneIn(2), larder.options.beforeCommit)
-        if killed { try settle() }
+        if killed { try waitForPendingCommits() }
         let crashCopy = try larder.crashCopy { $0.beforeCommit = hook }
         try checkFiles(crashCopy, "after a kill")
         larder.close()
@@ -451,7 +452,7 @@ final class ModelRun {
         }
     }
 
-    /// The deadlines of entries, and the milliseconds before them.
+    /// Returns the deadlines of entries, and the milliseconds before them.
     private func edges(_ now: Int64) -> [Int64] {
         models.values.flatMap { model in
             model.entries.values.compactMap { entry -> Int64? in
@@ -489,7 +490,7 @@ final class ModelRun {
                 }
                 continue
             }
-            // A view has the data of its creation, but the present time and policy.
+            // A view has the entries that existed when it was created, but uses the current time and policy.
             var model = view.model
             model.policy = models[view.name]?.policy ?? .low
             model.deadBefore = models[view.name]?.deadBefore ?? 0

@@ -2,7 +2,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// Random histories against a dictionary.
+/// Tests that compare random histories of operations with a simple model.
 @Suite struct ModelTests {
     /// To run overnight: `LARDER_ROUNDS=100000 LARDER_SEED=… swift test --filter ModelTests`.
     @Test func randomHistoriesAgreeWithADictionary() throws {

@@ -2,7 +2,7 @@ import LarderTestSupport
 
 @testable import LarderEngine
 
-/// A random run of an engine that waits for each commit unit, and records the state after each.
+/// A random run of an engine. It waits for each commit unit, and records all entries after each unit.
 ///
 /// After a crash, all databases must be in the state after the same unit. Changes of a whole database (a purge, a
 /// policy, its creation) do not use the journal, so no database can go back to a state before its last such change.
@@ -18,10 +18,10 @@ final class RecordedRun {
     private(set) var states: [[String: Entries]] = [[:]]
     /// The policy and `deadBefore` of each database at the end of the run.
     private(set) var models: [String: Model] = [:]
-    /// The unit that last changed each database as a whole.
+    /// The number of the unit that last changed each database as a whole.
     private var wholeChanges: [String: Int] = [:]
     private var counter = 0
-    /// Writes that were refused.
+    /// The number of refused writes.
     private(set) var refused = 0
 
     init(_ random: SeededGenerator, _ configure: (inout EngineOptions) -> Void) throws {
@@ -61,7 +61,8 @@ final class RecordedRun {
 
     private func key() -> String { "k\(Int.random(in: 0..<12, using: &random))" }
 
-    /// - Returns: whether it was acknowledged.
+    /// Runs a write that may be refused.
+    /// - Returns: whether the write was acknowledged.
     private func attempt(_ body: () throws -> Void) throws -> Bool {
         do {
             try body()

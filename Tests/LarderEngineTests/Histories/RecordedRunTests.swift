@@ -30,7 +30,7 @@ import Testing
             for stop in 0..<12 {
                 try run.run(steps: 15)
                 let crashCopy = try run.larder.crashCopy()
-                // Sometimes the larder is not read before it is closed again, or before a checkpoint.
+                // At some stops, the larder is opened and closed, or runs a checkpoint, before it is read.
                 if stop % 3 == 0 { _ = try crashCopy.engine() }
                 if stop % 3 == 0 { crashCopy.close() }
                 if stop % 3 == 1 { _ = try crashCopy.engine().maintain() }
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func aTruncatedOrDamagedJournalYieldsAPrefixOrAReport() throws {
+    @Test func aDamagedJournalRestoresAnEarlierStateOrIsReported() throws {
         let base = testSeed()
         var refused = 0
         var asides = 0
@@ -69,7 +69,7 @@ import Testing
                 case 0: try Files.truncate(segment, to: offset)
                 case 1: try Files.flip(segment, at: offset)
                 default:
-                    // As after a power failure: the end of the last segment is missing.
+                    // Removes the end of the last segment, as a power failure may do.
                     let last = crashCopy.journalSegments[segments.count - 1]
                     try Files.truncate(last, to: Int.random(in: 0...(try Files.read(last).count), using: &random))
                 }

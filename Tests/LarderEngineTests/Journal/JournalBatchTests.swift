@@ -26,7 +26,7 @@ import Testing
         #expect(batch.byteCount == marked)
     }
 
-    @Test func theBufferIsKeptUpToALimit() {
+    @Test func clearingABatchKeepsItsBufferUpToALimit() {
         let batch = JournalBatch()
         batch.select(database: "0", number: 0, epoch: 1)
         put(batch, [1], [UInt8](repeating: 0, count: 1 << 20), 1)
@@ -43,7 +43,7 @@ import Testing
     }
 
     /// A batch with an invalid part is refused as a whole, rather than written without that part.
-    @Test func aDefectiveBatchIsRefused() throws {
+    @Test func aBatchWithAnInvalidPartIsRefused() throws {
         let history = try JournalHistory()
         let journal = try history.open()
         let makeDefective: [(JournalBatch) -> Void] = [
@@ -66,11 +66,11 @@ import Testing
             #expect(throws: FileError.self) { try journal.append(batch) }
         }
         batch.clear()
-        // No database was selected.
+        // The batch is refused, because no database was selected.
         put(batch, [1], [2], 7)
         #expect(throws: FileError.self) { try journal.append(batch) }
         batch.clear()
-        // The longest database name.
+        // A batch with the longest possible database name is accepted.
         batch.select(database: String(repeating: "x", count: 255), number: 0, epoch: .max)
         put(batch, [UInt8](repeating: 1, count: Key.bytesMax), [], 11)
         try journal.append(batch)

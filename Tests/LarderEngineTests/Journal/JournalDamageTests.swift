@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that a damaged journal returns the groups before the damage, and reports the missing ones.
+/// Tests that reading a damaged journal returns the commit groups before the damage, and reports the missing ones.
 @Suite struct JournalDamageTests {
     /// Returns the offsets of a segment's frames, and of the end of the last one.
     private func frames(_ path: String) throws -> [Int] {
@@ -21,7 +21,7 @@ import Testing
 
     // MARK: Cut files
 
-    @Test(arguments: [0, 1, 2]) func aSegmentCutAtEveryByte(_ index: Int) throws {
+    @Test(arguments: [0, 1, 2]) func aTruncatedSegmentIsReplayedUpToItsLastCompleteFrame(_ index: Int) throws {
         let history = try JournalHistory.threeSegments()
         let path = try history.segments()[index]
         let whole = try Files.read(path)
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// After a truncation the journal continues: new groups follow the remaining ones.
-    @Test func aJournalContinuesAfterATruncationAnywhere() throws {
+    @Test func appendsContinueAfterATruncationAtAnyByte() throws {
         let history = try JournalHistory.threeSegments()
         let last = try history.segments()[2]
         let whole = try Files.read(last)
@@ -67,7 +67,7 @@ import Testing
 
     // MARK: Damaged bytes
 
-    @Test(arguments: [0, 1, 2]) func everyByteOfASegmentDamaged(_ index: Int) throws {
+    @Test(arguments: [0, 1, 2]) func aDamagedByteEndsTheReplayBeforeItsFrame(_ index: Int) throws {
         let history = try JournalHistory.threeSegments()
         let path = try history.segments()[index]
         let whole = try Files.read(path)
@@ -189,7 +189,7 @@ import Testing
     }
 
     /// Frames with correct checksums but invalid contents are damage.
-    @Test func wellFormedNonsenseIsDamage() throws {
+    @Test func invalidContentsWithCorrectChecksumsAreDamage() throws {
         let payloads: [[UInt8]] = [
             [4], [1], [1, 0] + [UInt8](repeating: 0, count: 8), [1, 255, 0, 0, 0, 0, 0, 0, 0, 1, 48],
             [1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0xFF], [3, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -219,8 +219,9 @@ import Testing
         }
     }
 
-    /// A value that contains a frame is not taken for one: a frame counts only at its own position.
-    @Test func aFrameInsideAValueIsNotMistakenForOne() throws {
+    /// A value that contains the bytes of a frame is not mistaken for a frame: a frame is valid only at the position at
+    /// which it was written.
+    @Test func bytesOfAFrameInsideAValueAreNotTakenForAFrame() throws {
         let history = try JournalHistory.threeSegments()
         let frame = Array(try Files.read(try history.segments()[2])[52...])
         let journal = try history.open()
@@ -234,8 +235,9 @@ import Testing
         #expect(count == 12 && report.damage == nil && report.cut?.bytes == whole.count - 1 - 52)
     }
 
-    /// The search for later frames is limited. If it reaches the limit, the journal assumes that frames are lost.
-    @Test func aSearchThroughManyFalseFramesEnds() throws {
+    /// After damage, the journal searches for later frames up to a limit. If it reaches the limit, it assumes that
+    /// frames are lost.
+    @Test func theSearchForFramesAfterDamageIsLimited() throws {
         let history = try JournalHistory.threeSegments()
         let path = try history.segments()[2]
         var bytes = try Files.read(path)
@@ -253,7 +255,7 @@ import Testing
         #expect(report.damage?.concernsSynced == true && report.damage?.laterFrames == 0)
     }
 
-    @Test func randomlyMutatedFiles() throws {
+    @Test func randomlyDamagedSegmentsAreReplayedUpToTheDamage() throws {
         var random = SeededGenerator(seed: testSeed())
         let history = try JournalHistory.threeSegments(seed: random.next())
         let paths = try history.segments()
@@ -295,7 +297,7 @@ import Testing
 
     // MARK: Setting aside
 
-    @Test func quarantiningDamageKeepsExactlyThePrefix() throws {
+    @Test func quarantiningDamageKeepsAllEarlierFrames() throws {
         for (segment, frame) in [(0, 0), (0, 2), (1, 0), (1, 3), (2, 0), (2, 1)] {
             let history = try JournalHistory.threeSegments()
             let place = history.directory.path + "/DAMAGED/one"
@@ -315,7 +317,7 @@ import Testing
             #expect(aside == Array(damaged[segment...]))
             let (left, after) = try history.prefix(try history.open())
             #expect(left == count && after.damage == nil && after.cut == nil)
-            // The journal continues with a segment of a new number.
+            // The journal continues with a new segment, which has the next number.
             history.groups.removeSubrange((segment * 4 + frame)...)
             try journal.append(group)
             history.groups.append(group)
@@ -345,9 +347,9 @@ import Testing
         #expect(try history.prefix(try history.open()).count == 8)
     }
 
-    /// A removed segment reappears after a power failure. The header of the next segment records that it follows no
-    /// other segment.
-    @Test func aReturnedSegmentIsIgnoredAndRemoved() throws {
+    /// A removed segment reappears after a power failure. It is ignored, because the header of the next segment records
+    /// that no segment precedes it.
+    @Test func aRemovedSegmentThatReappearsIsIgnoredAndRemoved() throws {
         let history = try JournalHistory()
         let journal = try history.open()
         try history.append(3, to: journal)

@@ -6,7 +6,7 @@ import Testing
 
 /// Tests that the journal has exactly the acknowledged groups after system calls fail.
 @Suite struct JournalFaultTests {
-    /// Counts the calls, and lets some fail.
+    /// Records the journal's system calls, and makes some of them fail.
     private final class Script: Sendable {
         private let state = Guarded((count: 0, faults: [Int: JournalFault](), calls: [JournalCall]()))
 
@@ -29,8 +29,8 @@ import Testing
         }
     }
 
-    /// Appends, syncs, rotates and removes, with failing calls. Checks after each failure that exactly the acknowledged
-    /// groups are there, for the journal itself and for a later process.
+    /// Appends groups, syncs, rotates and removes segments, while some calls fail. Checks after each failure that this
+    /// journal and a newly opened one have exactly the acknowledged groups.
     private func run(_ script: Script, _ what: Comment) throws {
         let history = try JournalHistory()
         let journal = try history.open(segmentBytes: 700, faults: script.hook)
@@ -85,7 +85,7 @@ import Testing
         try check()
     }
 
-    @Test func everySystemCallOfARunFails() throws {
+    @Test func noAcknowledgedGroupIsLostIfAnySystemCallFails() throws {
         let quiet = Script()
         try run(quiet, "without faults")
         let calls = quiet.calls
@@ -125,7 +125,7 @@ import Testing
         #expect(count == 3 && report.damage == nil && report.cut == nil)
     }
 
-    @Test func oneWritePerGroup() throws {
+    @Test func eachGroupIsAppendedWithOneSystemCall() throws {
         let script = Script()
         let history = try JournalHistory()
         let journal = try history.open(faults: script.hook)
@@ -135,7 +135,7 @@ import Testing
         #expect(script.calls.count == first + 10)
         try journal.sync()
         #expect(script.calls.suffix(2) == [.fsync, .fsyncDirectory])
-        // Nothing new: nothing to do.
+        // If nothing was appended, a sync makes no system call.
         try journal.sync()
         #expect(script.calls.count == first + 12)
         try history.append(1, to: journal)
@@ -145,7 +145,7 @@ import Testing
 
     /// Data that could not be synced is copied to a new segment, unless the system has dropped pages that it could not
     /// write.
-    @Test(arguments: [false, true]) func anUnsyncedSegmentIsCopied(isLost: Bool) throws {
+    @Test(arguments: [false, true]) func dataThatCannotBeSyncedIsCopiedToANewSegment(isLost: Bool) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let isFailing = Guarded(true)
         let faults = JournalFaults { call, path in
@@ -180,7 +180,7 @@ import Testing
     }
 
     /// Data that earlier processes left unsynced is synced before later data is reported as durable.
-    @Test func existingSegmentsAreSyncedToo() throws {
+    @Test func aSyncIncludesSegmentsOfEarlierProcesses() throws {
         let history = try JournalHistory.threeSegments()
         let script = Script()
         let journal = try history.open(faults: script.hook)
@@ -190,7 +190,7 @@ import Testing
     }
 
     /// After a failed fsync all syncs fail until the segment is removed, because later frames depend on earlier ones.
-    @Test func afterAFailedSyncNothingIsPromised() throws {
+    @Test func afterAFailedSyncAllSyncsFailUntilItsSegmentIsRemoved() throws {
         let script = Script([4: .fail(EIO)])
         let history = try JournalHistory()
         let journal = try history.open(faults: script.hook)
@@ -208,7 +208,7 @@ import Testing
 
     /// Regression test: data that a process left unsynced was synced only by the first write of the next process; until
     /// then a power failure lost data that readers had seen.
-    @Test(arguments: Durability.allCases) func segmentsOfAPreviousProcessAreSynced(_ durability: Durability) throws {
+    @Test(arguments: Durability.allCases) func openingSyncsSegmentsOfAPreviousProcess(_ durability: Durability) throws {
         let larder = try TestLarder { $0.durability = durability }
         try larder.database(policy: .never).put("a", "1", durability: .os)
         for isFailing in [false, true] {
@@ -230,8 +230,8 @@ import Testing
         }
     }
 
-    /// How many of the calls that roll back a refused write fail.
-    enum Obstacle: Int, CaseIterable {
+    /// The calls that fail while a refused write is rolled back. Each case makes one more kind of call fail.
+    enum RollbackFailure: Int, CaseIterable {
         case none, cutting, overwriting, beginningAnother
 
         /// The event after which the refused write may take effect, as long as every fsync fails.
@@ -268,8 +268,8 @@ import Testing
     }
 
     /// Regression test: a refused write took effect if fsync and ftruncate both failed and the process was then killed.
-    @Test(arguments: Obstacle.allCases, [false, true])
-    func aRefusedWriteIsNotReplayed(_ obstacle: Obstacle, isLong: Bool) throws {
+    @Test(arguments: RollbackFailure.allCases, [false, true])
+    func aRefusedWriteIsNotReplayed(_ obstacle: RollbackFailure, isLong: Bool) throws {
         let isFailing = Guarded(false)
         let larder = try TestLarder {
             $0.durability = .always
@@ -278,9 +278,10 @@ import Testing
                 let isFaulty =
                     switch call {
                     case .fsync: true
-                    case .ftruncate: obstacle.rawValue >= Obstacle.cutting.rawValue
-                    case .write(JournalFormat.frameHeaderBytes): obstacle.rawValue >= Obstacle.overwriting.rawValue
-                    // Writing a value ahead also renames a file. That rename must succeed.
+                    case .ftruncate: obstacle.rawValue >= RollbackFailure.cutting.rawValue
+                    case .write(JournalFormat.frameHeaderBytes):
+                        obstacle.rawValue >= RollbackFailure.overwriting.rawValue
+                    // A long value is in its own file, which the commit renames. That rename must succeed.
                     case .rename: obstacle == .beginningAnother && !path.contains("ahead-")
                     default: false
                     }
@@ -291,7 +292,7 @@ import Testing
         try database.put("a", "1")
         try database.put("b", "1", durability: .os)
         if isLong {
-            // The value is written ahead before calls fail.
+            // The value is written to its own file before calls fail.
             let long = try Array("2".utf8).withUnsafeBytes { payload in
                 Result { () throws(LarderError) in
                     try database.stage(payload, Key("a"), rule: .governed, durability: .always)
@@ -303,11 +304,11 @@ import Testing
                     Array("2".utf8).withUnsafeBytes { update.put(0, payload: $0, long: long, rule: .governed) }
                 }
             }
-            #expect("\(try #require(error))".contains("is unknown if \(obstacle.doubt)"))
+            #expect("\(try #require(error))".contains("if \(obstacle.doubt) before another write is committed"))
         } else {
             isFailing.value = true
             let error = #expect(throws: LarderError.self) { try database.put("a", "2") }
-            #expect("\(try #require(error))".contains("is unknown if \(obstacle.doubt)"))
+            #expect("\(try #require(error))".contains("if \(obstacle.doubt) before another write is committed"))
         }
         #expect(try database.value("a") == "1")
         if obstacle != .beginningAnother {

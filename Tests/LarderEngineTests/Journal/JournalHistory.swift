@@ -3,7 +3,7 @@ import LarderTestSupport
 
 @testable import LarderEngine
 
-/// An operation that a test has appended.
+/// An operation that a test has appended to a journal.
 struct JournalEntry: Hashable {
     var database = "0"
     var epoch: UInt64 = 1
@@ -12,7 +12,7 @@ struct JournalEntry: Hashable {
     var record: [UInt8]?
 }
 
-/// A commit group that a test has appended.
+/// A group of commits that a test has appended to a journal.
 struct JournalGroup: Hashable {
     var first: UInt64
     var last: UInt64
@@ -126,7 +126,7 @@ final class JournalHistory {
         }
     }
 
-    /// Three segments of some groups each, none of them synced.
+    /// Returns a journal with three unsynced segments of four groups each.
     static func threeSegments(seed: UInt64 = 1) throws -> JournalHistory {
         let history = try JournalHistory(seed: seed)
         let journal = try history.open()
@@ -141,8 +141,8 @@ final class JournalHistory {
     /// The paths of the segments, the oldest first.
     func segments() throws -> [String] { try Files.names(in: path, endingWith: ".log").map { path + "/" + $0 } }
 
-    /// Returns the number of groups, counted from the first, that a journal finds in its files.
-    /// - Returns: nil if the found groups are not a prefix of the appended ones.
+    /// Compares the groups that a journal finds in its files with the appended groups.
+    /// - Returns: the number of groups found; nil if they are not a prefix of the appended ones.
     func prefix(_ journal: Journal) throws -> (count: Int?, report: JournalReport) {
         let (found, report) = try journal.groups()
         let isPrefix =

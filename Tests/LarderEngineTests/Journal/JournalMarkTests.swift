@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of `SYNCED`, which records the synced part of the journal, whose loss is damage.
+/// Tests of the file `SYNCED`, which records how much of the journal is synced. A loss within that part is damage.
 @Suite struct JournalMarkTests {
     /// Returns a larder with three synced segments. LevelDB has the value "old" for `a`; the first segment has "new"
     /// for `a`; the others have `b` and `c`.
@@ -43,7 +43,7 @@ import Testing
         try Files.write(path, [UInt8](repeating: 0, count: try Files.read(path).count))
     }
 
-    @Test(arguments: harms.indices) func aSyncedPartThatIsLostIsReportedAsDamage(_ index: Int) throws {
+    @Test(arguments: harms.indices) func losingASyncedPartOfTheJournalIsReportedAsDamage(_ index: Int) throws {
         let (name, values, harm) = Self.harms[index]
         let larder = try threeSegments()
         defer { withExtendedLifetime(larder) {} }
@@ -61,7 +61,7 @@ import Testing
     }
 
     /// The library refuses to open the larder until the option to salvage is set.
-    @Test(arguments: harms.indices) func aProgramThatDoesNotSalvageGetsAnErrorEachTime(_ index: Int) throws {
+    @Test(arguments: harms.indices) func withoutSalvageALostPartOfTheJournalIsAlwaysAnError(_ index: Int) throws {
         let (name, values, harm) = Self.harms[index]
         let larder = try threeSegments()
         defer { withExtendedLifetime(larder) {} }
@@ -72,7 +72,7 @@ import Testing
         #expect(try copy.database().contents() == values, "\(name)")
     }
 
-    /// Unsynced data may be lost in a power failure.
+    /// A power failure may lose unsynced data, so such a loss is not damage.
     @Test(arguments: [harms.startIndex, 1, 2, 3]) func aLostUnsyncedTailIsNotDamage(_ index: Int) throws {
         let larder = try threeSegments()
         try larder.database().put("d", "1", durability: .os)
@@ -99,7 +99,7 @@ import Testing
     }
 
     /// An older version does not know SYNCED. It leaves the file in place and removes segments that the file mentions.
-    @Test func aMarkLeftByAnOlderVersionIsIgnored() throws {
+    @Test func anOutdatedSyncedFileOfAnOlderVersionIsIgnored() throws {
         let larder = try threeSegments()
         let mark = try Files.read(larder.path + "/SYNCED")
         let copy = try larder.crashCopy { $0.onDamage = .fail }
@@ -110,7 +110,7 @@ import Testing
     }
 
     /// If SYNCED cannot be read, this is reported, and the whole journal is used.
-    @Test(arguments: ["", "nonsense"]) func aDamagedMarkIsReported(_ text: String) throws {
+    @Test(arguments: ["", "nonsense"]) func aDamagedSyncedFileIsReported(_ text: String) throws {
         let larder = try threeSegments()
         defer { withExtendedLifetime(larder) {} }
         let copy = try larder.crashCopy { $0.onDamage = .fail }
@@ -122,9 +122,9 @@ import Testing
         #expect(!again.events.contains("SYNCED"))
     }
 
-    /// If the newest mark is torn, the previous one is used. It covers less of the journal, and none of the segments
-    /// that were removed since.
-    @Test func aTornMarkClaimsNothingThatWasRemoved() throws {
+    /// If the newest mark in SYNCED was only partly written, the previous mark is used. It covers less of the journal,
+    /// and none of the segments that were removed since.
+    @Test func aTornWriteOfTheSyncedFileIsNotReportedAsDamage() throws {
         let larder = try threeSegments()
         try larder.engine().save()
         try larder.database().put("d", "1")
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func aMarkOfANewerVersionIsRefused() throws {
+    @Test func aSyncedFileOfANewerVersionIsRefused() throws {
         let larder = try threeSegments()
         defer { withExtendedLifetime(larder) {} }
         let copy = try larder.crashCopy()

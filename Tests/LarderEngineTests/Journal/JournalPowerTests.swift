@@ -72,7 +72,7 @@ import Testing
 
     /// Regression test: the first segment was lost because its name was not synced. The following segments were used,
     /// and the loss was not noticed.
-    @Test func noLeadingSegmentIsLostWithoutARemovalRecord() throws {
+    @Test func aPowerFailureNeverLosesTheFirstSegmentSilently() throws {
         try survive(knowsWhatIsElsewhere: false)
     }
 
@@ -98,7 +98,7 @@ import Testing
                         synced = max(synced, upTo)
                     }
                 case 2:
-                    // The process ends, and another one begins.
+                    // Simulates that the process exits and the next one starts.
                     journal.close()
                     journal = try history.open(segmentBytes: 900, faults: disk.hook)
                 default: try history.append(1, to: journal)

@@ -62,7 +62,7 @@ import Testing
         #expect(try history.prefix(try history.open()).count == 40)
     }
 
-    @Test func removedSegmentsAreGoneAndTheOthersAreReplayed() throws {
+    @Test func removingSegmentsKeepsTheOthers() throws {
         let history = try JournalHistory()
         let journal = try history.open()
         try history.append(5, to: journal)
@@ -87,7 +87,7 @@ import Testing
         #expect(journal.activeNumber == 3)
     }
 
-    @Test func segmentsThatWereFoundCanBeRemoved() throws {
+    @Test func segmentsOfAnEarlierProcessCanBeRemoved() throws {
         let history = try JournalHistory.threeSegments()
         let journal = try history.open()
         _ = try journal.replay { _, _ in }
@@ -106,7 +106,7 @@ import Testing
         #expect(try history.prefix(try history.open()).count == 14)
     }
 
-    @Test func sequencesMustRise() throws {
+    @Test func groupsWithLowerSequencesAreRefused() throws {
         let history = try JournalHistory()
         let journal = try history.open()
         let entry = JournalEntry(key: [1], record: [2])
@@ -149,7 +149,7 @@ import Testing
         #expect(try Files.names(in: history.path, endingWith: ".new").isEmpty)
     }
 
-    @Test func aNewerVersionIsRefusedAndNothingIsTouched() throws {
+    @Test func aJournalOfANewerVersionIsRefusedAndNotChanged() throws {
         let history = try JournalHistory.threeSegments()
         let last = try history.segments()[2]
         var bytes = try Files.read(last)
@@ -183,7 +183,7 @@ import Testing
     }
 
     /// Concurrent syncs, rotations and removals do not disturb appends.
-    @Test func syncingAndRemovingDuringAppends() throws {
+    @Test func appendsSucceedDuringConcurrentSyncsAndRemovals() throws {
         let history = try JournalHistory()
         let journal = try history.open(segmentBytes: 2000)
         let isDone = Guarded(false)

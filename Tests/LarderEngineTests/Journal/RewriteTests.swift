@@ -7,7 +7,7 @@ import Testing
 /// Tests of rewrites of the journal. A rewrite removes old segments without writing to LevelDB, so newer segments must
 /// have all entries.
 @Suite struct RewriteTests {
-    /// Returns a larder with a small limit of the journal.
+    /// Returns a larder whose journal has a small size limit.
     private func makeLarder(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
         try TestLarder {
             $0.checkpointBytes = 10_000
@@ -35,7 +35,7 @@ import Testing
         Dictionary(uniqueKeysWithValues: (0..<10).map { ("k\($0)", "\(round)") })
     }
 
-    @Test func keysThatAreOverwrittenStayInTheJournal() throws {
+    @Test func aRewriteKeepsOverwrittenKeysInTheJournal() throws {
         let larder = try makeLarder()
         let database = try larder.database()
         let engine = try larder.engine()
@@ -52,7 +52,7 @@ import Testing
         #expect(try database.contents() == Self.expected(5))
     }
 
-    @Test func removalsAreRewritten() throws {
+    @Test func aRewriteKeepsRemovals() throws {
         let larder = try makeLarder()
         let database = try larder.database()
         try database.put("gone", "1")
@@ -65,7 +65,7 @@ import Testing
         #expect(try crashCopy.database().contents() == Self.expected(1))
     }
 
-    @Test func manyDistinctKeysGoToLevelDB() throws {
+    @Test func aJournalOfManyDistinctKeysIsWrittenToLevelDB() throws {
         let larder = try makeLarder()
         let database = try larder.database()
         let engine = try larder.engine()
@@ -92,7 +92,7 @@ import Testing
     }
 
     /// A rewrite includes the entries of all databases, also of those that were not overwritten.
-    @Test func severalDatabasesShareARewrite() throws {
+    @Test func aRewriteIncludesTheEntriesOfAllDatabases() throws {
         let larder = try makeLarder()
         for name in ["a", "b", "c"] { try larder.database(name).put("only", name) }
         let database = try larder.database()
@@ -150,7 +150,7 @@ import Testing
 
     /// LevelDB has older data than the rewritten journal. If the journal is truncated, that data must not be served as
     /// current.
-    @Test func aRewrittenJournalThatIsCutIsDamage() throws {
+    @Test func truncatingARewrittenJournalIsReportedAsDamage() throws {
         let larder = try makeLarder()
         let database = try larder.database()
         for key in 0..<10 { try database.put("k\(key)", "old") }

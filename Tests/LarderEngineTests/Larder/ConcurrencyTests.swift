@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of many threads at once, whose results must be consistent with one order of all operations.
+/// Tests of operations that run on many threads. Their results must be consistent with one order of all operations.
 @Suite struct ConcurrencyTests {
     /// The number of iterations of each loop.
     private static let steps = 400
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// Transfers between accounts in two or more shards never change the sum, with any kind of read.
-    @Test func transfersKeepTheSum() throws {
+    @Test func concurrentTransfersNeverChangeTheSum() throws {
         let larder = try larder { $0.memoryBytes = 0 }
         let database = try larder.database()
         let accounts = (0..<10).map { Key("account\($0)") }
@@ -218,8 +218,8 @@ import Testing
         }
     }
 
-    /// A disk that fails and recovers while all threads work.
-    @Test func suspensionsUnderLoadLoseNothingThatWasAcknowledged() throws {
+    /// The disk fails and recovers while all threads read and write. No acknowledged write is lost.
+    @Test func noAcknowledgedWriteIsLostByDiskFailuresUnderLoad() throws {
         let larder = try larder { $0.memoryBytes = 50_000 }
         let database = try larder.database()
         let acknowledged = Guarded<[String: Int]>([:])
@@ -262,7 +262,7 @@ import Testing
     }
 
     /// Runs all operations concurrently, to find data races and deadlocks.
-    @Test func allOperationsConcurrently() throws {
+    @Test func concurrentOperationsThrowOnlyExpectedErrors() throws {
         let larder = try larder {
             $0.memoryBytes = 50_000
             $0.onDamage = .salvage

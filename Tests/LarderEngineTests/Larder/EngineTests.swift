@@ -6,7 +6,7 @@ import Testing
 
 /// Tests of opening and closing larders.
 @Suite struct EngineTests {
-    @Test func theSameLarderIsTheSameEngine() throws {
+    @Test func openingALarderTwiceReturnsTheSameEngine() throws {
         let larder = try TestLarder()
         let first = try larder.engine()
         let second = try Engine.open(larder.path + "/../larder/.", options: larder.options)
@@ -140,7 +140,7 @@ import Testing
 
     /// One thread releases the last reference while another opens the larder. Opening waits until the first engine has
     /// shut down.
-    @Test func openingWhileItShutsDown() throws {
+    @Test func openingWaitsUntilThePreviousEngineHasShutDown() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         let path = directory.path + "/larder"
@@ -180,7 +180,7 @@ import Testing
         engine.shutdown()
     }
 
-    @Test func aSecondDatabaseObjectIsNeverMade() throws {
+    @Test func openingADatabaseOnManyThreadsReturnsOneObject() throws {
         let larder = try TestLarder()
         let engine = try larder.engine()
         let opened = Recorder<ObjectIdentifier>()
@@ -200,14 +200,14 @@ import Testing
         let ticket = try database.putLater("a", "1")
         #expect(pipeline.pendingByteCount > 0)
         // There is no background thread, so the waiting thread commits the write.
-        try pipeline.settle()
+        try pipeline.waitForAllCommits()
         #expect(pipeline.isDecided(ticket))
         #expect(pipeline.pendingByteCount == 0)
         #expect(pipeline.everythingApplied == ticket)
     }
 
-    /// For callers that do not wait, the pipeline's own thread commits and notifies the observers.
-    @Test func observersAreNotifiedOfCommitsWithoutAWaiter() throws {
+    /// If no caller waits for a commit, the pipeline's own thread commits and notifies the observers.
+    @Test func observersAreNotifiedOfCommitsThatNoCallerWaitsFor() throws {
         final class Observer: CommitObserver {
             let lock = Lock()
             let notified = Condition()
@@ -235,7 +235,7 @@ import Testing
         #expect(try database.value("k") == "99")
     }
 
-    @Test func writersWaitWhenTooMuchIsPending() throws {
+    @Test func writersWaitWhenTooManyBytesArePending() throws {
         let larder = try TestLarder { $0.pendingBytesMax = 1000 }
         let database = try larder.database()
         let pipeline = try larder.engine().pipeline

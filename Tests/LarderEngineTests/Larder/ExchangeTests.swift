@@ -12,7 +12,7 @@ import Testing
             try larder.database("a"), try larder.database("b"), entriesMax: most, bytesMax: bytes)
     }
 
-    @Test(arguments: [nil, 0]) func entriesChangePlacesAndPoliciesStay(_ memoryBytes: Int?) throws {
+    @Test(arguments: [nil, 0]) func anExchangeSwapsEntriesAndKeepsPolicies(_ memoryBytes: Int?) throws {
         let larder = try TestLarder { if let memoryBytes { $0.memoryBytes = memoryBytes } }
         let (first, second) = (try larder.database("a", policy: .high), try larder.database("b", policy: .low))
         try first.put("both", "1")
@@ -34,7 +34,7 @@ import Testing
         #expect(try right.value("both") == "1")
     }
 
-    @Test func exchangeWithAnEmptyDatabase() throws {
+    @Test func anExchangeWithAnEmptyDatabaseMovesTheEntries() throws {
         let larder = try TestLarder()
         try larder.database("a").put("k", "v")
         try exchange(larder)
@@ -45,7 +45,7 @@ import Testing
         #expect(try larder.database("b").value("k") == nil)
     }
 
-    @Test func tooManyEntriesOrBytesAreRefused() throws {
+    @Test func anExchangeOfTooManyEntriesOrBytesIsRefused() throws {
         let larder = try TestLarder()
         for index in 0..<10 { try larder.database("a").put("k\(index)", "0123456789") }
         #expect(errorCode { try exchange(larder, most: 9) } == .invalidArgument)

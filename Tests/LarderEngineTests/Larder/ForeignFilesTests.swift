@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of a directory that was taken for a larder by mistake and has other files in it.
+/// Tests of a directory that a user opens as a larder by mistake, and that has other files.
 @Suite struct ForeignFilesTests {
     private func file(_ path: String) throws {
         _ = try FileSystem.replace(path, with: Array("precious".utf8))
@@ -51,8 +51,8 @@ import Testing
         try expectUntouched(larder)
     }
 
-    /// A directory whose name is a year is never taken for an epoch.
-    @Test func aDirectoryOfYearsIsNotOurs() throws {
+    /// A directory whose name is a year is never mistaken for an epoch, a LevelDB whose directory name is a number.
+    @Test func aDirectoryNamedLikeAYearIsNotTakenForADatabase() throws {
         let larder = try make()
         let photo = larder.path + "/photos/2023/beach.jpg"
         try FileSystem.makeDirectories(larder.path + "/photos/2023")
@@ -66,8 +66,8 @@ import Testing
         try expectUntouched(larder)
     }
 
-    /// A database directory with an epoch but without POINTER is damaged.
-    @Test func aDatabaseWithoutPointerIsDamaged() throws {
+    /// A database directory that has an epoch (a LevelDB) but no POINTER is damaged.
+    @Test func aDatabaseWithoutAPointerFileIsDamaged() throws {
         let larder = try make()
         try larder.database("books").put("k", "v")
         larder.close()

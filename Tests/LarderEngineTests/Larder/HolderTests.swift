@@ -4,10 +4,10 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that only one process can hold a larder, and that other processes get its PID and socket. The test processes
-/// terminate with _exit, so that no leak check runs while the larder is open.
+/// Tests that only one process can have a larder open, and that other processes get its PID and socket. The test
+/// processes terminate with _exit, so that no leak check runs while the larder is open.
 @Suite struct HolderTests {
-    @Test func aSecondProcessGetsTheHoldersPidAndSocket() async throws {
+    @Test func theErrorOfASecondProcessNamesTheHoldersPidAndSocket() async throws {
         let larder = try TestLarder { $0.holderSocket = "/run/larder/larder.sock" }
         _ = try larder.engine()
         let path = larder.path
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func theMessageMentionsAHolderWithoutASocket() async throws {
+    @Test func theErrorStatesThatTheHolderServesNoSocket() async throws {
         let larder = try TestLarder()
         _ = try larder.engine()
         await #expect(processExitsWith: .success) { [path = larder.path as String] in
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func aKilledHolderReleasesTheLarder() async throws {
+    @Test func aKilledProcessReleasesTheLarder() async throws {
         let larder = try TestLarder()
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = larder.path as String] in
             let engine = try Engine.open(path)
@@ -62,7 +62,7 @@ import Testing
         #expect(try larder.database().count(includingExpired: true) == 100)
     }
 
-    @Test func aForkedChildGetsAnError() async throws {
+    @Test func aForkedChildProcessCannotUseTheLarder() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in
@@ -82,7 +82,8 @@ import Testing
                     errorCode { _ = try engine.deleteDatabase("books") }, errorCode { try database.setPolicy(.low) },
                     errorCode { _ = try engine.openDatabase("new") },
                     errorCode { _ = try Engine.open(path + "/x") },
-                    errorCode { try engine.pipeline.settle() }, errorCode { _ = try database.purge(prefix: []) },
+                    errorCode { try engine.pipeline.waitForAllCommits() },
+                    errorCode { _ = try database.purge(prefix: []) },
                 ]
                 snapshot.close()
                 cursor?.close()
@@ -92,7 +93,7 @@ import Testing
             }
             var status: Int32 = 0
             guard waitpid(child, &status, 0) == child, status == 0 else { _exit(2) }
-            // The parent is not affected and still holds the larder.
+            // The parent process is not affected and still has the larder open.
             try database.put("b", "2")
             guard try snapshot.value("a") == "1", try database.value("b") == "2" else { _exit(3) }
             engine.shutdown()

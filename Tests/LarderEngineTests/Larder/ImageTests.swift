@@ -22,7 +22,7 @@ import Testing
         return try body(engine)
     }
 
-    @Test func anImageHasEveryStateOfADatabase() throws {
+    @Test func anImageHasDatabasesInEveryState() throws {
         let larder = try TestLarder()
         try larder.database("unopened").put("a", "1")
         try larder.database("gone").put("a", "1")
@@ -65,10 +65,10 @@ import Testing
         }
     }
 
-    /// Each image has only complete units: all that were acknowledged before it, and none that came after. Meanwhile,
-    /// units of two databases are committed, databases are purged, deleted and created, tables merged, and the journal
-    /// rewritten.
-    @Test func anImageIsOneInstant() throws {
+    /// Each image has only complete commit units: all that were acknowledged before it, and none that came after.
+    /// Meanwhile, other threads commit units of two databases, purge, delete and create databases, compact tables and
+    /// rewrite the journal.
+    @Test func anImageShowsAllDatabasesAtOneInstant() throws {
         let larder = try TestLarder {
             $0.backgroundMaintenance = true
             $0.memoryBytes = 200_000
@@ -141,7 +141,7 @@ import Testing
         #expect(problems.all == [])
     }
 
-    /// LevelDB writes its log to a table and merges tables after the files were copied.
+    /// After the files were copied, LevelDB writes its log to a table and compacts tables, which removes old files.
     @Test func anImageKeepsFilesThatTheOriginalRemoves() throws {
         let larder = try TestLarder(inMemory: false)
         let database = try larder.database()
@@ -161,14 +161,14 @@ import Testing
         try EpochInspection.inspect(image.place)
         #expect(try Self.keys(image.place, scratch.path + "/first") == (try store.rawKeys()))
 
-        // After a second round, copies from the first round that are no longer needed are removed.
+        // After a second round of copying, files from the first round that are no longer needed are removed.
         let second = try #require(try image.round())
         try image.removeOthers(than: second)
         #expect(try !counted().contains(log))
         #expect(try Self.keys(image.place, scratch.path + "/second") == (try store.rawKeys()))
     }
 
-    /// The keys in a copy of LevelDB's files.
+    /// Copies the image of a LevelDB, opens the copy and returns its keys.
     private static func keys(_ image: String, _ copy: String) throws -> [[UInt8]] {
         try Files.copy(image, to: copy)
         let database = try LarderLevelDB.Database(path: copy)
@@ -184,7 +184,7 @@ import Testing
         return keys
     }
 
-    @Test func aDamagedDatabaseIsNotCopied() throws {
+    @Test func makingAnImageOfADamagedDatabaseFails() throws {
         let larder = try TestLarder { $0.onDamage = .fail }
         try larder.database().put("a", "1")
         larder.close()
@@ -195,7 +195,7 @@ import Testing
         #expect(error?.message.contains("salvage the database or set it aside") == true)
     }
 
-    /// Files that a killed process has left are removed at the next start.
+    /// An incomplete image that a killed process left is removed at the next start.
     @Test func anUnfinishedImageIsRemoved() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")

@@ -12,7 +12,7 @@ import Testing
     /// Regression test: after a restart with the clock set back, and then SIGKILL, all databases were quarantined as
     /// damaged.
     @Test(arguments: [50, 30_000, 3_600_000, 315_360_000_000 as Int64])
-    func aClockSetBackOverARestartDamagesNothing(milliseconds: Int64) throws {
+    func settingTheClockBackBetweenRunsDamagesNothing(milliseconds: Int64) throws {
         for setsAside in [false, true] {
             let larder = try TestLarder { $0.onDamage = setsAside ? .salvage : .fail }
             try larder.database(policy: .never).put("a", "1")
@@ -28,8 +28,8 @@ import Testing
         }
     }
 
-    /// As above, with a journal that a checkpoint has emptied, and no later writes.
-    @Test func aClockSetBackOverARestartDamagesNothingInAnIdleLarder() throws {
+    /// Like the previous test, but a checkpoint has emptied the journal, and there are no later writes.
+    @Test func settingTheClockBackBetweenRunsDamagesNoIdleLarder() throws {
         let larder = try TestLarder()
         try larder.database(policy: .never).put("a", "1")
         larder.close()
@@ -65,7 +65,7 @@ import Testing
     }
 
     /// Databases have records by an older version, which took its sequences from a clock that was ahead.
-    @Test func recordsOfAnOlderVersionAreNotTakenForLoss() throws {
+    @Test func entriesOfAnOlderVersionAreNotReportedAsLost() throws {
         let larder = try TestLarder()
         try larder.database(policy: .never).put("a", "1")
         let store = try #require(try larder.database().flushedStore())
@@ -74,7 +74,7 @@ import Testing
         larder.close()
         try Files.remove(larder.path + "/" + file)
         let epoch = store.epoch
-        // The journal of an older process that was killed after the clock had been set back.
+        // Creates the journal of an older process that was killed after the clock had been set back.
         let journal = try Journal(directory: larder.path + "/JOURNAL", segmentBytes: 1 << 20)
         let older = ahead - (7_200_000 << 16)
         journal.begin(behind: older)
@@ -96,7 +96,7 @@ import Testing
 
     enum Loss: CaseIterable { case removed, flipped, empty, directory }
 
-    /// If the file is lost or damaged, the larder reports it and continues.
+    /// If the file SEQUENCES is lost or damaged, the larder reports this and continues.
     @Test(arguments: Loss.allCases) func aLostSequencesFileIsReportedAndHarmless(_ loss: Loss) throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         try larder.database(policy: .never).put("a", "1")
@@ -147,7 +147,7 @@ import Testing
         #expect(try next.engine().statistics.salvages.read() == 0)
     }
 
-    @Test func aNewerFileIsRefused() throws {
+    @Test func aSequencesFileOfANewerVersionIsRefused() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         larder.close()
@@ -223,7 +223,7 @@ import Testing
     }
 
     /// Numbers at the end of their range, from a manipulated file, never trap.
-    @Test func numbersAtTheEndOfTheirRange() throws {
+    @Test func sequencesAtTheEndOfTheirRangeNeverCrash() throws {
         for units in [UInt64.max, Sequences.end, Sequences.end - 1] {
             let directory = try TemporaryDirectory(inMemory: true)
             let text = SequencesFile(commitUnits: units, epochs: .max).text
@@ -260,8 +260,9 @@ import Testing
         }
     }
 
-    /// `PURGE` and other operations flush data. Data that is appended while the journal is being synced may be lost in
-    /// a power failure. A flush must not write it to LevelDB, nor record that the database needs it.
+    /// `PURGE` and other operations flush data to LevelDB. Data that is appended to the journal while it is being
+    /// synced may be lost in a power failure. A flush must not write such data to LevelDB, nor record that the database
+    /// needs it.
     @Test func aFlushWritesOnlySyncedGroupsToLevelDB() throws {
         let state = Guarded<(database: LarderEngine.Database?, synced: Int?)>((nil, nil))
         let larder = try TestLarder {

@@ -3,7 +3,7 @@ import LarderTestSupport
 import Testing
 
 @Suite struct SmokeTests {
-    @Test func storesReadsExpiresAndPurges() throws {
+    @Test func entriesAreStoredReadExpiredAndPurged() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let time = ManualTimeSource()
         var options = EngineOptions()

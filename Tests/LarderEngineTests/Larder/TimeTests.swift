@@ -52,7 +52,7 @@ import Testing
             crashCopy.time.stepWall(milliseconds: step)
             return crashCopy
         case .powerLoss:
-            // A power failure loses the marks of the last second in TIME.
+            // The file TIME records the larder's time in marks. A power failure loses the marks of the last second.
             _ = try larder.engine().maintain()
             let synced = try Files.read(larder.path + "/TIME")
             larder.time.advance(milliseconds: 10)
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test(arguments: cells) func aStepOfTheClockBetweenRuns(_ moment: Moment, _ step: Int64) throws {
+    @Test(arguments: cells) func aClockStepBetweenRunsNeverMovesTimeBack(_ moment: Moment, _ step: Int64) throws {
         let before = try larder()
         if moment != .powerLoss { before.time.advance(milliseconds: 10) }
         let reached = try before.engine().now()
@@ -154,8 +154,8 @@ import Testing
         #expect(try crashCopy.engine().now() >= reached - 250)
     }
 
-    /// Time during which the machine is off counts, even if the clock had been set back before.
-    @Test func timeWithTheMachineOffCounts() throws {
+    /// The time for which the machine is off counts towards deadlines, even if the clock had been set back before.
+    @Test func timeWhileTheMachineIsOffCountsTowardsDeadlines() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         larder.time.stepWall(milliseconds: 3_600_000)
@@ -192,8 +192,9 @@ import Testing
         #expect(try larder.engine().clockOffsetMilliseconds == 5000)
     }
 
-    /// If a mark is torn, the previous mark is used. An invalid mark is reported and does no harm.
-    @Test func aTornMarkLeavesTheOneBefore() throws {
+    /// If the newest mark in TIME was only partly written, the previous mark is used. An invalid mark is reported and
+    /// does no harm.
+    @Test func afterATornWriteThePreviousTimeMarkIsUsed() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("a", "1")
@@ -221,7 +222,7 @@ import Testing
         }
     }
 
-    @Test func aNewerMarkIsRefused() throws {
+    @Test func aTimeFileOfANewerVersionIsRefused() throws {
         let larder = try TestLarder()
         _ = try larder.engine()
         larder.close()
@@ -234,7 +235,7 @@ import Testing
     }
 
     /// While the time is not read, no mark is written, not even by background threads.
-    @Test func anIdleLarderWritesNoMarks() throws {
+    @Test func anIdleLarderDoesNotWriteTheTimeFile() throws {
         let larder = try TestLarder()
         try larder.database(policy: .high).put("a", "1")
         try larder.maintain()

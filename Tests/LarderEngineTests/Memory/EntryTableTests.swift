@@ -3,14 +3,14 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of the table of entries in memory: which entries it keeps and evicts, and how often it is hit.
+/// Tests of the table of entries in memory: which entries it keeps and evicts, and its hit ratio.
 @Suite struct EntryTableTests {
     /// Returns the stored bytes of a record with a payload of `bytes` bytes.
     private static func record(_ bytes: Int) -> [UInt8] {
         Record(RecordHeader(storedAt: 1), payload: [UInt8](repeating: 7, count: bytes)).stored
     }
 
-    @Test func keepsReplacesAndRemoves() {
+    @Test func entriesAreAddedReplacedAndRemoved() {
         let table = TestTable()
         #expect(table.payloadCount("a") == nil)
         table.keep("a", Self.record(10))
@@ -18,7 +18,7 @@ import Testing
         #expect(
             bytes >= 1 + 16 + 10 + EntryPointer.overheadBytes && bytes < 16 + 1 + 16 + 10 + EntryPointer.overheadBytes)
         #expect(table.payloadCount("a") == 10)
-        // An entry from LevelDB never replaces one that is already known.
+        // A record that was read from LevelDB never replaces an entry that is already in the table.
         table.keep("a", Self.record(20))
         #expect(table.payloadCount("a") == 10)
         table.put("a", Self.record(2000), sequence: 1)
@@ -32,7 +32,7 @@ import Testing
         #expect(!table.table.evict())
     }
 
-    @Test func aCheckpointKeepsRewrittenEntriesDirty() {
+    @Test func entriesRewrittenDuringACheckpointStayDirty() {
         let table = TestTable()
         for key in ["a", "b", "c", "d"] { table.put(key, Self.record(10), sequence: 1) }
         table.remove("d", sequence: 2)
@@ -52,7 +52,7 @@ import Testing
         // "d" is clean and known to be absent. The other entries wait for the next checkpoint.
         #expect(table.table.dirtyCount == 4)
         #expect(table.table.count == 5)
-        #expect(table.entry("d")?.head.pointee.isAbsentBelow == true)
+        #expect(table.entry("d")?.head.pointee.isAbsentInLevelDB == true)
         #expect(table.table.evict())
         #expect(!table.table.evict())
         table.checkpoint(upTo: 6)
@@ -78,12 +78,13 @@ import Testing
         #expect(taken.sorted() == ["a", "b"])
     }
 
-    /// When an entry changes or is removed, its attachment is dropped.
-    @Test func attachmentsAreDroppedWithTheirEntry() {
+    /// When an entry changes or is removed, the decoded model that is attached to it is dropped.
+    @Test func decodedModelsAreDroppedWithTheirEntry() {
         final class Model {}
         let table = TestTable()
         weak var attached: Model?
-        /// The attached model, or nil after it was released. Dropped models are not counted and are released later.
+        /// The attached model; nil if it was released. Dropped models no longer count towards the memory, but are only
+        /// released when this property is read.
         var model: Model? {
             table.released.release()
             #expect((table.table.attachedByteCount >= 1000) == (attached != nil))
@@ -114,7 +115,8 @@ import Testing
         #expect(model == nil)
     }
 
-    /// Runs `keys` through a table of `capacity` entries, as a cache in front of something slow.
+    /// Returns the hit ratio of a table with `capacity` entries when `keys` are read. Each missing key is added, as in
+    /// a cache.
     private static func hitRatio(_ keys: [Int], capacity: Int) -> Double {
         let table = TestTable()
         let record = record(1)
@@ -132,8 +134,8 @@ import Testing
         return Double(hits) / Double(keys.count)
     }
 
-    /// The hit ratio of SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, "SIEVE is Simpler than LRU", NSDI 2024), for
-    /// comparison.
+    /// Returns the hit ratio of SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, "SIEVE is Simpler than LRU", NSDI 2024),
+    /// for comparison.
     private static func sieveHitRatio(_ keys: [Int], capacity: Int) -> Double {
         var order: [Int] = []  // The newest last.
         var visited: [Int: Bool] = [:]
@@ -175,7 +177,7 @@ import Testing
         return Double(hits) / Double(keys.count)
     }
 
-    /// Keys drawn with Zipf's law: key *k* with a probability in proportion to 1 / k^skew.
+    /// Returns random keys with a Zipf distribution: the probability of key *k* is proportional to 1 / k^skew.
     private static func zipf(_ skew: Double, keys: Int, count: Int, _ generator: inout SeededGenerator) -> [Int] {
         var sums: [Double] = []
         var sum = 0.0
@@ -194,7 +196,8 @@ import Testing
         }
     }
 
-    /// `base` to the power 0.8 or 1, by square roots: 0.8 is 1/2 + 1/4 + 1/32 + 1/64 + 1/512 and a little.
+    /// Returns `base` to the power 0.8 or 1, as a product of square roots: 0.8 is 1/2 + 1/4 + 1/32 + 1/64 + 1/512 and a
+    /// little.
     private static func power(_ base: Double, _ exponent: Double) -> Double {
         var result = exponent >= 1 ? base : 1
         var rest = exponent >= 1 ? exponent - 1 : exponent
@@ -210,7 +213,7 @@ import Testing
         return result
     }
 
-    @Test(arguments: [0.8, 1.0]) func hitsZipfAtLeastAsOftenAsSieve(skew: Double) {
+    @Test(arguments: [0.8, 1.0]) func theHitRatioIsAtLeastThatOfTheSieveAlgorithm(skew: Double) {
         var generator = SeededGenerator(seed: 7)
         let keys = Self.zipf(skew, keys: 5_000, count: 30_000, &generator)
         let ours = Self.hitRatio(keys, capacity: 500)
@@ -235,7 +238,7 @@ import Testing
     }
 
     /// Compares the table with a dictionary after random operations: contents, byte counts and lists.
-    @Test func agreesWithAModelThroughAnyHistory() {
+    @Test func randomOperationsAgreeWithADictionary() {
         var generator = SeededGenerator(seed: testSeed())
         let table = TestTable()
         /// The expected entries by key: the payload size, nil if removed, and whether the entry is not yet in LevelDB.
@@ -282,7 +285,7 @@ import Testing
     }
 
     /// Keys with equal or similar hashes are distinguished, and found after others were removed.
-    @Test func collidingHashes() {
+    @Test func keysWithCollidingHashesAreDistinguished() {
         let table = EntryTable()
         func bytes(_ number: Int) -> [UInt8] { Array("k\(number)".utf8) }
         for number in 0..<100 {
@@ -302,7 +305,7 @@ import Testing
     }
 }
 
-/// A table that is used with texts as keys.
+/// A table of entries that takes strings as keys.
 struct TestTable {
     let released: ReleaseQueue
     let table: EntryTable

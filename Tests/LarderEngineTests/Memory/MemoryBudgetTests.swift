@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests that the memory tier stays within its limit and never returns outdated entries.
+/// Tests that the entries in memory stay within their limit, and that reads never return outdated entries from memory.
 @Suite struct MemoryBudgetTests {
     private static func open(_ directory: TemporaryDirectory, memory: Int) throws -> (Engine, ManualTimeSource) {
         let time = ManualTimeSource()
@@ -42,7 +42,8 @@ import Testing
         engine.shutdown()
     }
 
-    /// Entries that wait for a checkpoint are counted once, and are no longer counted after it.
+    /// Dirty entries, which are not yet in LevelDB, count once towards the memory that makes a checkpoint due. After
+    /// the checkpoint, they no longer count.
     @Test func checkpointsFreeMemoryForWrites() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
@@ -88,7 +89,7 @@ import Testing
         engine.shutdown()
     }
 
-    @Test func aHitNeedsNoFile() throws {
+    @Test func entriesInMemoryAreReadWithoutFiles() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
         let database = try engine.openDatabase("db")
@@ -101,7 +102,7 @@ import Testing
         engine.shutdown()
     }
 
-    @Test func aClosedOrDeletedDatabaseServesNothing() throws {
+    @Test func readsOfAClosedOrDeletedDatabaseThrow() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
         let database = try engine.openDatabase("db")

@@ -3,15 +3,16 @@ import Testing
 @testable import LarderEngine
 
 @Suite struct ShardTests {
-    /// Keys of all usual forms are distributed over the shards: no shard has more than twice its share.
+    /// Keys of all usual forms are distributed over the shards (parts of a database): each shard has at least half and
+    /// at most twice its share.
     @Test(arguments: ["", "key:", "user:session:", "ключ/", "a-rather-long-prefix-that-many-keys-have-in-common/"])
-    func keysSpread(prefix: String) {
+    func keysAreSpreadEvenlyOverTheShards(prefix: String) {
         var counts = [Int](repeating: 0, count: Shard.count)
         for number in 0..<16_000 { counts[Shard.index(Key("\(prefix)\(number)").hash)] += 1 }
         #expect(counts.allSatisfy { (500...2000).contains($0) }, "\(counts)")
     }
 
-    @Test func everyLengthHasAShard() {
+    @Test func keysOfEveryLengthHaveAFixedShard() {
         for length in 0...40 {
             let key = Key([UInt8](repeating: 0xFF, count: length))
             #expect((0..<Shard.count).contains(Shard.index(key.hash)))
@@ -20,7 +21,7 @@ import Testing
     }
 
     /// A value that is read from the disk must not replace one that was written during the read.
-    @Test func aColdReadNeverHidesAWrite() {
+    @Test func aReadFromDiskNeverReplacesANewerWrite() {
         let shard = Shard(budget: MemoryBudget(limitBytes: 1 << 20))
         let key = Key("k")
         let old = Record(RecordHeader(storedAt: 1), payload: [1])
@@ -64,7 +65,7 @@ import Testing
     }
 
     /// If several readers of a key overlap with a write, none keeps a value that it read before the write.
-    @Test func overlappingColdReads() {
+    @Test func overlappingReadsFromDiskNeverKeepAnOutdatedValue() {
         var reads = InFlightReads()
         func isKept(_ number: Int) -> Bool { reads.end(number) }
         let first = reads.begin(7)
@@ -73,7 +74,7 @@ import Testing
         #expect(Set([first, second, other]).count == 3)
         reads.swept(7)
         #expect(!isKept(first))
-        // The slot is reused. Changes before a read began do not affect that read.
+        // The third read reuses the slot of the first. Changes before a read began do not affect that read.
         let third = reads.begin(7)
         #expect(isKept(third))
         #expect(!isKept(second))
@@ -85,7 +86,7 @@ import Testing
     }
 
     /// The absence of a key in LevelDB is kept in memory too.
-    @Test func absenceIsRemembered() {
+    @Test func theAbsenceOfAKeyIsKeptInMemory() {
         let shard = Shard(budget: MemoryBudget(limitBytes: 1 << 20))
         let key = Key("k")
         shard.lock.withLock {

@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    /// Returns a larder with entries on disk, open tables and an almost empty memory tier.
+    /// Returns a larder with entries on disk, open tables and almost no entries in memory.
     private func stored(_ count: Int, memoryBytes: Int) throws -> TestLarder {
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }
         let database = try larder.database(policy: .never)
@@ -35,7 +35,7 @@ import Testing
     }
 
     /// An update that may not read from disk finds a new key absent, and stores an entry for it.
-    @Test(arguments: [0, 1 << 20]) func newKeysAreMadeWithoutTheDisk(memoryBytes: Int) throws {
+    @Test(arguments: [0, 1 << 20]) func newKeysAreStoredWithoutReadingTheDisk(memoryBytes: Int) throws {
         let larder = try stored(500, memoryBytes: memoryBytes)
         let database = try larder.database()
         var made = 0
@@ -55,7 +55,7 @@ import Testing
         #expect(try (0..<200).count { try database.value("new\($0)") == "1" } == made)
     }
 
-    @Test(arguments: [0, 1 << 20]) func shortScriptsTouchNewKeys(memoryBytes: Int) throws {
+    @Test(arguments: [0, 1 << 20]) func shortScriptsStoreNewKeysWithoutReadingTheDisk(memoryBytes: Int) throws {
         let larder = try stored(500, memoryBytes: memoryBytes)
         let database = try larder.database()
         let few = Update()
@@ -79,8 +79,8 @@ import Testing
         #expect(found == applied)
     }
 
-    /// A lookup of a long value in LevelDB's memtable would copy the value, so it is not made.
-    @Test func longValuesInTheMemtableAreNotSearched() throws {
+    /// A lookup of a long value in LevelDB's memtable would copy the value, so the engine does not look for it there.
+    @Test func lookupsInTheMemtableSkipLongValues() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .never)
         try database.put("long", String(repeating: "x", count: 2 << 20))
@@ -98,8 +98,8 @@ import Testing
         #expect(try look(database, "long") == .miss)
     }
 
-    /// In long histories with a memory tier that evicts nearly everything, no stored key is reported as absent.
-    @Test(arguments: [0, 30_000]) func noEntryIsEverTakenForAbsent(memoryBytes: Int) throws {
+    /// In long histories in which nearly every entry is evicted from memory, no stored key is reported as absent.
+    @Test(arguments: [0, 30_000]) func aStoredKeyIsNeverReportedAsAbsent(memoryBytes: Int) throws {
         var generator = SeededGenerator(seed: UInt64(memoryBytes) + 5)
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }
         var database = try larder.database(policy: .never)

@@ -6,7 +6,7 @@ import Testing
 
 /// Tests of commands on keys of two databases, which are atomic and a single commit unit.
 @Suite struct AcrossDatabasesTests {
-    /// Moves a key, as the command does.
+    /// Moves a key to another database, as the command MOVE does.
     private func move(
         _ key: String, from source: Database, to target: Database, in engine: Engine
     ) throws -> CommitTicket {
@@ -33,7 +33,7 @@ import Testing
         #expect(try larder.database("b").value("k") == (isFirst ? "v" : nil))
     }
 
-    /// Entries that only LevelDB has are read first.
+    /// A move first reads entries that are only in LevelDB.
     @Test("entries that are only on disk can be moved between databases") func coldEntries() throws {
         let larder = try TestLarder { $0.memoryBytes = 0 }
         let (source, target) = (try larder.database("a"), try larder.database("b"))
@@ -51,7 +51,7 @@ import Testing
     }
 
     /// A commit that fails is rolled back in both databases.
-    @Test func aFailureIsRolledBackInBothDatabases() throws {
+    @Test func aFailedMoveIsRolledBackInBothDatabases() throws {
         let fault = FailingCommitTests.Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let (source, target) = (try larder.database("a"), try larder.database("b"))
@@ -65,7 +65,7 @@ import Testing
     }
 
     /// An entry that two threads move back and forth is always in exactly one of the two databases.
-    @Test func oppositeMovesAreIsolated() throws {
+    @Test func concurrentMovesKeepAnEntryInExactlyOneDatabase() throws {
         let larder = try TestLarder()
         let (left, right) = (try larder.database("left"), try larder.database("right"))
         let engine = try larder.engine()

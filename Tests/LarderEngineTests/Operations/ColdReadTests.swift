@@ -19,8 +19,8 @@ import Testing
         return text
     }
 
-    /// Reads existing, missing and expired entries several times, with and without a memory tier.
-    @Test(arguments: [0, 1 << 20]) func eachColdReadIsCountedOnce(memoryBytes: Int) throws {
+    /// Reads existing, missing and expired entries several times, with and without memory for entries.
+    @Test(arguments: [0, 1 << 20]) func eachReadFromDiskIsCountedOnce(memoryBytes: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }
         try larder.database(policy: .every(3_600_000)).put("there", "value")
         try larder.database().put("brief", "value", rule: .own(larder.time.wallMilliseconds() + 1000))
@@ -43,7 +43,7 @@ import Testing
     }
 
     /// A read calls `holding`, which keeps the larder open, only if the entry must be read from disk.
-    @Test func memoryIsReadWithoutHoldingTheLarder() throws {
+    @Test func readsFromMemoryDoNotHoldTheLarderOpen() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         try larder.database().put("k", "value")
         larder.close()
@@ -67,7 +67,7 @@ import Testing
     }
 
     /// If `holding` fails, the read does not read from disk, and leaves no placeholder in memory.
-    @Test func aRefusedColdReadLeavesNothingBehind() throws {
+    @Test func aRefusedReadFromDiskLeavesNoPlaceholderInMemory() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         try larder.database().put("k", "value")
         larder.close()
@@ -89,9 +89,9 @@ import Testing
         #expect(shard.lock.withLock { shard.find(Key("k")) != nil })
     }
 
-    /// Entries are written and read while memory evicts them all the time. Each read sees all writes that were
+    /// Entries are written and read while they are constantly evicted from memory. Each read sees all writes that were
     /// acknowledged before it began.
-    @Test(arguments: [0, 20_000, 1 << 20]) func readersNeverSeeLessThanWasAcknowledged(memoryBytes: Int) throws {
+    @Test(arguments: [0, 20_000, 1 << 20]) func readsSeeAllAcknowledgedWritesDuringEviction(memoryBytes: Int) throws {
         let larder = try TestLarder {
             $0.memoryBytes = memoryBytes
             $0.backgroundMaintenance = true
@@ -133,7 +133,7 @@ import Testing
     }
 
     /// Long values from memory and from disk are not copied, and stay unchanged whatever happens to their keys.
-    @Test(arguments: [0, 64 << 20]) func manyEntriesAreHeldAsTheyWereAtOneInstant(_ memoryBytes: Int) throws {
+    @Test(arguments: [0, 64 << 20]) func entriesReadAtOneInstantDoNotChangeLater(_ memoryBytes: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }
         let database = try larder.database()
         let long = String(repeating: "l", count: (1 << 20) + 5)

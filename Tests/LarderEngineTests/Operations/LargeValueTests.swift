@@ -24,7 +24,7 @@ extension Database {
     }
 
     @Test(arguments: Durability.allCases)
-    func committedLongValuesAreReadAndSurvive(durability: Durability) throws {
+    func committedLongValuesSurviveACrash(durability: Durability) throws {
         let larder = try TestLarder { $0.durability = durability }
         let database = try larder.database()
         try database.put("before", "1")
@@ -43,7 +43,7 @@ extension Database {
     }
 
     /// A committed long value ends its journal segment, and the journal continues with the next segment.
-    @Test func longValuesFollowEachOther() throws {
+    @Test func longValuesCanBeStoredInSuccession() throws {
         let larder = try TestLarder { $0.journalSegmentBytes = 500 }
         let database = try larder.database()
         var expected: [String: String] = [:]
@@ -84,8 +84,9 @@ extension Database {
         #expect(try database.value("k") == "1")
     }
 
-    /// If the value was staged with another kind of header or for another key, it is stored like a short value.
-    @Test func aMismatchedLongValueIsStoredAsAShortOne() throws {
+    /// If a value was staged (written to a file) with another kind of header or for another key, it is stored like a
+    /// short value.
+    @Test func aLongValueStagedForAnotherKeyIsStoredAsAShortOne() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         let payload = Array("long".utf8)
@@ -116,7 +117,7 @@ extension Database {
     // MARK: A disk that fails
 
     @Test(arguments: [JournalCall.create, .rename, .fsync, .write(0)])
-    func aFailureRefusesTheLongValueOnly(call: JournalCall) throws {
+    func aFailedWriteRefusesOnlyTheLongValue(call: JournalCall) throws {
         let isFailing = Guarded(false)
         let larder = try TestLarder {
             $0.durability = .always
@@ -142,7 +143,7 @@ extension Database {
     }
 
     /// If the disk has no space for a long value, writes that are queued meanwhile are not affected.
-    @Test func aFullDiskRefusesTheLongValueOnly() throws {
+    @Test func aFullDiskRefusesOnlyTheLongValue() throws {
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, path in
                 if case .write = call, path.contains("ahead-") { return .fail(ENOSPC) }
@@ -213,7 +214,7 @@ extension Database {
     }
 
     /// A long value that stays in memory only until the checkpoint evicts no other entries.
-    @Test func aLongValueEvictsNothing() throws {
+    @Test func aLongValueDoesNotEvictOtherEntriesFromMemory() throws {
         let larder = try TestLarder { $0.memoryBytes = 2 << 20 }
         let database = try larder.database()
         for number in 0..<1000 { try database.put("k\(number)", Self.value("x", 500)) }
@@ -236,7 +237,7 @@ extension Database {
     // MARK: Pins
 
     /// A pinned entry's value stays readable, whatever happens to the key.
-    @Test func pinnedEntriesStayReadable() throws {
+    @Test func aPinnedEntryStaysReadableAfterItsKeyChanges() throws {
         let table = TestTable()
         func text(_ record: UnsafeRawBufferPointer) -> String { String(decoding: record.dropFirst(16), as: UTF8.self) }
         func stored(_ text: String) -> [UInt8] { Record(RecordHeader(storedAt: 1), payload: Array(text.utf8)).stored }
@@ -265,7 +266,7 @@ extension Database {
         #expect(table.payloadCount("k4") == 11)
     }
 
-    @Test func theNumberOfPinsIsLimited() throws {
+    @Test func anEntryCanBePinnedAtMost255Times() throws {
         let table = TestTable()
         table.put("k", Record(RecordHeader(storedAt: 1), payload: [1]).stored, sequence: 1)
         let entry = try #require(table.entry("k"))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// Tests of many leases, back-offs and waiters at the same time.
+/// Tests with many leases (each lets one client fetch a missing key), back-offs and waiters at the same time.
 @Suite struct LeaseTests {
     private func fetch(_ database: Database, _ key: Key, _ holder: LeaseHolder) throws -> FetchAnswer.State? {
         let request = FetchRequest(key: key, holder: holder, askedAt: database.now())
@@ -15,7 +15,7 @@ import Testing
         return state
     }
 
-    @Test func manyLeasesDoNotEvictBackOffs() throws {
+    @Test func manyLeasesDoNotDiscardRetryBackOffs() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         let holder = LeaseHolder()
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// Compares the queue with an array of waiters, from which leaving waiters are removed.
+    /// Compares the queue with an array of waiters. Waiters that leave are removed from both.
     @Test func waitersKeepTheirOrderWhenOthersLeave() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<50 {

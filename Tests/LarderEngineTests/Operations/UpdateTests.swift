@@ -4,8 +4,8 @@ import Testing
 @testable import LarderEngine
 
 @Suite struct UpdateTests {
-    /// Entries that are removed while the memory tier is full stay removed, also in LevelDB.
-    @Test func massRemovalsStayRemoved() throws {
+    /// Entries that are removed while the memory for entries is full stay removed, also in LevelDB.
+    @Test func entriesRemovedWhileMemoryIsFullStayRemoved() throws {
         var random = SeededGenerator(seed: testSeed())
         let larder = try TestLarder { $0.memoryBytes = 60_000 }
         let database = try larder.database(policy: .never)
@@ -43,7 +43,7 @@ import Testing
     }
 
     /// Compares the search for the first occurrence of each key with a dictionary.
-    @Test func repeatedKeysAreFound() {
+    @Test func repeatedKeysOfAnUpdateAreFound() {
         var random = SeededGenerator(seed: testSeed())
         for count in [0, 1, 2, 3, 10, 100, 3000] {
             for distinct in [1, 2, max(1, count / 2), 10 * count + 1] {

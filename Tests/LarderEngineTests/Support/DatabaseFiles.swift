@@ -11,16 +11,16 @@ extension Files {
 }
 
 extension TestLarder {
-    /// The directory of a database.
+    /// Returns the directory of a database.
     func directory(of name: String = "books") -> String { path + "/" + name }
 
-    /// The directory of the epoch that POINTER names.
+    /// Returns the directory of the current epoch (the database's LevelDB), which POINTER names.
     func epochDirectory(of name: String = "books") throws -> String {
         let pointer = try PointerFile(parsing: try Files.read(directory(of: name) + "/POINTER"))
         return directory(of: name) + "/\(pointer.epoch)"
     }
 
-    /// The directories of all epochs.
+    /// Returns the names of the directories of all epochs.
     func epochs(of name: String = "books") throws -> [String] {
         try FileSystem.list(directory(of: name)).filter { UInt64($0) != nil }
     }
@@ -29,7 +29,7 @@ extension TestLarder {
 }
 
 extension Checkpointing {
-    /// Operations that only tests need.
+    /// Runs a checkpoint if one is due. Only tests need this and the following method.
     @discardableResult
     func checkpointIfDue() -> Bool { (self as? Checkpointer)?.checkpointIfDue() ?? false }
 

@@ -8,7 +8,8 @@ final class DiskSampler: Sendable {
     /// The disk space of the files at one point in time.
     struct Sample: Sendable {
         var bytes = 0
-        /// The bytes of tables that no manifest names, because LevelDB is writing them or has merged them.
+        /// The bytes of tables that no manifest names, because LevelDB is still writing them or has compacted them into
+        /// others.
         var unlistedBytes = 0
     }
 
@@ -44,7 +45,8 @@ final class DiskSampler: Sendable {
         return result.with { $0 }
     }
 
-    /// - Returns: nil if files were created or removed during the sampling, so that the sum would be wrong.
+    /// Measures all files once.
+    /// - Returns: nil if files were created or removed during the measurement, so that the sum would be wrong.
     private static func sample(_ directory: String) -> Sample? {
         let before = files(directory)
         let after = files(directory)

@@ -31,7 +31,7 @@ final class TestLarder {
         options.backgroundMaintenance = false
         options.durability = .os
         options.onEvent = { [events] in events.add($0) }
-        // LARDER_TEST_MEMORY=0 runs tests without the memory tier; a small number of bytes causes constant eviction.
+        // LARDER_TEST_MEMORY=0 runs tests without entries in memory; a small number of bytes causes constant eviction.
         if let bytes = TestSetting.memoryBytes.number() { options.memoryBytes = bytes }
         configure(&options)
         self.options = options
@@ -41,7 +41,7 @@ final class TestLarder {
 
     var path: String { parent + "/larder" }
 
-    /// The engine, opened at the first use.
+    /// Returns the engine. Opens it at the first use.
     func engine() throws -> Engine {
         if let opened { return opened }
         let engine = try Engine.open(path, options: options, time: time)
@@ -61,7 +61,7 @@ final class TestLarder {
         configure(&options)
     }
 
-    /// A database, opened or created.
+    /// Returns a database. Opens or creates it if necessary.
     func database(_ name: String = "books", policy: UpdatePolicy? = nil) throws -> Database {
         try engine().openDatabase(name, policy: policy)
     }
@@ -81,7 +81,7 @@ final class TestLarder {
 }
 
 extension Recorder<EngineEvent> {
-    /// Whether the engine reported something with this text.
+    /// Returns whether the engine has reported a message that contains this text.
     func contains(_ text: String) -> Bool { all.contains { $0.message.contains(text) } }
 }
 
@@ -111,8 +111,9 @@ extension Database {
         }
     }
 
-    /// As ``put(_:_:rule:durability:)``, written ahead like a long value, whatever its length.
-    /// - Returns: the previous entry, if it was to be loaded.
+    /// Stores a value like ``put(_:_:rule:durability:)``, but first writes it to a file, as for long values, whatever
+    /// its length.
+    /// - Returns: the previous value, if `loading` is true.
     @discardableResult
     func putAhead(
         _ key: String, _ value: String, rule: DeadlineRule = .governed, durability: Durability? = nil,
@@ -130,7 +131,7 @@ extension Database {
         }
     }
 
-    /// As ``put(_:_:rule:durability:)``, but applies the write without waiting for its commit.
+    /// Stores a value like ``put(_:_:rule:durability:)``, but does not wait for the commit.
     func putLater(_ key: String, _ value: String) throws(LarderError) -> CommitTicket {
         try update([Key(key)], loading: false, now: now()) { update in
             Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0) }
@@ -150,7 +151,7 @@ extension Database {
         }
     }
 
-    /// All entries that a cursor shows.
+    /// Returns all entries that a cursor finds.
     func contents(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> [String: String] {
         try cursor(options)?.contents() ?? [:]
     }
@@ -196,7 +197,7 @@ extension Record {
     var text: String { String(decoding: payload, as: UTF8.self) }
 }
 
-/// The code of the ``LarderError`` that `body` throws; nil when it throws none.
+/// Returns the code of the ``LarderError`` that `body` throws; nil if it throws none.
 func errorCode(_ body: () throws -> Void) -> LarderError.Code? {
     do {
         try body()
@@ -207,7 +208,7 @@ func errorCode(_ body: () throws -> Void) -> LarderError.Code? {
 }
 
 extension Database {
-    /// Runs a change that may read the disk, and returns its result.
+    /// Runs a change that may read from disk. Returns its result and the ticket with which to wait for its commit.
     func update<Result>(
         _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil, fillCache: Bool = true,
         _ body: (inout Update) throws(LarderError) -> Result

@@ -72,7 +72,7 @@ import Testing
         #expect(record[15..<19].elementsEqual([9, 0, 0, 0]))
     }
 
-    @Test func aLongValueCountsItsLongLength() {
+    @Test func byteCountIncludesTheLengthPrefixOfLongValues() {
         let batch = WriteBatch()
         batch.put([1], [UInt8](repeating: 0, count: 1 << 14))
         #expect(batch.byteCount == 12 + 1 + 1 + 1 + 3 + (1 << 14))
@@ -133,7 +133,7 @@ import Testing
         #expect(try entries(database).count == 100)
     }
 
-    @Test func aRecordThatIsTooLargeIsNotAddedAndRefusesTheBatch() throws {
+    @Test func aBatchWithATooLargeRecordIsRefused() throws {
         let byte = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
         defer { byte.deallocate() }
         // Never read, because it is refused for its length.

@@ -52,7 +52,7 @@ import Testing
         #expect(try database.get(bytes("a")) == bytes("1"))
     }
 
-    @Test func closeIsRefusedWhileChildrenLive() throws {
+    @Test func closeIsRefusedWhileSnapshotsOrCursorsAreOpen() throws {
         var snapshots = [try database.snapshot(), try database.snapshot()]
         let cursor = try database.cursor()
         let error = failure { () throws(LevelDBError) in try database.close() }
@@ -88,7 +88,7 @@ import Testing
         try database.close()
     }
 
-    @Test func childrenKeepTheirDatabaseAlive() throws {
+    @Test func snapshotsAndCursorsKeepTheirDatabaseOpen() throws {
         var other: Database? = try workspace.open("other")
         weak let watched = other
         try other?.put(bytes("a"), bytes("1"))

@@ -13,7 +13,7 @@ import Testing
 
     init() throws { workspace = try Workspace(Options(writeBufferBytes: 64 << 10)) }
 
-    @Test func manyReadWhileOneCloses() throws {
+    @Test func readsDuringACloseReturnValuesOrThrowClosed() throws {
         for _ in 0..<10 {
             let database = workspace.database
             for number in 0..<100 { try database.put(key(number), key(number)) }
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func childrenAreCreatedDuringACloseOfTheDatabase() throws {
+    @Test func snapshotsAndCursorsCanBeCreatedDuringAClose() throws {
         for _ in 0..<10 {
             let database = workspace.database
             try database.put(bytes("a"), bytes("1"))
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func manyReadASnapshotWhileOneClosesIt() throws {
+    @Test func readsOfAClosingSnapshotReturnValuesOrThrowClosed() throws {
         let database = workspace.database
         try database.put(bytes("a"), bytes("1"))
         for _ in 0..<50 {
@@ -109,7 +109,7 @@ import Testing
         try database.close()
     }
 
-    @Test func manyWriteAndNothingIsLost() throws {
+    @Test func concurrentWritesAreAllStored() throws {
         let database = workspace.database
         let wrong = Atomic<Int>(0)
         onThreads(4) { thread in
@@ -127,7 +127,7 @@ import Testing
         #expect(try keys(cursor) == (0..<4).flatMap { thread in (0..<500).map { key(thread * 1000 + $0) } })
     }
 
-    @Test func noReaderSeesAPartOfABatch() throws {
+    @Test func readersNeverSeeAPartOfABatch() throws {
         let database = workspace.database
         let done = Atomic<Bool>(false)
         let wrong = Atomic<Int>(0)

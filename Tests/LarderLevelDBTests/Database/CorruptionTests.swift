@@ -23,7 +23,7 @@ import Testing
         try workspace.reopen()
     }
 
-    @Test func aFlippedBitIsFoundByAGet() throws {
+    @Test func aGetReportsAFlippedBitAsCorruption() throws {
         let error = failure { () throws(LevelDBError) in _ = try workspace.database.get(key(500)) }
         #expect(error?.code == .corruption)
         #expect(error?.message.contains("block checksum mismatch") == true)
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func withoutChecksumsDamageIsServed() throws {
+    @Test func readsWithoutChecksumsReturnDamagedValues() throws {
         let value = try workspace.database.get(key(500), options: ReadOptions(verifyChecksums: false))
         #expect(value?.count == 118)
         #expect(value?[9] == 0x21)
@@ -47,7 +47,7 @@ import Testing
 
     /// LevelDB's iterator skips a damaged block and is valid after it. Only callers that ask for its error learn of the
     /// gap.
-    @Test func aCursorStopsAtDamageAndNotAfterIt() throws {
+    @Test func aCursorStopsAtADamagedBlockInsteadOfSkippingIt() throws {
         for backward in [false, true] {
             let cursor = try workspace.database.cursor()
             if backward { try cursor.seekToLast() } else { try cursor.seekToFirst() }
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func aSeekIntoTheDamageThrows() throws {
+    @Test func aSeekIntoADamagedBlockThrows() throws {
         let database = workspace.database
         for seek in [Move.to(key(500)), Move.backwardTo(key(500))] {
             let cursor = try database.cursor()
@@ -87,7 +87,7 @@ import Testing
 
     /// A cursor reports the missing file. A get does not, because LevelDB takes the error "no such file" for "no such
     /// key".
-    @Test func aTableDeletedWhileOpenIsDamageForACursor() throws {
+    @Test func aCursorReportsADeletedTableAsDamage() throws {
         unlink("\(workspace.path)/\(try #require(try workspace.files(endingWith: ".ldb").first))")
         let cursor = try workspace.database.cursor()
         let error = failure { () throws(LevelDBError) in try cursor.seekToFirst() }
@@ -99,7 +99,7 @@ import Testing
         #expect(failure { () throws(LevelDBError) in try workspace.reopen() }?.code == .corruption)
     }
 
-    @Test func aTruncatedTableIsDamage() throws {
+    @Test func aTruncatedTableIsReportedAsDamage() throws {
         try workspace.database.close()
         let table = "\(workspace.path)/\(try #require(try workspace.files(endingWith: ".ldb").first))"
         let whole = try Files.read(table)

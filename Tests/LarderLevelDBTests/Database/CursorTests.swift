@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func anEmptyDatabaseHasOnlyAnEnd() throws {
+    @Test func cursorsOfAnEmptyDatabaseFindNoEntry() throws {
         for prefix in [[], [1], [0xff]] as [[UInt8]] {
             let cursor = try database.cursor(prefix: prefix)
             #expect(!cursor.isValid)
@@ -50,7 +50,7 @@ import Testing
         #expect(place(cursor, .last) == "c")
     }
 
-    @Test func keysAndValuesAreLentOrCopied() throws {
+    @Test func keysAndValuesCanBeCopiedOrReadInPlace() throws {
         try fill("a", "b")
         try database.put(bytes("c"), [])
         let cursor = try database.cursor()
@@ -114,7 +114,7 @@ import Testing
             place(try database.cursor(), .backwardTo([])) == "")
     }
 
-    @Test func aPrefixBoundsEveryMove() throws {
+    @Test func aCursorWithAPrefixStaysWithinThePrefix() throws {
         try fill("a", "b", "b1", "b2", "b3", "c")
         let cursor = try database.cursor(prefix: bytes("b"))
         let moves: [(Move, String)] = [
@@ -153,7 +153,7 @@ import Testing
             [0xff], [0xff, 0xff], [0x61, 0xff], [0x61, 0xff, 0xff], [0xfe], [0xfe, 0xff], [0x00], [0x00, 0xff], [0x61],
             [],
         ] as [[UInt8]])
-    func aPrefixMayEndIn0xFF(prefix: [UInt8]) throws {
+    func aCursorFindsAllKeysOfAPrefixThatEndsIn0xFF(prefix: [UInt8]) throws {
         let tails: [[UInt8]] = [[], [0], [0x61], [0xfe], [0xff], [0xff, 0], [0xff, 0xff], [0xff, 0xff, 0xff]]
         let heads: [[UInt8]] = [[], [0], [0x61], [0x62], [0xfe], [0xff], [0x61, 0xff], [0xff, 0xff]]
         var model: [[UInt8]] = []

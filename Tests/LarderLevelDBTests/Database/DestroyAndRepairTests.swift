@@ -12,7 +12,7 @@ import Testing
         for number in 0..<100 { try workspace.database.put(key(number), bytes("value")) }
     }
 
-    @Test func destroyLeavesNothing() throws {
+    @Test func destroyRemovesTheDirectory() throws {
         try workspace.database.close()
         try Database.destroy(path: path)
         #expect(access(path, F_OK) != 0)
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: [Options(), Options(compression: .none, bloomBitsPerKey: 10, writeBufferBytes: 1 << 20)])
-    func repairFindsTheEntriesWithoutCurrent(options: Options) throws {
+    func repairFindsAllEntriesIfTheCurrentFileIsMissing(options: Options) throws {
         try workspace.database.compact()
         try workspace.database.put(bytes("in the log"), bytes("value"))
         try workspace.database.close()
@@ -75,7 +75,7 @@ import Testing
         #expect(Database.containsDatabaseFiles(path: none) == .absentOrEmpty)
     }
 
-    @Test func aFileIsNeitherDestroyedNorRepaired() throws {
+    @Test func destroyAndRepairRefuseAPathThatIsAFile() throws {
         let file = "\(workspace.directory.path)/file"
         try Files.write(file, bytes("mine"))
         #expect(failure { () throws(LevelDBError) in try Database.destroy(path: file) }?.code == .ioError)

@@ -22,12 +22,12 @@ import Testing
         ("Corruption: IO error: both", .corruption, "IO error: both"),
         ("", .unknown, ""),
     ])
-    func theCodeIsReadFromTheText(status: String, code: LevelDBError.Code, message: String) {
+    func theErrorCodeIsParsedFromLevelDBsMessage(status: String, code: LevelDBError.Code, message: String) {
         let error = LevelDBError(status: status, operation: "get", path: "/p", key: [1])
         #expect(error == LevelDBError(code: code, message: message, operation: "get", path: "/p", key: [1]))
     }
 
-    @Test func theDescriptionNamesOperationKeyAndPath() {
+    @Test func errorsNameTheOperationKeyAndPath() {
         let error = LevelDBError(
             code: .corruption, message: "block checksum mismatch", operation: "get", path: "/a/b", key: bytes("user:1"))
         #expect(error.description == "get of key \"user:1\" in /a/b: corruption: block checksum mismatch")
@@ -36,7 +36,7 @@ import Testing
         #expect(keyless.description == "write in /a/b: input/output error: full")
     }
 
-    @Test func aKeyIsShownPrintableAndNotTooLong() {
+    @Test func errorsShowKeysPrintablyAndShortened() {
         func shown(_ key: [UInt8]) -> String {
             LevelDBError(code: .closed, message: "m", operation: "get", path: "/p", key: key).description
         }
@@ -49,7 +49,7 @@ import Testing
         #expect(shown(long) == "get of key \"\(cut)… (65 bytes)\" in /p: closed: m")
     }
 
-    @Test func everyCodeHasItsName() {
+    @Test func everyErrorCodeHasItsOwnName() {
         let codes: [LevelDBError.Code] = [
             .notFound, .corruption, .notSupported, .invalidArgument, .ioError, .closed, .busy, .unknown,
         ]
@@ -61,7 +61,7 @@ import Testing
     /// follow a torn one and may not be found when the log is read. A writer must therefore close and reopen.
     ///
     /// The test runs in a separate process, because the limit applies to the whole process.
-    @Test func aFailedWriteIsAnErrorAndLaterOnesMayReturnNormally() async {
+    @Test func aFailedWriteThrowsAndLaterWritesCanSucceed() async {
         await #expect(processExitsWith: .exitCode(42)) {
             signal(SIGXFSZ, SIG_IGN)
             let workspace = try Workspace()

@@ -41,7 +41,7 @@ import Testing
         #expect(try Database.fileState(path: path) == .database)
     }
 
-    @Test func anInterruptedCreationIsRepeated() throws {
+    @Test func openingCompletesAnInterruptedCreation() throws {
         let cut = try TemporaryDirectory(inMemory: true)
         for name in ["LOCK", "LOG", "MANIFEST-000001", "000001.dbtmp"] {
             try Files.write("\(cut.path)/\(name)", bytes("x"))
@@ -55,7 +55,7 @@ import Testing
 
     /// LevelDB treats a directory without CURRENT as a missing database. Opening it would create an empty database
     /// there and delete the tables.
-    @Test func aMissingCurrentIsDamageAndNoFileIsLost() throws {
+    @Test func aMissingCurrentFileIsDamageAndNoFileIsDeleted() throws {
         let current = try Files.read("\(path)/CURRENT")
         unlink("\(path)/CURRENT")
         let before = try workspace.files()
@@ -72,14 +72,14 @@ import Testing
     }
 
     @Test(arguments: ["", "\n", "MANIFEST", "MANIFEST-", "MANIFEST-\n", "MANIFEST-999999\n", "LOG\n", "../x\n", "\0\n"])
-    func aCurrentThatNamesNoManifestIsDamage(text: String) throws {
+    func aCurrentFileThatNamesNoManifestIsDamage(text: String) throws {
         try Files.write("\(path)/CURRENT", bytes(text))
         #expect(state == .damaged)
         for creating in [false, true] { #expect(openError(creating: creating)?.code == .corruption) }
         #expect(try !workspace.files(endingWith: ".ldb").isEmpty)
     }
 
-    @Test func aTruncatedCurrentIsDamage() throws {
+    @Test func aTruncatedCurrentFileIsDamage() throws {
         let whole = try Files.read("\(path)/CURRENT")
         for count in 0..<whole.count {
             try Files.write("\(path)/CURRENT", [UInt8](whole[..<count]))
@@ -97,7 +97,7 @@ import Testing
         #expect(openError(creating: true)?.code == .corruption)
     }
 
-    @Test func aMissingTableIsFoundByOpening() throws {
+    @Test func openingReportsAMissingTable() throws {
         for name in try workspace.files(endingWith: ".ldb") { unlink("\(path)/\(name)") }
         #expect(state == .database)
         let error = openError(creating: true)

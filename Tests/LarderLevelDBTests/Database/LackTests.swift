@@ -12,7 +12,7 @@ import Testing
 
     private static let filtering = Options(bloomBitsPerKey: 10)
 
-    @Test func theMemtableProvesPresenceAndAbsence() throws {
+    @Test func theMemtableProvesThatAKeyIsPresentOrAbsent() throws {
         let workspace = try Workspace(Self.filtering)
         let database = workspace.database
         #expect(Self.lacks(database, bytes("a")))
@@ -27,7 +27,7 @@ import Testing
     }
 
     /// Tables that are not open yet prove nothing, because opening a table reads its file.
-    @Test func filtersOfOpenTablesProveAbsence() throws {
+    @Test func filtersOfOpenTablesProveThatAKeyIsAbsent() throws {
         let workspace = try Workspace(Self.filtering)
         for number in 0..<1000 { try workspace.database.put(key(2 * number), bytes("value")) }
         // The second reopen finds the table in the manifest, but does not open its file.
@@ -45,7 +45,7 @@ import Testing
     }
 
     /// The key is in a table, and a newer removal hides it.
-    @Test func keysRemovedInNewerTablesAreAbsent() throws {
+    @Test func aKeyInATableWithANewerRemovalIsAbsent() throws {
         let workspace = try Workspace(Self.filtering)
         try workspace.database.put(key(1), bytes("value"))
         try workspace.reopen(Self.filtering)
@@ -55,7 +55,7 @@ import Testing
         #expect(!Self.lacks(workspace.database, key(1)))
     }
 
-    @Test func withoutFiltersTablesProveNoAbsence() throws {
+    @Test func tablesWithoutFiltersDoNotProveThatAKeyIsAbsent() throws {
         let workspace = try Workspace()
         for number in 0..<1000 { try workspace.database.put(key(2 * number), bytes("value")) }
         try workspace.reopen()
@@ -67,7 +67,7 @@ import Testing
     }
 
     /// Tables have LevelDB's own filter format, so both LevelDB and Larder can use each other's filters.
-    @Test func filesHaveTheFilterOfLevelDB() throws {
+    @Test func tablesUseTheFilterFormatOfLevelDB() throws {
         let workspace = try Workspace(Self.filtering)
         try workspace.database.put(bytes("a"), bytes("1"))
         try workspace.reopen(Self.filtering)

@@ -5,7 +5,7 @@ import Testing
 /// Tests of records that are appended to a file in LevelDB's log format, which manifests use too.
 @Suite struct LogRecordTests {
     /// Appends records of all lengths near the end of a block, and a record of several blocks.
-    @Test func appendedRecordsAreRead() throws {
+    @Test func appendedRecordsAreReadBack() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let path = place.path + "/000001.log"
         var random = SeededGenerator(seed: 1)

@@ -11,7 +11,7 @@ import Testing
         for number in 0..<1000 { try database.put(key(number), [UInt8](repeating: 1, count: 1000)) }
     }
 
-    @Test func propertiesAreReturnedOrNil() throws {
+    @Test func propertiesAreReturnedAndUnknownOnesAreNil() throws {
         try fill()
         #expect(try database.property("leveldb.stats")?.contains("Compactions") == true)
         #expect(try database.property("leveldb.sstables")?.contains("--- level 0 ---") == true)
@@ -26,7 +26,7 @@ import Testing
     }
 
     /// LevelDB's approximate size counts only tables, so it does not include recent writes.
-    @Test func theApproximateSizeDoesNotSeeTheMemory() throws {
+    @Test func theApproximateSizeExcludesTheMemtable() throws {
         try fill()
         #expect(try database.approximateSize(from: [], to: [0xff]) == 0)
         try database.compact()
@@ -48,7 +48,7 @@ import Testing
         #expect(try database.approximateSize(from: [], to: [0xff]) < 1000)
     }
 
-    @Test func aPartMayBeCompacted() throws {
+    @Test func compactingAKeyRangeKeepsAllEntries() throws {
         try fill()
         try database.compact(from: key(100), to: key(200))
         try database.compact(from: nil, to: key(200))

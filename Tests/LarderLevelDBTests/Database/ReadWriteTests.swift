@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func theEmptyKeyIsAKey() throws {
+    @Test func anEmptyKeyCanBeStoredAndDeleted() throws {
         #expect(try database.get([]) == nil)
         try database.put([], bytes("value"))
         #expect(try database.get([]) == bytes("value"))
@@ -81,7 +81,7 @@ import Testing
         #expect(database.isClosed)
     }
 
-    @Test func readOptionsWithoutSnapshotAllReadTheSame() throws {
+    @Test func readOptionsDoNotChangeTheResultOfARead() throws {
         try database.put(bytes("a"), bytes("1"))
         try workspace.reopen()
         for verify in [true, false] {

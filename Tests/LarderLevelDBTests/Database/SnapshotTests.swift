@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func aSnapshotWithOtherReadOptionsReadsTheSame() throws {
+    @Test func readOptionsDoNotChangeTheResultOfASnapshotRead() throws {
         try database.put(bytes("a"), bytes("1"))
         let snapshot = try database.snapshot()
         for verify in [true, false] {

@@ -50,7 +50,7 @@ import Testing
         #expect(cursor.value.first == 1)
     }
 
-    @Test func withoutYieldingACursorKeepsMergedTables() throws {
+    @Test func aCursorThatDoesNotYieldKeepsMergedTables() throws {
         yields.with { $0 = false }
         let previous = try tables()
         let cursor = try cursor(at: 7)
@@ -61,7 +61,7 @@ import Testing
         #expect(cursor.value.first == 0)
     }
 
-    @Test func aSnapshotStaysTheSame() throws {
+    @Test func aCursorOfASnapshotDoesNotShowLaterWrites() throws {
         let snapshot = try database.snapshot()
         defer { snapshot.close() }
         let previous = try tables()

@@ -17,7 +17,7 @@ import Testing
         Options(writeBufferBytes: 64 << 10),
         Options(compression: .none, bloomBitsPerKey: 10, writeBufferBytes: 64 << 10, blockBytes: 1024),
     ])
-    func damageNeverYieldsOlderValuesOrSilentLoss(options: Options) throws {
+    func damageNeverReturnsOlderValuesOrLosesKeysSilently(options: Options) throws {
         let seed = testSeed()
         var random = SeededGenerator(seed: seed)
         let history = try SalvageHistory.usual(seed: random.next(), options: options)

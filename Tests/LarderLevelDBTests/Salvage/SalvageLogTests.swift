@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func aZeroedPageOfALargeSortedBatchCostsTheKeysAroundIt() throws {
+    @Test func aZeroedPageOfASortedBatchLosesOnlyTheKeysAroundIt() throws {
         for page in [8, 9, 31, 40] {
             let outcome = try damage { for place in (page * 4096)..<(page * 4096 + 4096) { $0[place] = 0 } }
             check(outcome)
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func aZeroedPageOfAnUnsortedBatchCostsAllOlderEntries() throws {
+    @Test func aZeroedPageOfAnUnsortedBatchLosesAllOlderEntries() throws {
         let outcome = try damage(sorted: false) { for place in 40960..<45056 { $0[place] = 0 } }
         check(outcome)
         #expect(outcome.report.lost.contains { $0.isEverything })
@@ -82,7 +82,7 @@ import Testing
         #expect(Set(outcome.entries.keys) == [key(3), key(2001)])
     }
 
-    @Test func aFlippedBitCostsTheKeysOfItsFragmentAndNoOther() throws {
+    @Test func aFlippedBitLosesOnlyTheKeysOfItsLogFragment() throws {
         for place in [7, 20, 60, 100, 4096, 33000, 60000, 131_072, 131_076, 200_000, pristine.count - 3] {
             for bit in [0, 5] {
                 let outcome = try damage(sorted: place % 2 == 0) { $0[place] ^= 1 << UInt8(bit) }
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func aDamagedBatchEndCostsTheKeysAfterTheReadablePart() throws {
+    @Test func aDamagedBatchEndLosesOnlyTheKeysAfterTheReadablePart() throws {
         // Damages a page of the batch's last fragment. The fragment's header is intact, so the small batches after it
         // can be found.
         let page = ((pristine.count - 400) & ~32767) + 8192
@@ -105,7 +105,7 @@ import Testing
         #expect(lost(outcome).first.map { $0 > 800 } == true && lost(outcome).last == 999)
     }
 
-    @Test func aLostRecordCostsAllOlderEntries() throws {
+    @Test func aDamagedLogRecordLosesAllOlderEntries() throws {
         // Damages more than one bit of the first record, which is at the start of the log.
         let outcome = try damage { for place in 10..<30 { $0[place] = 0xEE } }
         check(outcome)
@@ -134,7 +134,7 @@ import Testing
     }
 
     /// LevelDB began an empty log each time it was opened without free disk space.
-    @Test func aTornEndBeforeEmptyLogsIsNotDamage() throws {
+    @Test func aTornLogFollowedByEmptyLogsIsNotDamage() throws {
         for later in [number + 2, number + 3] {
             try Files.write(
                 "\(workspace.path)/" + String(repeating: "0", count: max(0, 6 - "\(later)".count)) + "\(later)"
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func aLostLogCostsAllEntries() throws {
+    @Test func aMissingLogLosesAllEntries() throws {
         unlink("\(workspace.path)/\(name)")
         for synced in [[:], [number: 10]] {
             var options = SalvageOptions()
@@ -171,7 +171,7 @@ import Testing
 
     /// If a part of a long value is missing, only its key is lost: the value's length tells where the next entry
     /// begins.
-    @Test func aLongValueCostsItself() throws {
+    @Test func damageInALongValueLosesOnlyItsKey() throws {
         try workspace.database.close()
         let other = try workspace.open("long")
         let long = [UInt8](repeating: 0x41, count: 5 << 20)

@@ -25,7 +25,7 @@ import Testing
         return outcome
     }
 
-    @Test func withoutCurrentTheManifestIsFound() throws {
+    @Test func theManifestIsFoundWithoutAValidCurrentFile() throws {
         for bytes in [
             nil, [], bytes("MANIFEST"), bytes("MANIFEST-000001\n"), bytes("MANIFEST-99999999999999999999999\n"),
         ] {
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func aFlippedBitOfTheManifestCostsNothing() throws {
+    @Test func aFlippedBitInTheManifestLosesNoEntries() throws {
         for place in [0, 5, 6, 9, 30, pristine.count / 2, pristine.count - 2] {
             var bytes = pristine
             bytes[place] ^= 2
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func withoutAManifestAllTablesAreReadAndThisIsReported() throws {
+    @Test func aMissingManifestIsReportedAndAllTablesAreRead() throws {
         unlink("\(history.path)/\(manifest)")
         let outcome = try outcome()
         #expect(!outcome.report.isComplete && !outcome.report.isUndamaged)
@@ -57,7 +57,7 @@ import Testing
     }
 
     /// The manifest is damaged after its first edits, and the tables that these edits name no longer exist.
-    @Test func aDamagedManifestWithoutItsTablesIsNotTrusted() throws {
+    @Test func aDamagedManifestThatNamesMissingTablesIsIgnored() throws {
         try history.workspace.reopen(history.options)
         for _ in 0..<30 { try history.writeSome(30, removing: 4, valueBytes: 200...600) }
         try history.workspace.database.compact()
@@ -85,7 +85,7 @@ import Testing
         #expect(outcome.report.isUndamaged && outcome.entries == history.model)
     }
 
-    @Test func anEmptyDirectoryHasNothing() throws {
+    @Test func anEmptyDirectoryIsReportedAsUndamaged() throws {
         let path = "\(history.workspace.directory.path)/empty"
         mkdir(path, 0o700)
         #expect(try SalvageOutcome(path: path).report.isUndamaged)

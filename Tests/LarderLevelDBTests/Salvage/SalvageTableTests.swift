@@ -73,7 +73,7 @@ import Testing
         return first...last
     }
 
-    @Test func aFlippedBitCostsTheKeysOfItsBlockAndNoOlderValueComesInstead() throws {
+    @Test func aDamagedBlockLosesItsKeysWithoutReturningOlderValues() throws {
         let place = try place(of: 100, in: upper)
         let outcome = try damage(upper) { $0[place] ^= 1 }
         let lost = try #require(hull(outcome))
@@ -88,7 +88,7 @@ import Testing
         #expect(outcome.report.isComplete)
     }
 
-    @Test func aDamagedBlockWithNewerEntriesCostsNothing() throws {
+    @Test func aDamagedBlockLosesNoValuesThatWereOverwrittenLater() throws {
         let place = try place(of: 100, in: deep)
         let outcome = try damage(deep) { $0[place] ^= 1 }
         #expect(outcome.entries.count == 200 && outcome.report.withheld == 0)
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func aFlippedBitOfTheIndexOrTheFooterCostsNothing() throws {
+    @Test func aFlippedBitInATablesIndexOrFooterLosesNoEntries() throws {
         let bytes = try #require(pristine[upper])
         for place in [bytes.count - 60, bytes.count - 300, bytes.count - 1, bytes.count - 7, bytes.count - 47] {
             let outcome = try damage(upper) { $0[place] ^= 4 }
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func withoutIndexOrFooterTheTablesRangeIsLost() throws {
+    @Test func aTableWithoutIndexOrFooterLosesItsWholeKeyRange() throws {
         let bytes = try #require(pristine[upper])
         let index = bytes.count - 48 - 100
         let outcomes = [
@@ -147,7 +147,7 @@ import Testing
         #expect(try SalvageOutcome(path: workspace.path).report.damages.map(\.reason) == ["it is not a file"])
     }
 
-    @Test func aDamagedFilterCostsNothingAndIsReported() throws {
+    @Test func aDamagedFilterIsReportedAndLosesNoEntries() throws {
         let bytes = try #require(pristine[upper])
         let name = LarderLevelDBTests.bytes("filter.leveldb.BuiltinBloomFilter2")
         let meta = try #require(bytes.indices.first { bytes[$0...].starts(with: name) })
@@ -169,7 +169,7 @@ import Testing
     }
 
     /// The log removes a key whose block in a table is damaged. The key is reported as removed, not as lost.
-    @Test func aRemovalNewerThanTheDamageIsReported() throws {
+    @Test func aKeyRemovedAfterTheDamagedValueIsReportedAsRemoved() throws {
         try workspace.reopen()
         try workspace.database.delete(key(101))
         try workspace.database.close()
@@ -180,7 +180,7 @@ import Testing
         #expect(outcome.removed == [key(101)] && outcome.report.removals == 1)
     }
 
-    @Test func ignoredKeysAreNeitherReturnedNorLost() throws {
+    @Test func ignoredKeysAreNeitherReturnedNorReportedAsLost() throws {
         var options = SalvageOptions()
         options.ignoredFirstBytes = [UInt8(ascii: "k")]
         let place = try place(of: 100, in: upper)
@@ -190,7 +190,7 @@ import Testing
     }
 
     /// A block with a correct checksum whose stated size is larger than possible.
-    @Test func aBlockThatWouldTakeAllMemoryIsDamage() throws {
+    @Test func aBlockWithAnImpossibleSizeIsDamage() throws {
         for claim: [UInt8] in [[0xFF, 0xFF, 0xFF, 0xFF, 0x0F], [0x80, 0x80, 0x80, 0x80, 0x04], [0xFF], []] {
             let outcome = try damage(upper) { bytes in
                 // Replaces the first block by a Snappy block of the same length. A Snappy block begins with its

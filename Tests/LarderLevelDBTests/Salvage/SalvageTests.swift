@@ -11,7 +11,7 @@ import Testing
         Options(bloomBitsPerKey: 10, writeBufferBytes: 1 << 20, blockRestartInterval: 1),
     ]
 
-    @Test(arguments: configurations) func anUndamagedDatabaseYieldsAllEntriesOfLevelDB(options: Options) throws {
+    @Test(arguments: configurations) func salvagingAnUndamagedDatabaseReturnsAllEntries(options: Options) throws {
         let seed = testSeed()
         let history = try SalvageHistory.usual(seed: seed, options: options)
         var salvage = SalvageOptions()
@@ -26,7 +26,7 @@ import Testing
     }
 
     /// Checks that the history has small tables on several levels, which other tests rely on.
-    @Test func theUsualHistoryHasTablesOnSeveralLevels() throws {
+    @Test func theHistoryOfTheseTestsHasTablesOnSeveralLevels() throws {
         let history = try SalvageHistory.usual(seed: 1)
         try history.workspace.reopen(history.options)
         #expect(try history.workspace.database.property("leveldb.num-files-at-level1") != "0")

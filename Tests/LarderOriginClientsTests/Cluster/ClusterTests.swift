@@ -17,7 +17,7 @@ import Testing
         await eventually { origin.status().servers.count { $0.isUp } >= count }
     }
 
-    @Test(.timeLimit(.minutes(10))) func keysAreSpreadAndSlotsMove() async throws {
+    @Test(.timeLimit(.minutes(10))) func requestsReachTheRightNodesAlsoWhenSlotsMove() async throws {
         let cluster = try await LoopbackCluster()
         let (origin, ears) = try Self.origin(cluster, .with { $0.heartbeatLimit = 20_000 }, seeds: [1])
         defer { origin.close() }
@@ -127,7 +127,7 @@ import Testing
         #expect(await origin.error(other) == nil)
     }
 
-    @Test(.timeLimit(.minutes(10))) func aReplicaTakesOver() async throws {
+    @Test(.timeLimit(.minutes(10))) func aReplicaIsUsedAfterItsPrimaryFails() async throws {
         let cluster = try await LoopbackCluster(replicas: 3)
         let (origin, ears) = try Self.origin(cluster)
         defer { origin.close() }
@@ -159,7 +159,7 @@ import Testing
         await eventually { await origin.readMany(keys).allSatisfy { (try? $0.get()) != nil } }
     }
 
-    @Test(.timeLimit(.minutes(10))) func readsCanUseAReplica() async throws {
+    @Test(.timeLimit(.minutes(10))) func aReadUsesAReplicaIfThePrimaryDoesNotAnswer() async throws {
         let cluster = try await LoopbackCluster(replicas: 3)
         let limits = OriginLimits.with {
             $0.call = 20_000
@@ -185,7 +185,7 @@ import Testing
     }
 
     /// Most of the addresses to start from are dead, and only a minority of the cluster is alive.
-    @Test(.timeLimit(.minutes(10))) func aClusterThatIsHalfDownAtTheStart() async throws {
+    @Test(.timeLimit(.minutes(10))) func readsFailWhileMostOfTheClusterIsDown() async throws {
         let cluster = try await LoopbackCluster()
         cluster.nodes[0].process.killNow()
         cluster.nodes[1].process.killNow()
@@ -202,7 +202,7 @@ import Testing
         #expect(results.contains { $0.failure?.description.contains("CLUSTERDOWN") == true })
     }
 
-    @Test(.timeLimit(.minutes(10))) func anUnreachableCluster() async throws {
+    @Test(.timeLimit(.minutes(10))) func readsOfAnUnreachableClusterFail() async throws {
         let redis = try RedisProcess(["--port", "0"])
         withExtendedLifetime(redis) {}
         let origin = RedisOrigin(try OriginAddress("redis+cluster://127.0.0.1:1,127.0.0.1:2"))

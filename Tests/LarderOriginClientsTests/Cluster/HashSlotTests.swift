@@ -10,9 +10,9 @@ import Testing
         ("123456789", 12_739), ("foo", 12_182), ("{foo}bar", 12_182), ("a{foo}{bar}", 12_182), ("", 0),
         ("foo{}{bar}", 8363),
         ("{", 4092),
-    ]) func slots(_ key: String, _ slot: Int) { #expect(HashSlot.of(Array(key.utf8)) == slot) }
+    ]) func keysHaveTheHashSlotsOfRedis(_ key: String, _ slot: Int) { #expect(HashSlot.of(Array(key.utf8)) == slot) }
 
-    @Test func slotsAreEqualToThoseOfRedis() async throws {
+    @Test func randomKeysHaveTheSameHashSlotsAsInRedis() async throws {
         var random = SeededGenerator(seed: 15)
         let redis = try RedisProcess(["--cluster-enabled", "yes", "--port", "0"])
         let client = try redis.connect()
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func redirections() throws {
+    @Test func movedAndAskRedirectionsAreParsed() throws {
         let seed = OriginEndpoint.tcp(host: "seed", port: 1)
         let moved = try #require(Redirection("MOVED 3999 127.0.0.1:6381", asked: seed))
         #expect(!moved.isAsk && moved.slot == 3999 && moved.endpoint == .tcp(host: "127.0.0.1", port: 6381))
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func maps() throws {
+    @Test func slotMapsAreParsed() throws {
         let seed = OriginEndpoint.tcp(host: "seed", port: 1)
         func node(_ host: RESPValue, _ port: Int64) -> RESPValue {
             .array([host, .integer(port), .bulk(Array("id".utf8)), .array([])])
@@ -56,7 +56,7 @@ import Testing
         #expect(SlotMap(.array([]), asked: seed)?.ranges.isEmpty == true)
     }
 
-    @Test func aServersDescriptionIsParsed() {
+    @Test func theSlotsInAServersDescriptionAreParsed() {
         let text = """
             aa 127.0.0.1:1@2 master - 0 1 2 connected 100-200
             bb 127.0.0.1:3@4 myself,master - 0 1 2 connected 0-99 [5->-aa]
@@ -67,7 +67,7 @@ import Testing
         #expect(ClusterSelf.description(.null) == nil)
     }
 
-    @Test func onlySlotsThatMoveDiffer() {
+    @Test func comparingDescriptionsFindsOnlySlotsThatMoved() {
         func between(_ old: String, _ new: String) -> [Int]? { ClusterSelf.slots(between: old, and: new)?.sorted() }
         #expect(between("primary 0-99 200", "primary 0-98 200") == [99])
         #expect(between("primary 0-99", "primary 1-99 300-301") == [0, 300, 301])

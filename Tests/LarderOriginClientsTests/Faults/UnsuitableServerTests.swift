@@ -20,7 +20,7 @@ import Testing
         return await error(try .at(server.path), limits)
     }
 
-    @Test(.timeLimit(.minutes(10))) func anUnreachableServer() async throws {
+    @Test(.timeLimit(.minutes(10))) func theErrorForAnUnreachableServerStatesTheReason() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         guard case .unreachable(let reason)? = await Self.error(try .at(directory.path + "/none")) else {
             return #expect(Bool(false))
@@ -50,13 +50,13 @@ import Testing
             ("+OK\r\n", "not that of a Redis server"),
             ("%1\r\n$4\r\nmode\r\n$7\r\ncluster\r\n", "use redis+cluster://"),
             ("%1\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n", "sentinel"),
-        ]) func theGreetingIsRefused(_ reply: String, _ reason: String) async throws
+        ]) func theErrorForARefusedGreetingStatesTheReason(_ reply: String, _ reason: String) async throws
     {
         let error = try await Self.error { _ in .text(reply) }
         #expect(error?.description.contains(reason) == true, "\(String(describing: error))")
     }
 
-    @Test(.timeLimit(.minutes(10))) func trackingIsRefused() async throws {
+    @Test(.timeLimit(.minutes(10))) func theErrorForRefusedTrackingNamesTheMissingRight() async throws {
         let error = try await Self.error {
             $0.name == "HELLO"
                 ? .standard : .text("-NOPERM this user has no permissions to run the 'client|tracking' command\r\n")
@@ -64,7 +64,7 @@ import Testing
         #expect(error?.description.contains("the right to run CLIENT TRACKING") == true)
     }
 
-    @Test(.timeLimit(.minutes(10))) func aSilentServerIsDisconnectedAfterTheLimit() async throws {
+    @Test(.timeLimit(.minutes(10))) func connectingToASilentServerTimesOut() async throws {
         let limits = OriginLimits.with { $0.connect = 50 }
         guard case .unreachable(let reason)? = try await Self.error(of: { _ in .nothing }, limits) else {
             return #expect(Bool(false))
@@ -72,7 +72,7 @@ import Testing
         #expect(reason.contains("within 50 ms"))
     }
 
-    @Test(.timeLimit(.minutes(10))) func aPasswordIsSent() async throws {
+    @Test(.timeLimit(.minutes(10))) func thePasswordIsSentToTheServer() async throws {
         let redis = try RedisProcess(["--requirepass", "hush"])
         #expect(await Self.error(try .at(redis.socketPath))?.description.contains("requires a password") == true)
         let directory = try TemporaryDirectory(inMemory: true)
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func everyCallEndsInTime() async throws {
+    @Test(.timeLimit(.minutes(10))) func callsTimeOutAndRepeatedTimeoutsStartABackOff() async throws {
         let limits = OriginLimits.with {
             $0.call = 100
             $0.failuresBeforeRest = 3
@@ -121,7 +121,7 @@ import Testing
         origin.close()
     }
 
-    @Test(.timeLimit(.minutes(10))) func aSingleCallProbesAfterTheBackOff() async throws {
+    @Test(.timeLimit(.minutes(10))) func callsSucceedAgainAfterTheBackOff() async throws {
         let limits = OriginLimits.with {
             $0.call = 100
             $0.failuresBeforeRest = 1
@@ -144,7 +144,7 @@ import Testing
         origin.close()
     }
 
-    @Test(.timeLimit(.minutes(10))) func closingAnswersEveryCall() async throws {
+    @Test(.timeLimit(.minutes(10))) func closingFailsPendingAndLaterCalls() async throws {
         let server = try FakeServer(Self.answering { _ in .nothing })
         defer { server.stop() }
         let origin = RedisOrigin(try .at(server.path))
@@ -160,7 +160,7 @@ import Testing
         origin.close()
     }
 
-    @Test(.timeLimit(.minutes(10))) func tooManyCallsFailAtOnce() async throws {
+    @Test(.timeLimit(.minutes(10))) func callsBeyondTheQueueLimitFailAtOnce() async throws {
         let server = try FakeServer(Self.answering { _ in .nothing })
         defer { server.stop() }
         let origin = RedisOrigin(try .at(server.path), limits: .with { $0.callsWaiting = 10 })
@@ -177,7 +177,7 @@ import Testing
     }
 
     /// GET is answered, then the key changes, then PTTL is answered.
-    @Test(.timeLimit(.minutes(10))) func aChangeBetweenTheTwoRepliesInvalidatesTheStamp() async throws {
+    @Test(.timeLimit(.minutes(10))) func aValueThatChangesWhileItIsReadIsNotCurrent() async throws {
         let server = try FakeServer(
             Self.answering { request in
                 request.name == "GET"
@@ -197,7 +197,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(10)), arguments: ["?\r\n", "$-7\r\n", "*99999999999\r\n", ":x\r\n"])
-    func nonsenseEndsTheConnection(_ text: String) async throws {
+    func aMalformedReplyClosesTheConnection(_ text: String) async throws {
         let server = try FakeServer(Self.answering { _ in .text(text) })
         defer { server.stop() }
         let ears = OriginEars()
@@ -210,7 +210,7 @@ import Testing
         origin.close()
     }
 
-    @Test(.timeLimit(.minutes(10))) func aWriteThatWasCutOffIsNotRepeated() async throws {
+    @Test(.timeLimit(.minutes(10))) func aWriteInterruptedByADisconnectIsNotRepeated() async throws {
         let server = try FakeServer(Self.answering { _ in .last([]) })
         defer { server.stop() }
         let origin = RedisOrigin(try .at(server.path))

@@ -47,7 +47,7 @@ import Testing
         var trusting: String { "?ca=\(directory.path)/ca.pem" }
     }
 
-    @Test(.timeLimit(.minutes(10))) func readsAndInvalidationsOverTLS() async throws {
+    @Test(.timeLimit(.minutes(10))) func readsAndInvalidationsWorkOverTLS() async throws {
         let server = try Encrypted(for: "IP:127.0.0.1,DNS:localhost")
         let ears = OriginEars()
         let origin = try server.origin("127.0.0.1", server.trusting, ears)
@@ -66,7 +66,7 @@ import Testing
         byName.close()
     }
 
-    @Test(.timeLimit(.minutes(10))) func anUntrustedServerIsNotUsed() async throws {
+    @Test(.timeLimit(.minutes(10))) func aServerWithAnUntrustedCertificateIsNotUsed() async throws {
         let server = try Encrypted(for: "DNS:other.example")
         for (options, reason) in [
             ("", "not trusted"), (server.trusting, "not trusted"),

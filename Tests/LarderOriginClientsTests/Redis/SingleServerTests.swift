@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func aForeignWriteIsReported() async throws {
+    @Test(.timeLimit(.minutes(10))) func aWriteByAnotherClientIsReported() async throws {
         try await Self.live { origin, ears, other in
             let reading = try await origin.reading("a")
             #expect(reading.value == nil)
@@ -52,7 +52,7 @@ import Testing
     }
 
     /// The server does not track a key after the client's own SET, but after the read that follows it.
-    @Test(.timeLimit(.minutes(10)), arguments: [false, true]) func aForeignWriteAfterAnOwnOneIsReported(
+    @Test(.timeLimit(.minutes(10)), arguments: [false, true]) func aWriteByAnotherClientAfterAnOwnWriteIsReported(
         _ isReadBefore: Bool
     ) async throws {
         try await Self.live { origin, ears, other in
@@ -69,7 +69,7 @@ import Testing
     }
 
     /// A long value is not read back to be compared; the next reader requests it.
-    @Test(.timeLimit(.minutes(10))) func aLongOwnWriteHasNoStamp() async throws {
+    @Test(.timeLimit(.minutes(10))) func aLongValueIsNotReadBackAfterItsWrite() async throws {
         try await Self.live { origin, _, _ in
             let long = String(repeating: "x", count: 16 << 10)
             let known = try await origin.write("a", long)
@@ -81,7 +81,7 @@ import Testing
     }
 
     /// A write whose value the caller does not keep is not read back, and so is not confirmed.
-    @Test(.timeLimit(.minutes(10))) func aWriteThatIsNotKeptIsNotReadBack() async throws {
+    @Test(.timeLimit(.minutes(10))) func aWriteThatIsNotToBeCachedIsNotReadBack() async throws {
         try await Self.live { origin, _, other in
             let write = OriginWrite(key: Array("a".utf8), value: Array("1".utf8), lifetime: .unlimited, isKept: false)
             let done = try await withCheckedContinuation { continuation in
@@ -97,7 +97,7 @@ import Testing
     }
 
     /// With NOLOOP, Redis would not report keys that it evicts while it runs a command of the same connection.
-    @Test(.timeLimit(.minutes(10))) func evictionsByOwnCommandsAreReported() async throws {
+    @Test(.timeLimit(.minutes(10))) func evictionsCausedByOwnCommandsAreReported() async throws {
         let settings = ["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "10"]
         try await Self.live(settings: settings) { origin, ears, other in
             for index in 0..<50 { _ = try other.call("SET user:\(index) old") }
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func removalsAndCommandsAreReported() async throws {
+    @Test(.timeLimit(.minutes(10))) func keysChangedByRemovalsAndCommandsAreReported() async throws {
         try await Self.live { origin, ears, other in
             for key in ["a", "b", "n"] { _ = try await origin.reading(key) }
             _ = try other.call("MSET a 1 b 2")
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func aFlushEndsTheEpoch() async throws {
+    @Test(.timeLimit(.minutes(10))) func aFlushInvalidatesEarlierReads() async throws {
         try await Self.live { origin, ears, other in
             let stamp = try await origin.reading("a").stamp
             #expect(origin.isCurrentNow(stamp))
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func aLostConnectionEndsTheEpochAndIsReplaced() async throws {
+    @Test(.timeLimit(.minutes(10))) func aLostConnectionInvalidatesEarlierReadsAndIsReplaced() async throws {
         try await Self.live { origin, ears, other in
             let stamp = try await origin.reading("a").stamp
             _ = try other.call("CLIENT KILL TYPE normal SKIPME yes")
@@ -181,7 +181,7 @@ import Testing
     }
 
     /// A stopped server sends nothing: only the heartbeat notices it.
-    @Test(.timeLimit(.minutes(10))) func aFrozenServerIsNotTrusted() async throws {
+    @Test(.timeLimit(.minutes(10))) func aFrozenServerInvalidatesEarlierReads() async throws {
         let redis = try RedisProcess()
         let ears = OriginEars()
         let limits = OriginLimits.with {
@@ -208,7 +208,7 @@ import Testing
 
     /// Trust ends even if the origin's thread does not run: a process that was stopped and continued serves no outdated
     /// value.
-    @Test(.timeLimit(.minutes(10))) func trustEndsByTheClockAlone() async throws {
+    @Test(.timeLimit(.minutes(10))) func readsAreNotCurrentAfterTheStalenessLimit() async throws {
         try await Self.live { origin, _, _ in
             let stamp = try #require(try await origin.reading("a").stamp)
             let now = MonotonicClock.nanoseconds()
@@ -220,7 +220,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func manyCallsAtOnceAreAllAnswered() async throws {
+    @Test(.timeLimit(.minutes(10))) func manyConcurrentCallsAreAllAnswered() async throws {
         try await Self.live { origin, _, other in
             for index in 0..<100 { _ = try other.call("SET k\(index) \(index)") }
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -238,7 +238,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func aValueThatIsTooLargeIsDropped() async throws {
+    @Test(.timeLimit(.minutes(10))) func valuesLargerThanTheLimitAreErrors() async throws {
         let limits = OriginLimits.with {
             $0.valueBytes = 1000
             $0.heartbeatLimit = 20_000
@@ -261,7 +261,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func prefixesAreReportedWithoutReading() async throws {
+    @Test(.timeLimit(.minutes(10))) func changesOfTrackedPrefixesAreReportedWithoutReads() async throws {
         let redis = try RedisProcess()
         let ears = OriginEars()
         let origin = RedisOrigin(
@@ -275,7 +275,7 @@ import Testing
         origin.close()
     }
 
-    @Test(.timeLimit(.minutes(10))) func anotherDatabaseCanBeUsed() async throws {
+    @Test(.timeLimit(.minutes(10))) func theDatabaseInTheAddressIsSelected() async throws {
         let redis = try RedisProcess()
         let other = try redis.connect()
         _ = try other.call("SELECT 3")

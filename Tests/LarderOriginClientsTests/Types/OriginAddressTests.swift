@@ -25,7 +25,7 @@ import Testing
         #expect(try OriginAddress(text).description == expected)
     }
 
-    @Test func everyPartIsRead() throws {
+    @Test func everyPartOfAnAddressIsParsed() throws {
         let address = try OriginAddress("redis://me:a%40b%3a@h:7000/3")
         #expect(address.user == "me" && address.password == Array("a@b:".utf8) && address.database == "3")
         #expect(address.endpoints == [.tcp(host: "h", port: 7000)] && !address.isCluster && !address.usesTLS)
@@ -73,7 +73,7 @@ import Testing
         } catch { #expect(error.description.contains(reason), "\(error)") }
     }
 
-    @Test func noErrorHasThePassword() {
+    @Test func errorsNeverContainThePassword() {
         for text in [
             "redis://u:hush@h:x", "u:hush@h", "http://u:hush@h", "redis://u:hush@h,b", "redis://u:hush@h/q?z=1",
         ] {
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func thePasswordMayBeInAFile() throws {
+    @Test func thePasswordCanBeReadFromAFile() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let path = directory.path + "/password"
         try Files.write(path, Array("hush\n".utf8))

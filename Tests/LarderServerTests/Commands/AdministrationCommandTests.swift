@@ -13,7 +13,7 @@ import Testing
         #expect(call("CONFIG SET timeout 5 maxclients 7") == Wire.ok)
         #expect(call("CONFIG GET timeout maxclients") == Wire.bulks("timeout", "5", "maxclients", "7"))
         #expect(server.state.settings.clientsMax.read() == 7)
-        // All or none.
+        // One invalid setting makes CONFIG SET fail without changing any.
         #expect(call("CONFIG SET timeout 6 maxclients 0").contains("must be between 1 and"))
         #expect(call("CONFIG GET timeout") == Wire.bulks("timeout", "5"))
         #expect(
@@ -27,7 +27,6 @@ import Testing
         }
     }
 
-    /// The memory of hot entries shrinks and grows while the daemon runs; nothing is lost.
     @Test("CONFIG SET maxmemory shrinks and grows the memory for entries without data loss") func memoryLimit() throws {
         let server = try SocketlessServer { $0.memoryBytes = 16 << 20 }
         let call = server.connect()
@@ -105,7 +104,7 @@ import Testing
     }
 
     /// A command for a database that cannot be opened does not run, and gets an error.
-    @Test func commandsForADatabaseThatCannotBeOpenedAreRejected() throws {
+    @Test func commandsOnADatabaseThatCannotBeOpenedReturnErrors() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         // A file already has the name that the database's directory would need.
@@ -138,7 +137,7 @@ import Testing
         #expect(call("SLOWLOG LEN") == Wire.int(0))
     }
 
-    @Test func commandsAfterNoLogAreNotInTheSlowLog() throws {
+    @Test func clientNoLogHidesCommandsFromTheSlowLog() throws {
         let server = try SocketlessServer()
         let (poller, client) = (server.connect(), server.connect())
         #expect(client("CONFIG SET slowlog-log-slower-than 0") == Wire.ok)
@@ -156,7 +155,7 @@ import Testing
         #expect(poller("CLIENT NO-LOG MAYBE") == Wire.error("ERR syntax error"))
     }
 
-    @Test func commandsAfterNoLogAreNotShownToMonitors() throws {
+    @Test func clientNoLogHidesCommandsFromMONITOR() throws {
         let server = try SocketlessServer()
         let (monitor, client) = (server.connect(), server.connect())
         #expect(monitor("MONITOR") == Wire.ok)
@@ -230,7 +229,6 @@ import Testing
         #expect(!call("NOSUCH").contains("strings only"))
     }
 
-    /// The parts of each command that MONITOR shows, in the order of execution.
     @Test("MONITOR shows commands in the order of execution", arguments: [1, 2])
     func monitoring(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)

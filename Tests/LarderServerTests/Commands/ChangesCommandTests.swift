@@ -3,15 +3,15 @@ import Testing
 
 @testable import LarderServer
 
-/// CHANGES, UNPLACE, and the forms of PLACE and PURGE that larders use to follow other larders.
+/// Tests of CHANGES, UNPLACE, and the forms of PLACE and PURGE that larders use to follow other larders.
 @Suite struct ChangesCommandTests {
-    /// The position in a reply of CHANGES.
+    /// Returns the position in a reply of CHANGES.
     private func position(_ reply: String) throws -> String {
         let words = reply.split(separator: "\r\n").map { String($0) }
         return words[try #require(words.firstIndex(of: "position")) + 2]
     }
 
-    @Test func theReplyHasItsDocumentedForm() throws {
+    @Test func changesRepliesInTheDocumentedForm() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -47,9 +47,10 @@ import Testing
     /// A change that is made during a fetch invalidates the fetched value, even if the key had no entry, and whether or
     /// not the database has followers.
     @Test(
+        "replicated removals and purges end leases, so values fetched before them are not stored",
         arguments: ["UNPLACE k 5-7", "PURGE UPTO 5-7", "PURGE UPTO 5-7 PREFIX k", "PURGE UPTO 5-7 TAG t"],
         [false, true])
-    func replicatedRemovalsEndLeasesAndAbsences(_ line: String, isFollowed: Bool) throws {
+    func replicatedRemovalsEndLeases(_ line: String, isFollowed: Bool) throws {
         let server = try SocketlessServer(policy: .never)
         let (call, old) = (server.connect(), server.connect())
         #expect(call("SET other v") == Wire.ok)
@@ -65,8 +66,8 @@ import Testing
         #expect(call.fetch("k")?.state == "lead")
     }
 
-    /// A purge has a later version than the entries that it removes, and an earlier one than entries stored after it,
-    /// even if the clock disagrees.
+    /// A purge has a later version than the entries that it removes, and an earlier version than entries stored after
+    /// it, even if the clock is behind.
     @Test(arguments: ["PURGE", "FLUSHDB", "FLUSHALL"])
     func entriesStoredAfterAPurgeHaveALaterVersion(_ purge: String) throws {
         let server = try SocketlessServer(policy: .never)
@@ -97,7 +98,7 @@ import Testing
         #expect(call("GET d") == Wire.bulk("v"))
     }
 
-    /// Two larders may make changes with the same version. Both choose the same one of them.
+    /// Two larders may make different changes with the same version. Both larders must then keep the same change.
     @Test("two larders resolve changes with the same version in the same way")
     func theSameVersionOnBothSidesIsDecidedAlike() throws {
         let servers = [try SocketlessServer(policy: .never), try SocketlessServer(policy: .never)]
@@ -135,7 +136,8 @@ import Testing
         for call in calls { #expect(call("EXISTS p") == Wire.int(0)) }
     }
 
-    /// A follower may still have an entry that was evicted here. Other clients see no difference.
+    /// A follower (a larder that copies this one) may still have an entry that was evicted here. It is therefore
+    /// notified when a client removes a missing key. Other clients see no difference.
     @Test func theRemovalOfAMissingKeyIsReportedToFollowers() throws {
         let server = try SocketlessServer(policy: .never)
         let (call, other) = (server.connect(), server.connect())
@@ -186,7 +188,7 @@ import Testing
         #expect(call("CHANGES SINCE \(next) PREFIX b").contains(Wire.bulk("changes") + "*0\r\n"))
     }
 
-    @Test func blockingAtTheEndWaitsForTheNextChange() throws {
+    @Test func changesWithBLOCKWaitsForTheNextChange() throws {
         let server = try SocketlessServer(policy: .never)
         let (call, other) = (server.connect(), server.connect())
         #expect(other("SET k before") == Wire.ok)
@@ -208,7 +210,7 @@ import Testing
         #expect(reply.contains(Wire.bulk("current")) && reply.hasSuffix("*0\r\n"), "\(reply)")
     }
 
-    @Test func hostileArgumentsAreRefused() throws {
+    @Test func changesRefusesInvalidArguments() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("CHANGES") == Wire.arity("changes"))
@@ -305,7 +307,7 @@ import Testing
         #expect(call("PURGE UPTO \(now - 1)-5 PREFIX b") == Wire.int(0))
         #expect(call("PURGE UPTO \(now - 1)-5") == Wire.int(1))
         #expect(call("GET b") == Wire.bulk("v"))
-        // No larder follows this one: the purge of a tag is applied as an ordinary purge.
+        // No larder follows this one yet, so the purge of a tag is applied as an ordinary purge.
         #expect(call("PURGE UPTO \(now - 1)-5 TAG t") == Wire.int(0))
         #expect(call("GET b") == Wire.null)
         _ = call("CHANGES SINCE $")

@@ -137,7 +137,6 @@ import Testing
         #expect(try !clients[0].call("CLIENT LIST").contains(" name=name5 "))
     }
 
-    /// A paused connection resumes by itself.
     @Test("a paused connection resumes when the pause is over") func aPauseEnds() throws {
         let server = try InProcessServer(threads: 2)
         defer { server.stop() }

@@ -8,7 +8,7 @@ import Testing
 /// Tests of commands that must read from the disk: they run on threads that may block, while their event loop keeps
 /// serving all other clients. If entries get no memory, every entry in LevelDB must be read from the disk.
 @Suite(.serialized) struct ColdCommandTests {
-    /// Counts the slices, and blocks each at a gate.
+    /// Counts the slices (runs of commands on a thread that may block), and makes each slice wait at a gate.
     private final class Slices: Sendable {
         let gate = Gate()
         private let number = Atomic<Int>(0)
@@ -37,12 +37,13 @@ import Testing
         for database in engine.databases { _ = try database.checkpointer.flush(database) }
     }
 
-    /// Opening the larder of a server in this process again returns the server's own engine.
+    /// Moves all entries of a server from memory to LevelDB. Opening the server's larder again in this process returns
+    /// the server's own engine.
     private func makeCold(_ server: InProcessServer) throws {
         try makeCold(try Engine.open(server.directory.path + "/larder"))
     }
 
-    /// Limits with which a slice never ends for lack of time, even on a slow machine.
+    /// Limits with which no slice reaches its time limit, even on a slow machine.
     private var patient: Limits {
         var limits = Limits()
         limits.coldSliceMilliseconds = 3_600_000
@@ -50,7 +51,7 @@ import Testing
     }
 
     @Test("a pipeline that needs the disk moves to another thread only once")
-    func aColdPipelineIsHandedOverOnce() throws {
+    func aPipelineThatReadsTheDiskChangesThreadsOnce() throws {
         let slices = Slices()
         let server = try server(slices, limits: patient)
         defer { server.stop() }
@@ -66,7 +67,7 @@ import Testing
         #expect(slices.count == before + 1, "what needs no disk stays on the loop")
     }
 
-    @Test(arguments: [1, 2]) func repliesKeepTheirOrder(_ threads: Int) throws {
+    @Test(arguments: [1, 2]) func repliesAreInOrderIfSomeCommandsReadTheDisk(_ threads: Int) throws {
         let slices = Slices()
         var limits = patient
         limits.coldSliceCommands = 3
@@ -99,7 +100,7 @@ import Testing
         #expect(slices.count > 100)
     }
 
-    @Test func otherClientsAreServedDuringColdReads() throws {
+    @Test func otherClientsAreServedWhileOneReadsTheDisk() throws {
         let slices = Slices()
         let server = try server(slices, limits: patient)
         defer { server.stop() }
@@ -107,7 +108,7 @@ import Testing
         #expect(try other.call("SET k v") == Wire.ok)
         try makeCold(server)
         slices.gate.close()
-        // More clients than threads that may block.
+        // There are more clients than threads that may block.
         let waiting = try (0..<Limits().coldThreads + 3).map { _ in try server.connect() }
         for client in waiting { try client.send(encodeRequest("GET k") + encodeRequest("PING behind")) }
         slices.gate.waitUntil()
@@ -122,7 +123,8 @@ import Testing
         }
     }
 
-    @Test("commits that end during a cold read decide the held replies") func repliesDecidedDuringAColdRead() throws {
+    @Test("a commit that ends during a disk read determines the replies that wait for it")
+    func commitsDuringADiskReadReleaseTheHeldReplies() throws {
         let slices = Slices()
         let isFailing = Guarded(false)
         let server = try server(slices, limits: patient) { $0.beforeCommit = failing(while: isFailing) }
@@ -136,8 +138,7 @@ import Testing
             isFailing.value = fails
             try client.send(encodeRequest("SET mine 1") + encodeRequest("GET k") + encodeRequest("PING"))
             slices.gate.waitUntil()
-            // This is committed after the other client's write, so the commit of that write has succeeded or failed
-            // too.
+            // This write is committed after the write of `client`, whose commit has therefore succeeded or failed too.
             let reply = try other.call("SET seen 1")
             #expect(reply.hasPrefix(fails ? "-ERR" : "+OK"))
             isFailing.value = false
@@ -167,8 +168,8 @@ import Testing
         #expect(replies == [Wire.bulk("v"), Wire.null, Wire.ok, Wire.int(1)])
     }
 
-    @Test("clients that disconnect during a cold read are cleaned up", arguments: [1, 2])
-    func clientsThatDisconnectDuringAColdRead(_ threads: Int) throws {
+    @Test(arguments: [1, 2])
+    func clientsThatDisconnectDuringADiskReadAreCleanedUp(_ threads: Int) throws {
         let slices = Slices()
         let server = try server(threads: threads, slices, limits: patient)
         defer { server.stop() }
@@ -188,9 +189,9 @@ import Testing
     }
 
     /// When the shutdown's time limit has passed, connections are closed even while their sessions are on other
-    /// threads. Such a session has no connection to return to.
+    /// threads. Such a session must not use its closed connection when it returns.
     @Test("the daemon can stop while sessions read the disk", arguments: [1, 2])
-    func stoppingDuringColdReads(_ threads: Int) throws {
+    func theDaemonCanStopDuringDiskReads(_ threads: Int) throws {
         let slices = Slices()
         var limits = patient
         limits.stopMilliseconds = 1
@@ -209,7 +210,7 @@ import Testing
     }
 
     /// With enough time for the shutdown, cold commands complete.
-    @Test func stoppingFinishesColdCommands() throws {
+    @Test func commandsThatReadTheDiskCompleteDuringAShutdown() throws {
         let slices = Slices()
         let server = try server(slices, limits: patient)
         let client = try server.connect()
@@ -224,7 +225,7 @@ import Testing
         server.stop()
     }
 
-    /// Without an event loop: checks which commands are moved to another thread, and that a slice ends.
+    /// Checks, without an event loop, which commands move to another thread, and that their slice ends.
     @Test("commands that need the disk move to a thread that may block") func commandsThatNeedTheDisk() throws {
         let server = try SocketlessServer { $0.memoryBytes = 0 }
         let client = server.connect()
@@ -303,8 +304,9 @@ import Testing
         }
     }
 
-    /// Once keys were read from the disk, their entries, or their absence, are kept in memory. Each read counts once.
-    @Test func keysReadTogetherStayInMemory() throws {
+    /// Once keys were read from the disk, their entries, or their absence, are kept in memory. Each read is counted
+    /// once.
+    @Test func mgetCachesTheEntriesItReadsFromTheDisk() throws {
         let first = try SocketlessServer()
         #expect(first.connect()("MSET a 1 b 2") == Wire.ok)
         first.engine.shutdown()

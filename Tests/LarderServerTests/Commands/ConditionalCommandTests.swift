@@ -4,7 +4,7 @@ import Testing
 @testable import LarderServer
 
 /// Tests of changes that depend on the current value. Redis 7.0 does not have them; the expected results follow the
-/// documentation of 8.4.
+/// documentation of Redis 8.4.
 @Suite struct ConditionalCommandTests {
     /// The digest of "Hello world", as in Redis' documentation.
     private let digest = "b6acb9d84a38ff74"
@@ -73,7 +73,7 @@ import Testing
         #expect(call("EXISTS k") == Wire.int(0))
     }
 
-    @Test func delex() throws {
+    @Test func delexRemovesTheKeyOnlyIfItsConditionHolds() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("DELEX k") == Wire.int(0))
@@ -96,7 +96,7 @@ import Testing
         #expect(call("DELEX k IFEQ v x") == Wire.arity("delex"))
     }
 
-    @Test func msetex() throws {
+    @Test func msetexStoresAllKeysOrNone() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("MSETEX 2 a 1 b 2") == Wire.int(1))
@@ -134,7 +134,7 @@ import Testing
         ("MSETEX 1 a 1 EX 0", "ERR invalid expire time in 'msetex' command"),
         ("MSETEX 1 a 1 EX x", "ERR value is not an integer or out of range"),
     ])
-    func msetexErrors(_ line: String, _ text: String) throws {
+    func msetexExplainsInvalidArguments(_ line: String, _ text: String) throws {
         let call = try SocketlessServer().connect()
         #expect(call(line) == Wire.error(text))
         #expect(call("EXISTS a") == Wire.int(0))

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct ConnectionCommandTests {
-    @Test func pingEchoQuit() throws {
+    @Test func pingEchoAndQuitReplyAsInRedis() throws {
         let call = try SocketlessServer().connect()
         #expect(call("PING") == "+PONG\r\n")
         #expect(call("ping hello") == Wire.bulk("hello"))
@@ -16,7 +16,7 @@ import Testing
         #expect(call("PING") == "", "nothing is answered behind QUIT")
     }
 
-    @Test func unknownCommands() throws {
+    @Test func unknownCommandsReturnAnErrorWithTheirArguments() throws {
         let call = try SocketlessServer().connect()
         #expect(call("NOSUCH") == Wire.error("ERR unknown command 'NOSUCH', with args beginning with: "))
         #expect(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderServer
 
-/// ENTRIES and PLACE: transfers of entries with all their metadata to another larder and back.
+/// Tests of ENTRIES and PLACE, which transfer entries with all their metadata to another larder and back.
 @Suite struct EntryCommandTests {
     private static func entry(
         _ key: String, _ value: String, _ storedAt: Int, _ rule: String, _ deadline: Int, grace: Int = -1,
@@ -59,7 +59,7 @@ import Testing
         #expect(call("PLACE k back STOREDAT \(now)") == "+stored\r\n")
     }
 
-    @Test func expiredEntriesAreNotStored() throws {
+    @Test func placeDoesNotStoreExpiredEntries() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -74,8 +74,8 @@ import Testing
         #expect(call("ENTRIES") == Self.step(nil))
     }
 
-    /// A policy that was shorter before the entry was imported does not affect it. COPY from another database behaves
-    /// alike.
+    /// A shorter policy that the database had before an import does not affect the imported entry. COPY from another
+    /// database behaves in the same way.
     @Test func anImportedEntryExpiresByItsOwnAge() throws {
         let server = try SocketlessServer(policy: .highest)
         let call = server.connect()
@@ -85,7 +85,7 @@ import Testing
         #expect(call("PTTL k") == Wire.int(86_400_000 - 20_000), "without jitter")
     }
 
-    @Test func invalidArgumentsAreRefused() throws {
+    @Test func placeRefusesInvalidArguments() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("PLACE k v STOREDAT") == Wire.arity("place"))
@@ -128,7 +128,7 @@ import Testing
         #expect(call("ENTRIES PREFIX b AFTER b1") == Self.step(nil, entry("b2")))
         #expect(call("ENTRIES PREFIX b AFTER a") == Self.step(nil, entry("b"), entry("b1"), entry("b2")))
         #expect(call("ENTRIES PREFIX b AFTER c") == Self.step(nil))
-        // The keys and values of each further entry exceed the limit of three bytes.
+        // Each entry has three bytes. ENTRIES ends with the entry that makes the total reach the limit.
         #expect(call("ENTRIES BYTES 3") == Self.step("a", entry("a")))
         #expect(call("ENTRIES BYTES 4") == Self.step("b", entry("a"), entry("b")))
         for words in ["COUNT", "AFTER", "MATCH x"] {
@@ -138,7 +138,7 @@ import Testing
         #expect(call("ENTRIES BYTES -1").hasPrefix("-ERR BYTES must be 1 or more"))
     }
 
-    @Test("ENTRIES reads from an open snapshot") func aSnapshotShowsItsInstant() throws {
+    @Test("ENTRIES reads from an open snapshot") func entriesReadsFromASnapshot() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         #expect(call("PLACE a v STOREDAT 5") == "+stored\r\n")
@@ -147,9 +147,10 @@ import Testing
         #expect(call("ENTRIES") == Self.step(nil, Self.entry("a", "v", 5, "governed", -1)))
     }
 
-    /// The exported deadline includes an early end of the lifetime, because another larder does not know the reason for
-    /// it.
-    @Test func entriesExpiredEarlyAreExportedAsExpired() throws {
+    /// If a soft purge or a policy makes an entry expire early, ENTRIES exports the earlier deadline, because another
+    /// larder does not know the reason.
+    @Test("ENTRIES exports the earlier deadline of entries that a soft purge or a policy made expire")
+    func earlyExpiryIsExported() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         let now = Int(server.engine.now())

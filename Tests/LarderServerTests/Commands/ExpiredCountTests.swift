@@ -4,7 +4,7 @@ import Testing
 @testable import LarderEngine
 @testable import LarderServer
 
-/// INFO's `expired_keys`.
+/// Tests of the field `expired_keys` of INFO.
 @Suite struct ExpiredCountTests {
     private func expiredKeys(_ call: TestClient) -> String? {
         call("INFO stats").split(separator: "\r\n").first { $0.hasPrefix("expired_keys:") }.map {
@@ -16,7 +16,7 @@ import Testing
     @Test(arguments: [
         "GET k", "EXISTS k", "MGET k k", "TTL k", "STRLEN k", "GETRANGE k 0 1", "EXISTS k k", "SET k v XX",
     ])
-    func anEntryThatIsFoundExpiredIsCountedOnce(_ read: String) throws {
+    func aReadCountsAnExpiredEntryOnce(_ read: String) throws {
         for isClean in [false, true] {
             let server = try SocketlessServer()
             let call = server.connect()
@@ -40,10 +40,10 @@ import Testing
         }
     }
 
-    /// The same for entries that are only in LevelDB. With memory for entries, the read is counted; without it, only
-    /// the removal.
+    /// Like the previous test, for entries that are only in LevelDB. With memory for entries, an expired entry is
+    /// counted when it is read; without, only when it is removed.
     @Test(arguments: [(1 << 20, "1"), (0, "0")])
-    func anEntryThatIsFoundExpiredOnTheDiskIsCountedOnce(_ memoryBytes: Int, _ found: String) throws {
+    func aReadCountsAnExpiredEntryOnDiskOnce(_ memoryBytes: Int, _ found: String) throws {
         let server = try SocketlessServer { $0.memoryBytes = memoryBytes }
         let call = server.connect()
         #expect(call("SET k v PX 100") == Wire.ok)

@@ -8,7 +8,7 @@ import Testing
     @Test(
         "PERSIST under the policy `never` protects an entry from later policies",
         arguments: ["PERSIST k", "GETEX k PERSIST"])
-    func persistUnderNeverHolds(_ line: String) throws {
+    func persistUnderNeverProtectsFromLaterPolicies(_ line: String) throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         for key in ["k", "other"] { #expect(call("SET \(key) v") == Wire.ok) }
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func expireOptions() throws {
+    @Test func expireOptionsDecideWhetherTheDeadlineChanges() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         #expect(call("SET k v") == Wire.ok)
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func expireErrors() throws {
+    @Test func expireExplainsInvalidArguments() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         #expect(call("SET k v") == Wire.ok)
@@ -123,7 +123,8 @@ import Testing
         #expect(call("TTL k") == Wire.int(-1))
     }
 
-    /// Under a policy with an expiration, TTL returns the effective deadline, and the options compare with it.
+    /// Under a policy with an expiration, TTL returns the time to the effective deadline, and the options of EXPIRE
+    /// compare with that deadline.
     @Test("TTL and EXPIRE options use the deadline given by the policy") func underAPolicy() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
@@ -174,7 +175,7 @@ import Testing
 
     /// Clients send and receive points in time by the system clock, even if the larder's own time is ahead of it.
     @Test("clients exchange instants by the wall clock, even if it was set back")
-    func instantsGoByTheClockThatWasSetBack() throws {
+    func expiryTimesUseTheWallClockEvenIfSetBack() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         server.time.stepWall(milliseconds: -3_600_000)

@@ -30,7 +30,8 @@ import Testing
     }
 
     /// Entries that a tag purge removes before their deadlines do not count as late.
-    @Test("entries removed before their deadline do not count as late") func otherEndsDoNotCount() throws {
+    @Test("entries removed before their deadline do not count as late")
+    func entriesRemovedBeforeTheirDeadlineAreNotLate() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET b v TAGS 1 t") == Wire.ok)
@@ -44,7 +45,7 @@ import Testing
         #expect(lag(server) == [0, 0, 0, 0])
     }
 
-    @Test("the lag of a share is an upper bound") func sharesAreBounds() {
+    @Test("percentiles of the expiry lag are upper bounds") func percentilesAreUpperBounds() {
         let lag = ExpiryLag()
         for index in 1...100 { lag.note(end: 1000, now: 1000 + Int64(index)) }
         lag.note(end: nil, now: 5000)

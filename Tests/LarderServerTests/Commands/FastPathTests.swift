@@ -16,8 +16,8 @@ import Testing
         #expect(words.count { _, text in CommandTable.find(text) != nil } == 5)
     }
 
-    /// Every command of the table is found by its name in any case, and nothing else is.
-    @Test func theTableFindsItsCommands() {
+    /// Every command of the table is found by its name, in upper or lower case. Other words are not found.
+    @Test func fastPathCommandsAreFoundByNameInAnyCase() {
         for spec in CommandTable.all {
             #expect(CommandTable.find(spec.name) === spec)
             #expect(CommandTable.find(spec.name.uppercased()) === spec)

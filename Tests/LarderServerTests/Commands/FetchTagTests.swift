@@ -5,8 +5,8 @@ import Testing
 
 /// Tests of FETCH together with purges of tags, with KEEPTTL and KEEPTAGS, and with limits.
 @Suite struct FetchTagTests {
-    @Test("a purge of a tag ends remembered absences", arguments: ["", " SOFT"])
-    func aPurgeOfATagEndsRememberedAbsences(_ soft: String) throws {
+    @Test("a purge of a tag ends all cached absences", arguments: ["", " SOFT"])
+    func aTagPurgeEndsCachedAbsences(_ soft: String) throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         let missing = try #require(one.fetch("missing")?.token)
@@ -19,8 +19,8 @@ import Testing
         #expect(two.fetch("failed")?.state == "failed", "the origin rests all the same")
     }
 
-    @Test("an absence found before a purge of a tag is not remembered")
-    func anAbsenceFromBeforeAPurgeOfATagIsNotRemembered() throws {
+    @Test("a key found absent before a purge of a tag is not cached as absent")
+    func anAbsenceFoundBeforeATagPurgeIsNotCached() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(two("SET stored old PX 1 GRACE 60") == Wire.ok)
@@ -36,10 +36,9 @@ import Testing
         }
     }
 
-    /// SET with KEEPTTL that refreshes a stale entry keeps the entry's lifetime, but starts it again: the previous
-    /// deadline has passed.
-    @Test("a refresh with KEEPTTL keeps the lifetime, the grace and the tags")
-    func aRefreshedEntryKeepsItsLifeGraceAndTags() throws {
+    /// SET with KEEPTTL that refreshes a stale entry keeps the length of the entry's lifetime, but starts it again,
+    /// because the previous deadline has passed.
+    @Test func aRefreshWithKEEPTTLKeepsLifetimeGraceAndTags() throws {
         let server = try SocketlessServer(policy: .low)
         let one = server.connect()
         func refresh(_ options: String) throws {
@@ -69,7 +68,7 @@ import Testing
         #expect(one("TAGS k") == "*0\r\n")
     }
 
-    @Test func tagsAreKeptWithANewLifetime() throws {
+    @Test func setWithKEEPTAGSKeepsTheTags() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         #expect(one("SET k 1 TAGS 1 t EX 50") == Wire.ok)
@@ -86,7 +85,8 @@ import Testing
         #expect(one("TAGS k") == "*0\r\n")
     }
 
-    @Test("PURGE TAG treats SOFT as a tag unless it is the last word") func aTagNamedSoftMustBeFirst() throws {
+    @Test("PURGE TAG treats SOFT as a tag unless it is the last word")
+    func softIsATagUnlessItIsTheLastWordOfPURGETAG() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         #expect(one("MSETEX 1 a 1 TAGS 1 SOFT GRACE 60 EX 50") == Wire.int(1))
@@ -94,7 +94,7 @@ import Testing
         #expect(one.fetch("a")?.value == nil, "it is gone, not stale")
     }
 
-    @Test func bitopWithAnEmptyResultEndsTheLeaseOfItsDestination() throws {
+    @Test func bitopWithAnEmptyResultEndsTheLeaseOfItsTarget() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         let token = try #require(one.fetch("k")?.token)
@@ -102,13 +102,13 @@ import Testing
         #expect(one("SET k older TOKEN \(token)") == Wire.null)
     }
 
-    @Test("the number of leases of a connection is limited") func aConnectionHasAtMostItsLeases() throws {
+    @Test("the number of leases of a connection is limited") func leasesOfAConnectionAreLimited() throws {
         var limits = Limits()
         limits.leasesMax = 3
         let server = try SocketlessServer(limits: limits)
         let (one, two) = (server.connect(), server.connect())
         func error(_ key: String) -> String {
-            let limit = "this client has reached the limit of 3 leases (--max-leases); store or release"
+            let limit = "this client has reached the limit of 3 leases (--max-leases); store values, or release leases"
             return Wire.error("ERR fetch, key '\(key)': \(limit)")
         }
         let token = try #require(one.fetch("a")?.token)

@@ -12,7 +12,7 @@ struct FetchReply: Equatable {
     var age: Int
     var ttl: Int
 
-    /// Parses RESP2.
+    /// Parses a reply in RESP2.
     init?(_ text: String) {
         let lines = text.split(separator: "\r\n", omittingEmptySubsequences: false).map(String.init)
         guard lines.first == "*6" else { return nil }
@@ -42,13 +42,13 @@ extension TestClient {
         return FetchReply(text)
     }
 
-    /// The reply to a FETCH that has waited.
+    /// Returns the reply to a FETCH that had to wait; nil if there is no reply yet.
     func takeFetched() -> FetchReply? { FetchReply(takeSendable()) }
 }
 
 @Suite struct FetchTests {
     /// After SWAPDB, neither database serves or refreshes anything that now belongs to the other one.
-    @Test(arguments: [false, true]) func swapdbEndsLeasesAndAbsencesOfBothDatabases(isSoftlyPurged: Bool) throws {
+    @Test(arguments: [false, true]) func swapdbEndsLeasesAndCachedAbsencesOfBothDatabases(isSoftlyPurged: Bool) throws {
         let server = try SocketlessServer(policy: .never)
         let (call, old) = (server.connect(), server.connect())
         #expect(call("SET stale old EX 10 GRACE 1000 TAGS 1 t") == Wire.ok)
@@ -154,7 +154,7 @@ extension TestClient {
         }
     }
 
-    @Test("TOKEN can be combined with other options of SET") func aTokenWithOtherOptionsOfSet() throws {
+    @Test func tokenCanBeCombinedWithOtherOptionsOfSET() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         var token = try #require(one.fetch("k")?.token)
@@ -192,7 +192,7 @@ extension TestClient {
     }
 
     @Test("after RELEASE FAILED, FETCH returns a failure or a stale value for the given time")
-    func aFailedFetchBacksOff() throws {
+    func fetchReturnsAFailureAfterRELEASEFAILED() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
         var token = try #require(one.fetch("k")?.token)
@@ -212,7 +212,7 @@ extension TestClient {
         #expect(two.fetch("k")?.state == "fresh", "a write ends the rest")
     }
 
-    @Test func anOriginWithoutAValueIsRemembered() throws {
+    @Test func releaseAbsentIsCachedForTheGivenTime() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
         #expect(one("SET k v GRACE 600") == Wire.ok)
@@ -248,7 +248,8 @@ extension TestClient {
         #expect(two.fetch("k MAXAGE 0")?.state == "lead")
     }
 
-    @Test("RELEASE UNCHANGED starts a new lifetime for the stored value") func anUnchangedValueGetsANewLife() throws {
+    @Test("RELEASE UNCHANGED starts a new lifetime for the stored value")
+    func releaseUnchangedStartsANewLifetime() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
         #expect(one("SET k v EX 10 GRACE 600 CODEC json") == Wire.ok)
@@ -275,12 +276,12 @@ extension TestClient {
         let second = try #require(clients[1].takeFetched())
         #expect(second.state == "lead")
         #expect(clients[2].takeFetched() == nil && clients[3].takeFetched() == nil)
-        // The holder's connection ends.
+        // The connection of the client that has the lease closes.
         clients[1].session.end()
         server.deliver()
         let third = try #require(clients[2].takeFetched())
         #expect(third.state == "lead" && third.token != second.token)
-        // A waiter's connection ends.
+        // The connection of a client that waits for the lease closes.
         clients[3].session.end()
         #expect(clients[2]("RELEASE k \(try #require(third.token))") == Wire.ok)
         let last = server.connect()
@@ -289,7 +290,7 @@ extension TestClient {
         withExtendedLifetime(last) { #expect(server.engine.leases.leases.read() == 1) }
     }
 
-    @Test func aLeaseExpires() throws {
+    @Test func aLeaseExpiresAfterItsTime() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
         let token = try #require(one.fetch("k LEASE 100")?.token)
@@ -309,7 +310,7 @@ extension TestClient {
     }
 
     /// Reclaiming the space of entries that had already expired is not a change.
-    @Test("reclaiming the space of expired entries ends no lease") func aSweepEndsNoLease() throws {
+    @Test("reclaiming the space of expired entries ends no lease") func reclaimingExpiredEntriesEndsNoLease() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(one("SET k v PX 1") == Wire.ok)
@@ -341,7 +342,7 @@ extension TestClient {
 
     /// Regression test: an event loop kept running the command until its time limit, and served no other client.
     @Test("a woken waiter that must wait again does not block the event loop")
-    func aWokenWaiterThatWaitsAgainDoesNotSpin() throws {
+    func aWokenWaiterThatWaitsAgainDoesNotBlockTheLoop() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
         #expect(one.fetch("k")?.state == "lead")
@@ -353,8 +354,8 @@ extension TestClient {
         #expect(three.session.fetching.waiting?.isWoken.isSet == false)
     }
 
-    @Test("a waiter checks again when the lease of the next holder expires")
-    func aWaiterChecksAgainWhenASuccessorsLeaseExpires() throws {
+    @Test("a waiter checks again if the client that got the lease next also lets it expire")
+    func aWaiterIsNotifiedIfTheNextLeaseExpires() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
         #expect(one.fetch("k")?.state == "lead")
@@ -371,7 +372,7 @@ extension TestClient {
     }
 
     /// The time before a refused store does not count as the duration of a refresh.
-    @Test func aRefusedStoreDoesNotCountAsARefresh() throws {
+    @Test func aRefusedStoreDoesNotMakeRefreshesEarlier() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         let token = try #require(one.fetch("k LEASE 200000")?.token)
@@ -382,7 +383,7 @@ extension TestClient {
         #expect(two.fetch("k")?.state == "fresh", "the last refresh did not take 100 seconds")
     }
 
-    @Test func aWaitTimesOut() throws {
+    @Test func fetchWithWAITReturnsAfterItsTimeout() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(one.fetch("k")?.state == "lead")
@@ -396,7 +397,8 @@ extension TestClient {
         #expect(server.engine.leases.waiters.read() == 0)
     }
 
-    @Test func oneRefreshesEarlyWhileTheOthersAreServed() throws {
+    @Test("one client refreshes an entry before its deadline, and others get the current value")
+    func oneClientRefreshesBeforeTheDeadline() throws {
         let server = try SocketlessServer(policy: .middle)
         let (one, two) = (server.connect(), server.connect())
         #expect(one("SET k v EX 1000") == Wire.ok)
@@ -418,7 +420,7 @@ extension TestClient {
         #expect(one.fetch("ever")?.ttl == -1)
     }
 
-    @Test func aTrackingConnectionIsNotifiedOfAnAbsentKey() throws {
+    @Test func trackingClientsAreNotifiedWhenALeaseIsReleased() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(two("HELLO 3").hasPrefix("%"))
@@ -440,7 +442,7 @@ extension TestClient {
         #expect(two.takeSendable() == push, "its holder is gone")
     }
 
-    @Test func aTrackingConnectionIsNotifiedWhenAFetchIsAbandoned() throws {
+    @Test func trackingClientsAreNotifiedWhenALeaseExpires() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(two("HELLO 3").hasPrefix("%"))
@@ -479,7 +481,8 @@ extension TestClient {
         #expect(two("SET k older TOKEN \(next.token ?? "")") == Wire.null)
     }
 
-    @Test func inATransactionATokenIsValidOnceAndNotAfterAWrite() throws {
+    @Test("in a transaction, a token is valid only once, and not after a write of the key")
+    func tokensInTransactions() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         for (before, first) in [
@@ -508,7 +511,7 @@ extension TestClient {
         #expect(one.fetch("other")?.state == "lead", "it may refresh again")
     }
 
-    @Test func flushallEndsLeasesOfDatabasesWithoutFiles() throws {
+    @Test func flushallEndsLeasesOfDatabasesThatHaveNoFilesYet() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
         let token = try #require(one.fetch("k")?.token)
@@ -562,7 +565,7 @@ extension TestClient {
         #expect(field("stale_served") == "1")
     }
 
-    @Test func invalidArgumentsAreRefused() throws {
+    @Test func fetchAndReleaseRefuseInvalidArguments() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("FETCH") == Wire.arity("fetch"))

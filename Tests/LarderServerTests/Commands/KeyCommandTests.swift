@@ -19,7 +19,7 @@ import Testing
         #expect(call("DEL") == Wire.arity("del"))
     }
 
-    @Test func existsAndType() throws {
+    @Test func existsCountsKeysAndTYPEReturnsString() throws {
         let call = try SocketlessServer().connect()
         #expect(call("MSET a 1 b 2") == Wire.ok)
         #expect(call("EXISTS a") == Wire.int(1))
@@ -51,7 +51,7 @@ import Testing
         #expect(call("DBSIZE") == Wire.int(0))
     }
 
-    @Test func keysMatchesPatterns() throws {
+    @Test func keysReturnsTheKeysThatMatchAPattern() throws {
         let call = try SocketlessServer().connect()
         #expect(call("KEYS *") == "*0\r\n")
         #expect(call("MSET user:1 a user:2 b user:10 c other d") == Wire.ok)
@@ -64,7 +64,7 @@ import Testing
 
     // MARK: SCAN
 
-    /// The cursor and the keys of a reply to SCAN.
+    /// Returns the cursor and the keys of a reply to SCAN.
     private func parse(_ reply: String) -> (cursor: String, keys: [String]) {
         let lines = reply.split(separator: "\r\n").map(String.init)
         guard lines.count >= 4, lines[0] == "*2" else { return (reply, []) }
@@ -83,7 +83,7 @@ import Testing
         return keys
     }
 
-    @Test(arguments: [1, 2, 7, 10, 99, 100, 1000]) func scanFindsEverythingOnce(_ count: Int) throws {
+    @Test(arguments: [1, 2, 7, 10, 99, 100, 1000]) func scanReturnsEveryKeyOnce(_ count: Int) throws {
         let call = try SocketlessServer().connect()
         let expected = (100..<200).map { "k\($0)" }
         #expect(call(["MSET"] + expected.flatMap { [$0, "v"] }) == Wire.ok)
@@ -94,7 +94,7 @@ import Testing
         #expect(scanAll(call, "COUNT \(count) TYPE list").isEmpty)
     }
 
-    @Test func scanReturnsAllKeysThatStay() throws {
+    @Test func scanReturnsAllKeysThatExistThroughout() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let other = server.connect()
@@ -113,7 +113,7 @@ import Testing
         for key in staying { #expect(found.filter { $0 == key }.count == 1, "\(key)") }
     }
 
-    @Test func aCursorWorksOnEveryConnectionUntilItIsEvicted() throws {
+    @Test func aCursorOfSCANWorksOnEveryConnectionUntilEvicted() throws {
         var limits = Limits()
         limits.scanCursorsMax = 3
         let server = try SocketlessServer(limits: limits)
@@ -133,7 +133,7 @@ import Testing
         #expect(two("SCAN \(fresh.cursor)").hasPrefix("-ERR unknown cursor"), "a cursor belongs to its database")
     }
 
-    @Test func scanErrors() throws {
+    @Test func scanExplainsInvalidArguments() throws {
         let call = try SocketlessServer().connect()
         for (line, text) in [
             ("SCAN x", "ERR invalid cursor"), ("SCAN -1", "ERR invalid cursor"),
@@ -147,7 +147,7 @@ import Testing
         #expect(call("SCAN 0 COUNT 9223372036854775807") == "*2\r\n$1\r\n0\r\n*0\r\n")
     }
 
-    /// Memory is bounded, regardless of the number and the lengths of the keys.
+    /// The replies take a limited amount of memory, whatever the number and the lengths of the keys.
     @Test("KEYS and SCAN limit the size of their replies") func longLists() throws {
         var limits = Limits()
         limits.replyBytesMax = 1000
@@ -173,7 +173,7 @@ import Testing
 
     /// As in Redis, no command fails because of a concurrent FLUSHDB: a read restarts if the database is emptied while
     /// it runs.
-    @Test func readsOfAllKeysRestartWhenTheDatabaseIsEmptied() throws {
+    @Test func commandsThatReadAllKeysRestartAfterFLUSHDB() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("MSET a 1 b 2") == Wire.ok)
@@ -200,7 +200,7 @@ import Testing
         #expect(rounds == 4 && sizes == [0, 0])
     }
 
-    @Test func readsOfAllKeysNeverFailDuringFLUSHDB() throws {
+    @Test func commandsThatReadAllKeysNeverFailDuringFLUSHDB() throws {
         let server = try InProcessServer()
         let (reader, writer) = (try SocketClient(server.socketPath), try SocketClient(server.socketPath))
         for round in 0..<60 {

@@ -59,7 +59,7 @@ import Testing
         #expect(again("POLICY") == map("lowest", 604_800_000), "each database has its own")
     }
 
-    @Test func aLimitCreatesNoDatabase() throws {
+    @Test func limitDoesNotCreateADatabase() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SELECT boks") == Wire.ok)
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test("POLICY sets the grace and the jitter of a database, and keeps them if not given")
-    func graceAndJitterOfADatabase() throws {
+    func policySetsGraceAndJitterOfADatabase() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         func map(_ policy: String, _ interval: Int, _ grace: Int, _ jitter: Int) -> String {
@@ -108,7 +108,7 @@ import Testing
         #expect(call("GET k") == Wire.null)
     }
 
-    @Test("the jitter of an entry shortens its lifetime") func jitterOfAnEntryShortensItsLife() throws {
+    @Test func jitterOfAnEntryShortensItsLifetime() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         func lives(_ words: String) throws -> Set<Int> {
@@ -195,7 +195,7 @@ import Testing
 
     // MARK: SNAPSHOT
 
-    @Test func aSnapshotSeesOneInstant() throws {
+    @Test func aSnapshotDoesNotSeeLaterChanges() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let other = server.connect()
@@ -227,7 +227,7 @@ import Testing
         #expect(server.state.openSnapshots.read() == 0)
     }
 
-    @Test func aSnapshotOfAPurgedDatabaseAnswersWithAnError() throws {
+    @Test func aSnapshotOfAPurgedDatabaseReturnsAnError() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET a 1") == Wire.ok)
@@ -240,7 +240,7 @@ import Testing
         #expect(call("GET a") == Wire.null)
     }
 
-    @Test func snapshotsAreCountedAndBounded() throws {
+    @Test func openSnapshotsAreLimitedInNumberAndTime() throws {
         var limits = Limits()
         limits.snapshotsMax = 2
         limits.snapshotMilliseconds = 300_000
@@ -268,7 +268,7 @@ import Testing
     }
 
     /// The connection closes while another thread opens its snapshot, which is then closed too.
-    @Test func anAbandonedSnapshotIsClosed() throws {
+    @Test func aSnapshotIsClosedIfItsClientDisconnectsMeanwhile() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET a 1") == Wire.ok)
@@ -289,7 +289,7 @@ import Testing
 }
 
 extension String {
-    /// The first `count` lines of a reply, with spaces between them.
+    /// Returns the first `count` lines of a reply, with spaces between them.
     fileprivate func components(_ count: Int) -> String {
         split(separator: "\r\n").prefix(count).joined(separator: " ")
     }

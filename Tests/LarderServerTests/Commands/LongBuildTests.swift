@@ -5,12 +5,12 @@ import Testing
 @testable import LarderEngine
 @testable import LarderServer
 
-/// Commands of a few bytes that build long values.
+/// Tests of commands that have few bytes but build long values.
 @Suite(.serialized) struct LongBuildTests {
     private static let end = Database.largeValueBytesMin
 
     /// Regression test: four concurrent commands took four times the memory of one.
-    @Test func longValuesAreBuiltOneAtATime() throws {
+    @Test func longValuesAreBuiltOneAtATimeToLimitMemory() throws {
         var limits = Limits()
         limits.valueBytesMax = Self.end + 100
         let server = try InProcessServer(limits: limits)
@@ -40,7 +40,7 @@ import Testing
         "SETRANGE k \(end) x", "SETBIT k \(8 * end) 1", "BITFIELD k SET u8 \(8 * end) 1", "APPEND long x",
         "BITOP NOT k long", "SETRANGE long 0 x", "SETBIT long 0 1",
     ])
-    func noOtherThreadBuildsLongValues(_ line: String) throws {
+    func onlyTheBuildThreadBuildsLongValues(_ line: String) throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SETRANGE long \(Self.end) x") == Wire.int(Self.end + 1))
@@ -64,14 +64,14 @@ import Testing
             return
         }
         server.commit()
-        session.replyQueue.settle()
+        session.replyQueue.releaseDecided()
         #expect(session.replies.withBytes { $0.first } != UInt8(ascii: "-"))
         session.end()
     }
 
-    /// Regression test: a transaction of tiny commands built all values that it named at the same time.
-    @Test("the long values that a transaction builds may together have the size of one value")
-    func aTransactionBuildsNoMoreThanOneValueMayHave() throws {
+    /// Regression test: a transaction of short commands built all its long values in memory at the same time.
+    @Test("all long values that a transaction builds may together be as long as one value")
+    func theSizeOfValuesBuiltByATransactionIsLimited() throws {
         var limits = Limits()
         limits.valueBytesMax = Self.end + 1000
         let server = try SocketlessServer(limits: limits)
@@ -87,7 +87,7 @@ import Testing
         #expect(call("MGET b c d") == Wire.array(Wire.null, Wire.null, Wire.bulk("v")))
     }
 
-    /// The whole EXEC moves to the thread for long values, and has no effect before.
+    /// The whole EXEC moves to the thread that builds long values, and has no effect before it runs there.
     @Test func aTransactionWithALongValueRunsOnTheBuildThread() throws {
         let server = try InProcessServer()
         defer { server.stop() }

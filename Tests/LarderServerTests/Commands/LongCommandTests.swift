@@ -55,17 +55,17 @@ import Testing
         #expect(try client.call("SET g short") == Wire.ok)
         try expect(command("MSET", "h", "1", "i"), Wire.ok, "MSET")
         try expectLong("i")
-        // The same in a transaction, within the limit of its size.
+        // A transaction accepts long values too, within the limit for the size of a transaction.
         #expect(try client.call("MULTI") == Wire.ok)
         try expect(command("SET", "j"), "+QUEUED\r\n", "SET in MULTI")
         #expect(try client.call("EXEC") == "*1\r\n+OK\r\n")
         try expectLong("j")
-        // No staged file remains.
+        // No temporary file of a long value remains.
         let files = try FileSystem.list(server.directory.path + "/larder/JOURNAL")
         #expect(!files.contains { StagedFrame.isName($0) })
     }
 
-    /// Events and invalidations are those of a short value.
+    /// Long values send the same keyspace events and invalidations as short ones.
     @Test func longValuesSendEventsAndInvalidations() throws {
         let server = try InProcessServer()
         defer { server.stop() }
@@ -118,8 +118,9 @@ import Testing
         #expect(try other.call("EXISTS long longer") == ":2\r\n")
     }
 
-    /// A long value in memory is copied by another thread, which blocks no client.
-    @Test func aLongValueIsWrittenOffTheEventLoop() throws {
+    /// A long value in memory is copied into the reply by another thread, so that the event loop can serve other
+    /// clients.
+    @Test func aLongReplyIsCopiedByAnotherThread() throws {
         let gate = Gate()
         let server = try InProcessServer(beforeColdSlice: { gate.pass() })
         defer {
@@ -139,7 +140,7 @@ import Testing
         #expect(try client.receive() == Array("+PONG\r\n".utf8))
     }
 
-    @Test func aFullDiskRefusesOnlyTheLongValue() throws {
+    @Test func aFailedWriteOfALongValueAffectsNoOtherWrite() throws {
         let server = try InProcessServer(configure: {
             $0.journalFaults = JournalFaults { call, path in
                 if case .write = call, path.contains("ahead-") { return .fail(28) }

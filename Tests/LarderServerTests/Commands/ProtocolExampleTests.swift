@@ -23,7 +23,7 @@ import Testing
         return steps
     }
 
-    /// The examples of the page, and the examples of ``ProtocolExamples``, which no page shows.
+    /// The examples of docs/Protocol.md, and those of ``ProtocolExamples``, which no page shows.
     private static let groups: [String: String] = {
         var groups = ProtocolExamples.groups
         let page = (try? Files.read(PackageRoot.path + "/docs/Protocol.md")).map { String(decoding: $0, as: UTF8.self) }
@@ -33,10 +33,10 @@ import Testing
     }()
 
     @Test(arguments: groups.keys.sorted())
-    func everyExampleIsAnsweredAsShown(group: String) throws {
+    func examplesOfTheProtocolGetTheDocumentedReplies(group: String) throws {
         let server = try SocketlessServer(policy: .never)
         let client = server.connect()
-        // Nothing is slow enough for the slow log, however busy the machine is.
+        // Disables the slow log, because on a busy machine any command may be slow.
         client.feed("CONFIG SET slowlog-log-slower-than -1\r\n".utf8)
         server.commit()
         #expect(client.takeSendable() == "+OK\r\n")
@@ -56,7 +56,8 @@ import Testing
             Self.groups.values.flatMap(Self.steps).compactMap {
                 $0.request.split(separator: " ").first?.lowercased()
             })
-        // Commands for other types are excluded: their replies are all compared with Redis.
+        // Commands for types other than strings are excluded, because other tests compare all their replies with those
+        // of Redis.
         let commands = Set(CommandMetadata.all.filter { $0.absent == nil }.map(\.name))
         let missing = commands.subtracting(shown).subtracting(ProtocolExamples.without).sorted()
         #expect(missing.isEmpty, "\(missing)")

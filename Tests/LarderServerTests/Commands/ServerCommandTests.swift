@@ -7,7 +7,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct ServerCommandTests {
-    @Test func commandReturnsTheTable() throws {
+    @Test func commandDescribesEveryCommand() throws {
         let call = try SocketlessServer().connect()
         #expect(call("COMMAND COUNT") == Wire.int(CommandTable.all.count))
         #expect(call("COMMAND").hasPrefix("*\(CommandTable.all.count)\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly"))
@@ -26,7 +26,7 @@ import Testing
     }
 
     /// Every reply has exactly as many elements as its headers state, in both protocol versions.
-    @Test(arguments: [2, 3]) func repliesAreWellFormed(_ version: Int) throws {
+    @Test(arguments: [2, 3]) func repliesHaveAsManyElementsAsTheyAnnounce(_ version: Int) throws {
         let call = try SocketlessServer().connect()
         _ = call("HELLO \(version)")
         for line in [
@@ -72,8 +72,9 @@ import Testing
                 "=\(4 + "# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=604800000\r\n".utf8.count)\r\ntxt:# Key"))
     }
 
-    /// A count takes a while, and may fail. INFO reports that a count is missing, rather than zero entries.
-    @Test func uncountedDatabasesAreReported() throws {
+    /// Counting the entries of a database takes a while, and may fail. INFO then reports that the count is missing,
+    /// rather than zero entries.
+    @Test func infoReportsDatabasesWhoseEntriesAreNotCounted() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET k v") == Wire.ok)
@@ -123,7 +124,8 @@ import Testing
         for row in rows { #expect(CommandMetadata.numbered(row.number) == row) }
     }
 
-    @Test("every command's row is consistent") func theTableIsConsistent() {
+    @Test("every row of the command table has a unique name, valid texts and a matching syntax")
+    func theCommandTableIsConsistent() {
         #expect(Set(CommandTable.all.map(\.name)).count == CommandTable.all.count)
         for spec in CommandTable.all {
             #expect(spec.name == spec.name.lowercased())
@@ -152,7 +154,7 @@ import Testing
     /// names the command.
     @Test("a wrong number of arguments is an error that names the command") func arity() throws {
         let call = try SocketlessServer().connect()
-        // EXEC discards the queued commands, and reports it.
+        // EXEC is excluded: its error also reports that the queued commands are discarded.
         for spec in CommandTable.all where spec.name != "exec" {
             let least = abs(spec.arity)
             if least > 1 {
@@ -166,8 +168,8 @@ import Testing
         }
     }
 
-    /// Regression test: all of these values were invented.
-    @Test func infoReportsRealValues() throws {
+    /// Regression test: INFO reported invented values in all of these fields.
+    @Test func infoReportsExpiriesAndUnsavedChanges() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         _ = call("MSET a 1 b 2 c 3")
@@ -228,7 +230,7 @@ import Testing
     }
 
     /// All options with sizes use one parser. In CONFIG SET, single letters have their meaning in Redis.
-    @Test func sizesAcceptUnits() throws {
+    @Test func configSetAcceptsSizesWithUnits() throws {
         for text in ["64M", "64m", "64mb", "64MB", "64MiB", "64mib", "65536k", "65536KiB", "67108864", "67108864b"] {
             #expect(ByteCount.parse(text, letters: .binary) == 64 << 20, "\(text)")
         }

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct StringCommandTests {
-    @Test func setGetStrlenGetdel() throws {
+    @Test func setStoresAValueThatGETReturnsAndGETDELRemoves() throws {
         let call = try SocketlessServer().connect()
         #expect(call("GET k") == Wire.null)
         #expect(call("STRLEN k") == Wire.int(0))
@@ -18,7 +18,7 @@ import Testing
         #expect(call("GET k") == Wire.null)
     }
 
-    @Test func keysAndValuesAreAnyBytes() throws {
+    @Test func keysAndValuesMayContainAnyBytes() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let all = (0...255).map { UInt8($0) }
@@ -48,7 +48,7 @@ import Testing
         #expect(call("GET a") == Wire.null)
     }
 
-    @Test func mgetAndMset() throws {
+    @Test func msetStoresAndMGETReturnsSeveralKeys() throws {
         let call = try SocketlessServer().connect()
         #expect(call("MGET a b") == Wire.array(Wire.null, Wire.null))
         #expect(call("MSET a 1 b 2 a 3") == Wire.ok)
@@ -59,7 +59,7 @@ import Testing
         #expect(call("MGET") == Wire.arity("mget"))
     }
 
-    @Test func setConditions() throws {
+    @Test func setNXAndXXStoreOnlyIfTheirConditionHolds() throws {
         let call = try SocketlessServer().connect()
         #expect(call("SET k 1 XX") == Wire.null)
         #expect(call("SET k 1 NX") == Wire.ok)
@@ -81,7 +81,7 @@ import Testing
         "SET k v CODEC raw CODEC raw", "SET k v PERSIST", "SET k v EX nonsense BAD", "SET k v EX 0 NX XX",
         "SET k v EX nonsense EX 1 BAD", "SET k v GET extra", "SET k v POLICY nonsense KEEPTTL",
     ])
-    func setSyntax(_ line: String) throws {
+    func setRefusesContradictoryOptionsAndStoresNothing(_ line: String) throws {
         let call = try SocketlessServer().connect()
         #expect(call(line) == Wire.syntaxError)
         #expect(call("EXISTS k") == Wire.int(0))
@@ -112,7 +112,7 @@ import Testing
         ("GET", "ERR wrong number of arguments for 'get' command"),
         ("GET a b", "ERR wrong number of arguments for 'get' command"),
     ])
-    func setErrors(_ line: String, _ text: String) throws {
+    func setAndGetExplainInvalidArguments(_ line: String, _ text: String) throws {
         let call = try SocketlessServer().connect()
         #expect(call(line) == Wire.error(text))
         #expect(call("EXISTS k") == Wire.int(0))
@@ -139,7 +139,7 @@ import Testing
         #expect(call("PTTL k") == Wire.int(-1))
     }
 
-    @Test func aDeadlineInThePastRemovesTheEntry() throws {
+    @Test func setWithADeadlineInThePastRemovesTheEntry() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let past = server.engine.now() - 1
@@ -155,8 +155,8 @@ import Testing
         #expect(call("EXISTS k") == Wire.int(0))
     }
 
-    @Test("KEEPTTL keeps the deadline rule, but a policy's interval starts again")
-    func keepttlKeepsTheRuleNotTheDeadlineOfTheDatabase() throws {
+    @Test("SET with KEEPTTL keeps an entry's own deadline, but a lifetime that follows the policy restarts")
+    func keepttlKeepsTheDeadlineRule() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET governed v") == Wire.ok)

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct TagCommandTests {
-    @Test func aPurgeOfATagRemovesEveryEntryWithIt() throws {
+    @Test func aTagPurgeRemovesEveryEntryWithTheTag() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(one("SET page:1 a TAGS 2 article:17 front") == Wire.ok)
@@ -37,7 +37,7 @@ import Testing
     }
 
     /// An entry that keeps its lifetime keeps its tags too: it should still be invalidated with its source data.
-    @Test("KEEPTTL keeps the tags too, unless new tags are given") func aKeptLifetimeIncludesTheTags() throws {
+    @Test("KEEPTTL keeps the tags too, unless new tags are given") func keepttlKeepsTheTags() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         #expect(one("MSETEX 3 a 1 b 1 c 1 TAGS 1 t GRACE 60 EX 100") == Wire.int(1))
@@ -71,7 +71,7 @@ import Testing
         #expect(one("TAGS k") == Wire.bulks("u"))
     }
 
-    @Test func aSoftPurgeMakesEntriesStale() throws {
+    @Test func aSoftTagPurgeMakesEntriesStale() throws {
         let server = try SocketlessServer(policy: .middle)
         let one = server.connect()
         #expect(one("SET k v TAGS 1 t GRACE 60") == Wire.ok)
@@ -87,8 +87,10 @@ import Testing
         #expect(one("GET k") == Wire.bulk("v"))
     }
 
-    /// A value that was fetched before the purge may be one of the values to be purged.
-    @Test func aLeaseFromBeforeThePurgeStoresNothingWithTheTag() throws {
+    /// A client has a lease for a key (it fetches the value) while a tag is purged. The fetched value may be older than
+    /// the purge, so it cannot be stored with this tag.
+    @Test("a value fetched under a lease from before a tag purge is not stored with the tag")
+    func aValueFetchedBeforeATagPurgeIsNotStored() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         var token = try #require(one.fetch("k")?.token)
@@ -104,8 +106,9 @@ import Testing
         #expect(one("SET other v TAGS 1 unrelated TOKEN \(token)") == Wire.ok)
     }
 
-    /// A purge of any tag ends the lease, because the new value may have other tags than the old one.
-    @Test func aLeaseOverAnEntryWithTagsEndsWithAnyPurgeOfATag() throws {
+    /// A purge of any tag that the key's entry has ends the lease, because the value being fetched may be older than
+    /// the purge. This holds even if the value is then stored without that tag.
+    @Test func aPurgeOfAnyTagOfAnEntryEndsItsLease() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(one("SET k old TAGS 1 t GRACE 1000 PX 50") == Wire.ok)
@@ -116,7 +119,7 @@ import Testing
         #expect(two("GET k") == Wire.null)
     }
 
-    @Test func invalidArgumentsAreRefused() throws {
+    @Test func tagsAndPURGETAGRefuseInvalidArguments() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let count = Wire.error("ERR TAGS needs the number of tags (1 or more), followed by the tags")

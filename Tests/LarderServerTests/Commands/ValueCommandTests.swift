@@ -7,7 +7,7 @@ import Testing
 /// Tests of how commands that change, move or restore values affect the lifetimes and times of entries. The conformance
 /// tests compare the replies with those of Redis.
 @Suite struct ValueCommandTests {
-    /// A field of META.
+    /// Returns a field of a key's metadata from the reply of META; "none" if the field is missing.
     private func meta(_ call: TestClient, _ key: String, _ field: String) -> String {
         let lines = call("META \(key)").split(separator: "\r\n").map(String.init)
         guard let place = lines.firstIndex(of: field), place + 1 < lines.count else { return "none" }
@@ -22,7 +22,7 @@ import Testing
             "APPEND k 5", "INCR k", "DECR k", "INCRBY k 2", "DECRBY k 2", "INCRBYFLOAT k 0.5", "SETRANGE k 0 9",
             "SETBIT k 6 1", "BITFIELD k SET u8 0 50",
         ])
-    func changedInPlace(_ line: String) throws {
+    func changesInPlaceKeepTheLifetime(_ line: String) throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         for (store, rule) in [("SET k 1", "governed"), ("SET k 1 EX 1000", "own"), ("SET k 1 POLICY never", "never")] {
@@ -44,7 +44,7 @@ import Testing
     @Test(
         "commands that change no bit store nothing",
         arguments: ["SETBIT k 7 1", "BITFIELD k SET u8 0 49", "BITFIELD k OVERFLOW FAIL INCRBY u8 0 255"])
-    func unchanged(_ line: String) throws {
+    func bitCommandsWithoutEffectStoreNothing(_ line: String) throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET k 1") == Wire.ok)
@@ -58,7 +58,7 @@ import Testing
     @Test(
         "a command that replaces the value starts a new lifetime",
         arguments: ["GETSET k 5", "SET k 5", "BITOP NOT k k", "RESTORE k 0 \u{1}five REPLACE"])
-    func replaced(_ line: String) throws {
+    func replacedValuesStartANewLifetime(_ line: String) throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET k 1 EX 1000") == Wire.ok)
@@ -74,7 +74,7 @@ import Testing
         #expect(call("TTL k") == Wire.int(60))
     }
 
-    @Test func newValuesFollowThePolicy() throws {
+    @Test func newValuesGetTheLifetimeOfThePolicy() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         for line in ["SETNX a 1", "APPEND b 1", "INCR c", "SETRANGE d 3 x", "MSETNX e 1 f 2", "GETSET g 1"] {
@@ -146,7 +146,7 @@ import Testing
         #expect(meta(call, "k", "rule") == "governed")
     }
 
-    @Test("MOVE and COPY of a missing key create no database") func movingNothingCreatesNothing() throws {
+    @Test("MOVE and COPY of a missing key create no database") func movingAMissingKeyCreatesNoDatabase() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("MOVE k 5") == Wire.int(0))

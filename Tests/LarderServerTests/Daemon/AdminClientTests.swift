@@ -4,8 +4,8 @@ import Testing
 
 /// Tests of the commands that larderd's own `--purge` sends to a running daemon.
 @Suite struct AdminClientTests {
-    /// A purge after a refused SELECT would empty the default database.
-    @Test func nothingIsSentAfterARefusedSelect() throws {
+    /// If SELECT is refused, the purge is not sent: it would empty the default database.
+    @Test func theAdminClientSendsNoPURGEAfterARefusedSELECT() throws {
         let server = try FakeServer { request in
             request.name == "SELECT" ? .text("-ERR the database cannot be opened\r\n") : .text("+OK\r\n")
         }

@@ -6,14 +6,14 @@ import Testing
 
 /// Tests of limits on log lines that clients or a full disk could otherwise repeat without end.
 @Suite struct LineRateTests {
-    @Test func linesAreRateLimited() {
+    @Test func logLinesAreRateLimited() {
         var rate = LineRate(milliseconds: 60_000)
         #expect([0, 1, 59_999].map { rate.line(at: $0) } == [0, nil, nil])
         #expect([60_000, 119_999, 125_000, 184_999, 185_000].map { rate.line(at: $0) } == [2, nil, 1, nil, 1])
         #expect(LineRate.rest(2, "times") == "; 2 more times since the last line" && LineRate.rest(0, "times").isEmpty)
     }
 
-    @Test("a burst of lines is allowed only after a pause") func aBurstIsOneOnlyAfterAPause() {
+    @Test("a burst of lines is allowed only after a pause") func burstsOfLogLinesAreAllowedOnlyAfterAPause() {
         var rate = LineRate(milliseconds: 1000, burst: 3)
         func lines(_ times: [Int64]) -> [Int?] { times.map { rate.line(at: $0) } }
         #expect(lines([0, 0, 0, 0, 999]) == [0, 0, 0, nil, nil])
@@ -22,7 +22,7 @@ import Testing
     }
 
     /// A subscriber that does not read and keeps reconnecting cannot fill the disk with log lines.
-    @Test func reconnectingSubscribersAreRarelyLogged() throws {
+    @Test func logLinesAboutReconnectingSubscribersAreLimited() throws {
         var limits = Limits()
         limits.subscriberBytesMax = 1000
         let server = try InProcessServer(limits: limits)
@@ -34,7 +34,7 @@ import Testing
             let deaf = try server.connect()
             _ = try deaf.call("SUBSCRIBE news")
             #expect(try publisher.call("PUBLISH news \(message)") == ":1\r\n")
-            // The message ends when the connection is closed, and may be incomplete.
+            // Reads until the server closes the connection. The last message may be incomplete.
             _ = try deaf.receiveToEnd()
         }
         let seconds = Int((MonotonicClock.milliseconds() - begun) / 1000)

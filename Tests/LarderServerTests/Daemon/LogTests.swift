@@ -16,8 +16,8 @@ import Testing
         return String(decoding: received, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
-    /// If no process reads the pipe, logging continues: the first lines keep their order, and further lines are
-    /// counted.
+    /// If no process reads the pipe, logging continues: the first lines keep their order, and later lines are dropped
+    /// and counted.
     @Test func unreadLogLinesAreDroppedAndCounted() throws {
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)

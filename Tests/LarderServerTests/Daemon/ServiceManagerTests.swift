@@ -27,7 +27,7 @@ import Testing
     }
 
     /// States are sent in order even if the manager's queue was full, and status texts do not overtake them.
-    @Test func statesAreSentLaterIfTheQueueIsFull() throws {
+    @Test func serviceStatesAreSentInOrderIfTheQueueWasFull() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let standIn = try ServiceStandIn(in: place)
         let manager = try #require(ServiceManager(name: standIn.notifyName, interval: nil, process: nil))

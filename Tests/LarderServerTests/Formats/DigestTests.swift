@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of the hash that DIGEST returns, against results of the library of the xxHash project.
+/// Tests that compare the hash that DIGEST returns with results of the library of the xxHash project.
 @Suite struct DigestTests {
     /// The bytes with which the xxHash project tests the hash.
     private static let bytes: [UInt8] = {
@@ -34,12 +34,12 @@ import Testing
             (2048, 0xDD59_E2C3_A5F0_38E0), (2099, 0xC6B9_D9B3_FC9A_C765), (2240, 0x6E73_A905_39CF_2948),
             (2367, 0xCB37_AEB9_E5D3_61ED), (4096, 0xE912_0642_9D1F_48F9), (4160, 0x4F32_3B15_321E_94E1),
         ] as [(Int, UInt64)])
-    func theProjectsBytes(_ count: Int, _ expected: UInt64) {
+    func hashesEqualThePublishedTestValues(_ count: Int, _ expected: UInt64) {
         #expect(hash(Self.bytes.prefix(count)) == expected)
     }
 
     /// Combines the hashes of many lengths into one number.
-    @Test("values of all lengths have the expected hashes") func everyWay() {
+    @Test("values of all lengths have the expected hashes") func hashesOfAllLengthsAreAsExpected() {
         let lengths = Array(0...300) + stride(from: 301, through: 4160, by: 61)
         let all = lengths.reduce(0 as UInt64) { $0 &* 31 &+ hash(Self.bytes.prefix($1)) }
         #expect(all == 0xE3C4_C6E1_E8F9_FC9D)

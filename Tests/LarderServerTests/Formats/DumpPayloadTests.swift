@@ -3,8 +3,8 @@ import Testing
 
 @testable import LarderServer
 
-/// The format of DUMP and RESTORE. The conformance tests verify that the format and its LZF compression are the same as
-/// in Redis.
+/// Tests of the format of DUMP and RESTORE. The conformance tests verify that the format and its LZF compression are
+/// the same as in Redis.
 @Suite struct DumpPayloadTests {
     private func decode(_ payload: [UInt8], most: Int = 1 << 20) -> Result<[UInt8], DumpPayload.Defect> {
         payload.withUnsafeBytes { bytes in
@@ -12,7 +12,7 @@ import Testing
         }
     }
 
-    /// A body with a valid version and checksum.
+    /// Returns a payload that has this body and a valid version and checksum.
     private func sealed(_ body: [UInt8]) -> [UInt8] {
         let bytes = body + [10, 0]
         let sum = bytes.withUnsafeBytes { CRC64.checksum($0) }
@@ -24,7 +24,7 @@ import Testing
         #expect(Array("123456789".utf8).withUnsafeBytes { CRC64.checksum($0) } == 0xE9C6_D914_C4B8_D9CA)
     }
 
-    @Test("every value is decoded to its original") func everyValueComesBack() {
+    @Test func everyValueIsDecodedToItsOriginal() {
         var generator = SeededGenerator(seed: testSeed())
         for round in 0..<400 {
             let letters = UInt64(1 + round % 5 * 13)
@@ -39,7 +39,6 @@ import Testing
         }
     }
 
-    /// Every changed byte is detected.
     @Test("every changed byte of a payload is detected") func changedPayloads() {
         let payload = Array("a value that is long enough, long enough".utf8).withUnsafeBytes { DumpPayload.encode($0) }
         for index in payload.indices {
@@ -59,7 +58,7 @@ import Testing
             body += generator.bytes(count: Int.random(in: 0...24, using: &generator))
             if case .success(let value) = decode(sealed(body), most: 1000) { #expect(value.count <= 1000) }
         }
-        // Lengths that are followed by too few bytes.
+        // Lengths that are followed by too few bytes are refused.
         for length in [[0xBF] as [UInt8], [0x80, 0xFF, 0xFF, 0xFF, 0xFF], [0x81] + [UInt8](repeating: 0xFF, count: 8)] {
             #expect(decode(sealed([0] + length + [1, 2, 3]), most: .max) == .failure(.format))
             #expect(decode(sealed([0, 0xC3, 1] + length + [0]), most: .max) == .failure(.format))

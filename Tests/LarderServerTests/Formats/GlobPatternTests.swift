@@ -17,7 +17,7 @@ import Testing
             ("a\\", ["a\\": true]), ("\\a", ["a": true]),
             ("h[ae]llo*", ["hello": true, "hallow": true, "hillo": false]),
         ] as [(String, [String: Bool])])
-    func matches(_ pattern: String, _ texts: [String: Bool]) {
+    func globPatternsMatchAsInRedis(_ pattern: String, _ texts: [String: Bool]) {
         let glob = GlobPattern(Array(pattern.utf8))
         for (text, expected) in texts {
             #expect(glob.matches(Array(text.utf8)) == expected, "'\(pattern)' against '\(text)'")
@@ -25,12 +25,12 @@ import Testing
         }
     }
 
-    @Test func takesNoExponentialTime() {
+    @Test func patternsWithManyStarsTakeNoExponentialTime() {
         let glob = GlobPattern(Array(String(repeating: "a*", count: 100).utf8) + [UInt8(ascii: "b")])
         #expect(!glob.matches([UInt8](repeating: UInt8(ascii: "a"), count: 10_000)))
     }
 
-    @Test func bytesAboveASCII() {
+    @Test func patternsMatchBytesAboveASCII() {
         #expect(GlobPattern([0x5B, 0x80, 0x2D, 0xFF, 0x5D]).matches([0xC3]))
         #expect(GlobPattern(Array("?".utf8)).matches([0xFF]))
         #expect(!GlobPattern(Array("?".utf8)).matches(Array("ä".utf8)))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of the channels of changes: which messages each listener gets, without any setting.
+/// Tests of the channels that report changes of keys: which messages each listener gets. The channels need no setting.
 @Suite struct ChangeChannelTests {
     let server: SocketlessServer
     let listener: TestClient
@@ -16,7 +16,7 @@ import Testing
         writer = server.connect()
     }
 
-    /// The messages that the listener has received, as `channel payload`.
+    /// Returns the messages that the listener has received, as `channel payload`.
     private func heard() -> [String] {
         server.commit()
         server.deliver()
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func changesByEveryCommandArePublished() throws {
+    @Test func changesByAnyCommandArePublished() throws {
         _ = listener("PSUBSCRIBE __change@*")
         let cases: [(String, [String])] = [
             ("MULTI", []), ("SET k v", []), ("DEL k", []), ("SET l v", []),
@@ -94,7 +94,7 @@ import Testing
         #expect(listener.takeSendable().contains("__change@0__:l"))
     }
 
-    @Test func expiriesArePublishedOnce() throws {
+    @Test func anExpiryIsPublishedOnceAsAChange() throws {
         _ = writer("SET before v PX 1000")
         _ = listener("SUBSCRIBE __change@0__:k __change@0__:before __change@0__")
         _ = writer("SET k v PX 1000")
@@ -110,8 +110,9 @@ import Testing
         #expect(heard() == [])
     }
 
-    /// A listener to all patterns does not get the changes that another client observes.
-    @Test func otherPatternsDoNotReceiveChanges() throws {
+    /// A subscription to a more general pattern, such as `*`, receives no changes, even if another client observes
+    /// them.
+    @Test func generalPatternsDoNotReceiveChanges() throws {
         let other = server.connect()
         _ = other("PSUBSCRIBE * __chang*")
         _ = listener("PSUBSCRIBE __change@0__:a*")
@@ -121,7 +122,7 @@ import Testing
         #expect(other.takeSendable() == "")
     }
 
-    @Test func changesAreNotRecordedWithoutListeners() throws {
+    @Test func changesAreNotRecordedWithoutSubscribers() throws {
         let feed = server.engine.changes
         #expect(!feed.isOn)
         _ = listener("SUBSCRIBE __change@0__:k news")
@@ -139,7 +140,7 @@ import Testing
         #expect(!feed.isOn)
     }
 
-    @Test func namesOfChannelsAreParsed() {
+    @Test func theNameOfAChangeChannelIsParsed() {
         func parse(_ text: String) -> String? {
             ChangeChannel.parse(Array(text.utf8)).map { "\($0.database) \(String(decoding: $0.key, as: UTF8.self))" }
         }

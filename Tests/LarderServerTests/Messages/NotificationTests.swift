@@ -16,7 +16,7 @@ import Testing
         return (server, listener)
     }
 
-    /// The messages that a listener has received, as `channel:payload`, without the part before the `@`.
+    /// Returns the messages that a listener has received, as `channel payload`.
     private func heard(_ server: SocketlessServer, _ listener: TestClient) -> [String] {
         server.deliver()
         return RawReply.split(Array(listener.takeSendable().utf8)).map { message in
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func eventsFollowTheCommit() throws {
+    @Test func keyspaceEventsAreSentAfterTheCommit() throws {
         let (server, listener) = try Self.start("KEA")
         let writer = server.connect()
         _ = writer("SET other v")
@@ -50,7 +50,7 @@ import Testing
         _ = listener("PSUBSCRIBE __key*")
         #expect(writer("SET k v") == Wire.ok)
         #expect(heard(server, listener).count == 2)
-        // A purge fails, and with it the writes after it.
+        // A policy change fails, and with it the writes after it.
         isFailing.value = true
         let database = try server.engine.database()
         let ticket = try database.changePolicy(DatabasePolicy(.high), now: database.now())
@@ -61,7 +61,7 @@ import Testing
         #expect(heard(server, listener) == [])
     }
 
-    @Test func eventsOfEachCommand() throws {
+    @Test func eachCommandSendsItsKeyspaceEvents() throws {
         let (server, listener) = try Self.start("Eg$")
         let writer = server.connect()
         let cases: [(String, [String])] = [
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func newEventsAreSentIfEnabled() throws {
+    @Test func eventsForNewKeysAreSentIfEnabled() throws {
         let (server, listener) = try Self.start("Kn")
         let writer = server.connect()
         for line in ["SET k v", "SET k w", "MSET k v l w", "DEL k", "SET k v"] { _ = writer(line) }
@@ -86,7 +86,7 @@ import Testing
 
     // MARK: Expiry
 
-    @Test func anExpiryIsReportedOnceAndOnTime() throws {
+    @Test func anExpiredEventIsSentOnceAtTheDeadline() throws {
         let (server, listener) = try Self.start("Ex")
         let writer = server.connect()
         _ = writer("SET a v PX 500")
@@ -125,8 +125,9 @@ import Testing
             heard(server, listener) == ["__keyevent@0__:expired a", "__keyevent@0__:set a", "__keyevent@0__:expired b"])
     }
 
-    /// Deadlines of existing entries are watched too; entries that had already expired are not reported.
-    @Test func onlyExpiriesAfterEnablingAreReported() throws {
+    /// Once the event is enabled, the deadlines of existing entries are watched too. Entries that had already expired
+    /// are not reported.
+    @Test func entriesThatHadExpiredBeforeEnablingSendNoEvent() throws {
         let server = try SocketlessServer(policy: .never)
         let (listener, writer) = (server.connect(), server.connect())
         _ = writer("SET early v PX 100")
@@ -144,7 +145,7 @@ import Testing
         #expect(heard(server, listener).sorted() == ["__keyevent@0__:expired disk", "__keyevent@0__:expired late"])
     }
 
-    @Test func expiriesByPolicyAreReportedBySweeps() throws {
+    @Test func expiryByPolicySendsItsEventWhenTheEntryIsSwept() throws {
         let (server, listener) = try Self.start("Ex", policy: .highest)
         let writer = server.connect()
         _ = writer("SET memory v")
@@ -162,7 +163,7 @@ import Testing
     }
 
     /// As in Redis, an entry that expires during the pause is not returned, and its expiry is reported after the pause.
-    @Test func expiredEventsComeAfterClientPause() throws {
+    @Test func expiredEventsAreSentAfterCLIENTPAUSE() throws {
         let (server, listener) = try Self.start("Ex", policy: .highest)
         let (writer, reader) = (server.connect(), server.connect())
         _ = writer("SET own v PX 100")
@@ -180,7 +181,7 @@ import Testing
             heard(server, listener).sorted() == ["__keyevent@0__:expired governed", "__keyevent@0__:expired own"])
     }
 
-    @Test func unpausingReportsExpiriesAtOnce() throws {
+    @Test func clientUnpauseSendsPendingExpiredEventsAtOnce() throws {
         let (server, listener) = try Self.start("Ex")
         let writer = server.connect()
         _ = writer("SET own v PX 100")
@@ -205,7 +206,7 @@ import Testing
         #expect(heard(server, listener) == [])
     }
 
-    @Test func watchedDeadlinesAreBounded() throws {
+    @Test func theNumberOfWatchedDeadlinesIsLimited() throws {
         var limits = Limits()
         limits.watchedDeadlinesMax = 3
         let server = try SocketlessServer(policy: .never, limits: limits)
@@ -218,8 +219,8 @@ import Testing
         #expect(heard(server, listener).count == 3)
     }
 
-    /// The first entry above the limit is logged, once.
-    @Test func tooManyWatchedDeadlinesAreReportedOnce() throws {
+    /// If more entries have deadlines than the server can watch, this is logged once.
+    @Test func tooManyDeadlinesToWatchAreLoggedOnce() throws {
         var limits = Limits()
         limits.watchedDeadlinesMax = 2
         let server = try SocketlessServer(policy: .never, limits: limits)
@@ -234,7 +235,8 @@ import Testing
     }
 
     /// SET with a past deadline stores nothing, but sends all events that Redis sends immediately or later.
-    @Test("SET with a past deadline sends the events of storing and expiry") func aDeadlineThatHasPassed() throws {
+    @Test("SET with a past deadline sends the events of storing and expiry")
+    func setWithAPastDeadlineSendsStoringAndExpiryEvents() throws {
         let (server, listener) = try Self.start("E$gxn")
         let writer = server.connect()
         let all = ["set k", "expire k", "expired k"].map { "__keyevent@0__:\($0)" }
@@ -260,11 +262,11 @@ import Testing
         ("KEA", "AKE"), ("", ""), ("Kx", "xK"), ("E$", "$E"), ("AKEmn", "AKEm"), ("KEAmn", "AKEm"),
         ("g$lshztxeKEtmdn", "AKEm"), ("Kn", "nK"),
     ])
-    func flagsAreShownAsRedisShowsThem(_ given: String, _ shown: String) throws {
+    func notifyKeyspaceEventsIsShownInTheFormOfRedis(_ given: String, _ shown: String) throws {
         #expect(KeyspaceEvents(given)?.text == shown)
     }
 
-    @Test func changesAreNotRecordedWithoutEvents() throws {
+    @Test func changesAreNotRecordedIfEventsAreDisabled() throws {
         let server = try SocketlessServer()
         #expect(!server.engine.changes.isOn)
         #expect(!server.state.notifier.setEvents("bad"))
@@ -276,7 +278,7 @@ import Testing
         #expect(!server.engine.changes.isOn)
     }
 
-    @Test("watched deadlines expire in order") func deadlinesComeInOrder() {
+    @Test func watchedDeadlinesExpireInOrder() {
         var generator = SeededGenerator(seed: testSeed())
         var watch = DeadlineWatch<Int>()
         var model: [Int: Int64] = [:]

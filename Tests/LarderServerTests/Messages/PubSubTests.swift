@@ -22,7 +22,8 @@ import Testing
         Wire.array(Wire.bulk("subscribe"), Wire.bulk(channel), Wire.int(count))
     }
 
-    /// All fast paths are disabled while the connection accepts only a few commands, and enabled again afterwards.
+    /// While a RESP2 connection has subscriptions, it accepts only a few commands, so all fast paths are disabled.
+    /// Afterwards, they are enabled again.
     @Test func noFastPathBypassesSubscriberMode() throws {
         let server = try SocketlessServer()
         let client = server.connect()
@@ -109,7 +110,8 @@ import Testing
     }
 
     /// In RESP2, where messages look like replies, no message arrives outside of subscriber mode.
-    @Test("in RESP2, no message arrives outside of subscriber mode") func noMessageIsTakenForAReply() throws {
+    @Test("in RESP2, no message arrives outside of subscriber mode")
+    func noMessageArrivesOutsideOfSubscriberMode() throws {
         let server = try SocketlessServer()
         let client = server.connect()
         let late = PushMessage.message("message", channel: [], [])
@@ -121,7 +123,8 @@ import Testing
     }
 
     /// A reply that waits for its commit also delays the messages after it.
-    @Test func messagesFollowHeldReplies() throws {
+    @Test("pub/sub messages wait for earlier replies whose commit is pending")
+    func messagesWaitForEarlierRepliesToBeCommitted() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
         _ = client("HELLO 3")
@@ -166,7 +169,7 @@ import Testing
 
     // MARK: The queue
 
-    @Test func manyMessagesWakeTheLoopOnce() {
+    @Test func manyMessagesWakeAnEventLoopOnlyOnce() {
         let queue = PushQueue(PendingBytes())
         let woken = Guarded(0)
         let delivered = Recorder<Int64>()
@@ -188,7 +191,7 @@ import Testing
     }
 
     /// The number of subscriptions of one connection is limited. Unsubscribing makes space for others.
-    @Test func subscriptionsAreBounded() throws {
+    @Test func subscriptionsOfAConnectionAreLimited() throws {
         var limits = Limits()
         limits.subscriptionBytesMax = 3 * Subscriptions.byteCount(2)
         let server = try SocketlessServer(limits: limits)

@@ -6,7 +6,7 @@ struct TrackingModel {
         let key: String
     }
 
-    /// The effect of a reply on the client.
+    /// What a request and its reply mean for the client's cache.
     indirect enum Request {
         case ignore
         /// A read that the daemon tracks for the client if `isTracked` is true.
@@ -18,7 +18,7 @@ struct TrackingModel {
         var isRead: Bool { if case .read = self { true } else { false } }
     }
 
-    /// RESP3, as far as the commands of these tests use it.
+    /// A value in RESP3, of the types that occur in these tests.
     indirect enum Reply: Equatable {
         case text(String)
         case null
@@ -28,7 +28,8 @@ struct TrackingModel {
 
     struct Broken: Error, CustomStringConvertible { let description: String }
 
-    /// The prefix of the keys whose invalidations the client gets; nil if it gets them for all keys that it reads.
+    /// The client gets invalidations for all keys with this prefix; if it is nil, for all keys that the client has
+    /// read.
     let prefix: String?
     /// Whether the client is not notified of its own changes.
     let isNoLoop: Bool
@@ -103,7 +104,7 @@ struct TrackingModel {
         }
     }
 
-    /// The daemon identifies keys by name, in any database.
+    /// Drops the key in all databases, because an invalidation does not name the database.
     private mutating func drop(_ key: String) { for place in cache.keys where place.key == key { cache[place] = nil } }
 
     // MARK: RESP3

@@ -8,7 +8,7 @@ import Testing
 /// cached value is out of date.
 @Suite(.timeLimit(.minutes(10))) struct TrackingModelTests {
     /// For a long run overnight: `LARDER_ROUNDS=10000 LARDER_SEED=… swift test --filter TrackingModelTests`.
-    @Test func cachedValuesAreNeverOutOfDate() throws {
+    @Test func trackingKeepsClientCachesUpToDate() throws {
         let rounds = TestSetting.rounds.number() ?? 24
         let base = testSeed()
         for round in 0..<rounds {
@@ -44,7 +44,7 @@ private final class TrackingRun {
     private var models: [TrackingModel] = []
     /// The tracking options of each client; nil for clients that only write.
     private var optionsOf: [String?] = []
-    /// One observer for each database.
+    /// The observers, one for each database.
     private var observers: [TestClient] = []
     private var valueCount = 0
     private(set) var trail: [String] = []
@@ -135,8 +135,8 @@ private final class TrackingRun {
         let options = optionsOf[index]
         switch random.below(12) {
         case 0 where models[index].prefix == nil:
-            // Only clients without broadcast: they may change the database, because broadcasts for entries that follow
-            // a policy are delayed until their space is reclaimed.
+            // Only clients without broadcast select a database with a policy, because broadcasts for entries that
+            // follow a policy are delayed until their space is reclaimed.
             models[index].database = random.below(2)
             send(index, "SELECT \(models[index].database)", .ignore)
         case 1 where options != nil: send(index, "CLIENT TRACKING ON \(again(options ?? ""))", .ignore)
@@ -156,7 +156,7 @@ private final class TrackingRun {
             let (line, request) = change(index)
             send(index, line, request)
         case 8 where models[index].prefix == nil:
-            // The same key in both databases, each entry with its own deadline.
+            // Stores the same key in both databases, each entry with its own deadline.
             let key = key()
             if random.oneIn(2) {
                 let writer = clients.count - 1
@@ -189,7 +189,8 @@ private final class TrackingRun {
         }
     }
 
-    /// Returns the same settings for a repeated command, which must not name a prefix again.
+    /// Returns the options with which CLIENT TRACKING is repeated without changing the settings. A repeated command
+    /// must not name the same prefix again.
     private func again(_ options: String) -> String {
         options.contains("BCAST")
             ? "BCAST PREFIX c\(random.below(1_000_000))" + (options.contains("NOLOOP") ? " NOLOOP" : "") : options
@@ -229,7 +230,7 @@ private final class TrackingRun {
         }
     }
 
-    /// A random command that changes many entries.
+    /// Returns a random command that changes many entries, and its meaning for the model.
     private func wholeChange(_ index: Int) -> (String, TrackingModel.Request) {
         switch random.below(5) {
         case 0: return ("FLUSHDB", .ignore)

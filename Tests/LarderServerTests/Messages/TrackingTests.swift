@@ -24,7 +24,7 @@ import Testing
         return (server, reader, writer)
     }
 
-    @Test func theInvalidationFollowsTheCommit() throws {
+    @Test func invalidationsAreSentAfterTheCommit() throws {
         let (server, reader, writer) = try Self.start()
         _ = writer("SET k v")
         #expect(reader("GET k") == Wire.bulk("v"))
@@ -54,7 +54,7 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
-    @Test func coldReadsAreTracked() throws {
+    @Test func readsFromTheDiskAreTracked() throws {
         let (server, reader, writer) = try Self.start { $0.memoryBytes = 0 }
         _ = writer("SET k v")
         server.engine.maintain()
@@ -111,7 +111,7 @@ import Testing
     }
 
     /// As in Redis, a client that has read a key is notified of its own change before it reads the key again, and only
-    /// once. So a client that is an origin's cache may keep the value that it reads after its own write.
+    /// once. So a larder that uses this server as its origin may keep the value that it reads after its own write.
     @Test(arguments: [true, false]) func anOwnChangeIsReportedBeforeTheNextReadOfThePipeline(isRead: Bool) throws {
         let (server, reader, writer) = try Self.start()
         if isRead { _ = reader("GET k") }
@@ -158,7 +158,7 @@ import Testing
         #expect(server.state.tracking.trackedKeys == 1)
     }
 
-    @Test func broadcastReportsExpiries() throws {
+    @Test func broadcastTrackingReportsExpiries() throws {
         let (server, reader, writer) = try Self.start("BCAST PREFIX a")
         _ = writer("SET a1 v PX 1000")
         _ = writer("SET b1 v PX 1000")
@@ -170,7 +170,7 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("a1"))
     }
 
-    @Test func purgesAndPoliciesInvalidateEverything() throws {
+    @Test func purgesAndPolicyChangesInvalidateAllKeys() throws {
         let (server, reader, writer) = try Self.start(policy: .low)
         _ = writer("SET k v")
         for line in ["FLUSHDB", "FLUSHALL", "PURGE", "POLICY highest"] {
@@ -189,7 +189,7 @@ import Testing
 
     // MARK: The table
 
-    @Test func theTableIsBounded() throws {
+    @Test func theNumberOfTrackedKeysIsLimited() throws {
         var limits = Limits()
         limits.trackedKeysMax = 4
         let (server, reader, writer) = try Self.start(limits: limits)
@@ -211,8 +211,9 @@ import Testing
         #expect(server.state.tracking.trackedKeys == 0)
     }
 
-    /// A smaller table drops keys, which are reported; 0 means no limit, as in Redis.
-    @Test func shrinkingTheTableInvalidatesKeys() throws {
+    /// If the table becomes smaller, it drops keys, and the clients are notified of them. 0 means no limit, as in
+    /// Redis.
+    @Test func loweringTheTrackingLimitInvalidatesKeys() throws {
         var limits = Limits()
         limits.trackedKeysMax = 4
         let (server, reader, writer) = try Self.start(limits: limits)
@@ -228,7 +229,7 @@ import Testing
     }
 
     /// The invalidation for a connection's own FLUSHALL follows the reply, regardless of when the message is sent.
-    @Test func ownPurgesAreReportedAfterTheirReply() throws {
+    @Test func aClientsOwnFLUSHALLIsReportedAfterItsReply() throws {
         let (server, reader, writer) = try Self.start()
         _ = writer("SET k v")
         for line in ["FLUSHALL", "FLUSHDB", "PURGE"] {
@@ -251,7 +252,7 @@ import Testing
         }
     }
 
-    @Test func prefixesAreBounded() throws {
+    @Test func prefixesOfBroadcastTrackingAreLimited() throws {
         var limits = Limits()
         limits.subscriptionBytesMax = 1000
         let (server, _, writer) = try Self.start(limits: limits)
@@ -278,7 +279,7 @@ import Testing
         #expect(reader.takeSendable().isEmpty)
     }
 
-    @Test func onlyTrackingClientsSkipTheFastPath() throws {
+    @Test func onlyDefaultTrackingDisablesTheFastPath() throws {
         let (server, reader, writer) = try Self.start()
         #expect(!reader.session.takesFastPath && writer.session.takesFastPath)
         #expect(reader("CLIENT TRACKING OFF") == Wire.ok)
@@ -290,9 +291,8 @@ import Testing
     // MARK: Settings
 
     /// Keys that were read under the previous settings are invalidated too.
-    @Test(arguments: ["", " NOLOOP", " OPTIN", " OPTOUT"]) func repeatedSettingsKeepTrackedKeys(_ options: String)
-        throws
-    {
+    @Test(arguments: ["", " NOLOOP", " OPTIN", " OPTOUT"])
+    func repeatedCLIENTTRACKINGKeepsTrackedKeys(_ options: String) throws {
         let (server, reader, writer) = try Self.start()
         _ = writer("SET k v")
         #expect(reader("GET k") == Wire.bulk("v"))
@@ -309,13 +309,13 @@ import Testing
     }
 
     /// A client that starts tracking during the notification of a purge is not notified, because it reads newer data.
-    @Test func clientsThatStartTrackingDuringAPurgeAreKept() throws {
+    @Test func clientsThatStartTrackingDuringAPurgeStayTracked() throws {
         let tracking = Tracking(directory: ConnectionDirectory(), keysMax: 10)
         let queue = PushQueue(PendingBytes())
         let notified = Recorder<Int64>()
         queue.deliver = { for id in $0.connections { notified.add(id) } }
         let late = TrackingClient(
-            Subscriber(id: 2, queue: queue), TrackingSettings(), database: "0", hears: { _ in true })
+            Subscriber(id: 2, queue: queue), TrackingSettings(), database: "0", mayNotify: { _ in true })
         let first = TrackingClient(Subscriber(id: 1, queue: queue), TrackingSettings(), database: "0") { _ in
             // Start tracking while the affected clients are determined.
             if tracking.trackingClients == 1 { tracking.willRead([1], tracking.add(late)) }

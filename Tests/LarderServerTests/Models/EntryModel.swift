@@ -12,7 +12,7 @@ struct EntryModel {
         var grace: Int64?
         var codec = "raw"
         var tags: [String] = []
-        /// When each of its tags was last purged softly.
+        /// The time of the last soft purge of each of its tags, by tag.
         var softEnds: [String: Int64] = [:]
     }
 
@@ -39,10 +39,10 @@ struct EntryModel {
         /// earlier policy, and stay expired.
         var deadBefore: Int64 = 0
         var entries: [String: Entry] = [:]
-        /// Includes expired leases, until the key is next used.
+        /// The leases by key. An expired lease stays until the key is next used.
         var leases: [String: Lease] = [:]
         var rests: [String: Rest] = [:]
-        /// How long the last refresh of a key took.
+        /// The duration of the last refresh of each key, in milliseconds.
         var durations: [String: Int64] = [:]
     }
 
@@ -74,7 +74,7 @@ struct EntryModel {
         return time < deadline + (entry.grace ?? databases[database].grace) ? .stale : .gone
     }
 
-    /// The entry of a key if it is fresh or stale.
+    /// Returns the entry of a key if it is fresh or stale; otherwise nil.
     func kept(_ database: Int, _ key: String) -> Entry? {
         databases[database].entries[key].flatMap { state($0, database) == .gone ? nil : $0 }
     }
@@ -189,12 +189,12 @@ struct EntryModel {
     }
 
     enum Answer: Equatable {
-        /// The state, the value, its age, and its remaining lifetime.
+        /// The state, the value, its age, and its remaining lifetime; times are in milliseconds.
         case served(String, String, Int64, Int64)
         case none(String, Int64)
     }
 
-    /// The reply to a FETCH that does not wait.
+    /// Returns the reply to a FETCH that does not wait.
     func fetch(_ database: Int, _ key: String, maxAge: Int64?) -> Answer {
         let entry = kept(database, key)
         func serve(_ state: String, _ entry: Entry) -> Answer {

@@ -38,7 +38,7 @@ private final class EntryRun {
     ]
 
     private var server: SocketlessServer
-    /// One client for each database.
+    /// The clients, one for each database.
     private var clients: [TestClient] = []
     private var model: EntryModel
     private var random: SeededGenerator
@@ -100,7 +100,8 @@ private final class EntryRun {
 
     // MARK: Steps
 
-    /// - Returns: the entries to check.
+    /// Runs a random command.
+    /// - Returns: the entries to check after it.
     private func step() throws -> [(Int, String)] {
         // Use the same entry for several steps: most defects appear when several things happen to one entry.
         if random.oneIn(4) { focus = (random.below(3), Self.keys[random.below(Self.keys.count)]) }
@@ -399,6 +400,7 @@ private final class EntryRun {
         try expect(reply, Wire.int(isChanged ? 1 : 0), words[0])
     }
 
+    /// Removes the deadline of an entry in the model.
     /// - Returns: whether the entry had a deadline.
     private func makePermanent(_ database: Int, _ key: String) -> Bool {
         guard var entry = model.fresh(database, key), entry.rule != .never else { return false }
@@ -436,7 +438,7 @@ private final class EntryRun {
         try expect(call(database, ["GETEX", key] + options), bulk(previous?.value), "GETEX")
     }
 
-    // MARK: Other places
+    // MARK: Other keys and databases
 
     private func copy(_ database: Int, _ key: String, to target: Int? = nil) throws -> [(Int, String)] {
         let target = target ?? random.below(3)
@@ -526,7 +528,7 @@ private final class EntryRun {
         model.purge(database, tags: Set(tags), soft: isSoft)
         let reply = call(database, ["PURGE", "TAG"] + tags + (isSoft ? ["SOFT"] : []), mayWrap: false)
         try expect(reply, Wire.ok, "PURGE TAG")
-        // Entries of other databases are not purged.
+        // Entries of other databases are not purged, and can be copied into this one.
         if random.oneIn(2), let place = anyFresh(besides: database, { !$0.tags.filter(tags.contains).isEmpty }) {
             _ = try copy(place.0, place.1, to: database)
         }
@@ -552,7 +554,8 @@ private final class EntryRun {
         try expect(call(database, ["POLICY", policy], mayWrap: false), Wire.ok, "POLICY")
     }
 
-    /// Finds an entry that follows its policy, and would have expired under an earlier policy of another database.
+    /// Finds an entry of another database that follows a policy, and that earlier policies of database `target` would
+    /// have expired.
     private func olderThanAPolicy(_ target: Int) -> (Int, String)? {
         anyFresh(besides: target) { $0.rule == .governed && $0.storedAt <= model.databases[target].deadBefore }
     }
@@ -631,20 +634,20 @@ private final class EntryRun {
             model.databases[database].leases[key] = nil
         }
         let reply = call(database, ["RELEASE", key, token, "UNCHANGED"])
-        // The purged tags may belong to an expired entry whose space was not reclaimed.
+        // The reply is also null if a purged tag belongs to an expired entry whose space was not reclaimed.
         if isPurged, kept == nil, reply == Wire.null { return }
         let nothing = Wire.error("ERR UNCHANGED needs a stored value, and there is none; the lease was released")
         try expect(reply, !isValid ? Wire.null : kept == nil ? nothing : Wire.ok, "RELEASE UNCHANGED")
     }
 
-    /// Most often the last token of the key; otherwise an invalid or expired one.
+    /// Returns a token: most often the last one of the key, otherwise an invalid or expired one.
     private func token(_ database: Int, _ key: String) -> String? {
         if random.oneIn(6) { return tokens.keys.sorted().randomElement(using: &random).flatMap { tokens[$0]?.last } }
         return random.oneIn(5)
             ? tokens["\(database) \(key)"]?.randomElement(using: &random) : tokens["\(database) \(key)"]?.last
     }
 
-    // MARK: Looking
+    // MARK: Reading
 
     private func mget(_ database: Int) throws {
         let expected = Self.keys.map { bulk(model.fresh(database, $0)?.value) }.joined()
@@ -681,7 +684,7 @@ private final class EntryRun {
             + model.state(entry, database).rawValue
     }
 
-    /// Returns the same text, from the reply of META.
+    /// Returns the text to compare with the expected one, from a reply of META.
     private func meta(_ reply: String) -> String {
         if reply == Wire.null { return "none" }
         let words = reply.split(separator: "\r\n").filter { !"*$".contains($0.first ?? "*") }

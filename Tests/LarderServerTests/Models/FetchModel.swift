@@ -29,14 +29,14 @@ struct FetchModel {
         }
     }
 
-    /// A FETCH.
+    /// A FETCH request.
     struct Ask {
         let client: Int
         let key: String
         var maxAge: Int64?
         var wait: Int64 = 0
         var lease: Int64?
-        /// The value whose version the client gave.
+        /// The value whose version the client named as already known to it.
         var ifNot: String?
         let at: Int64
         /// Whether the key was written while the request waited.
@@ -68,7 +68,7 @@ struct FetchModel {
         var rest: Rest?
         /// The waiting requests, the longest wait first.
         var queue: [Ask] = []
-        /// How long the last refresh took.
+        /// The duration of the last refresh, in milliseconds.
         var lastDuration: Int64 = 0
     }
 
@@ -93,7 +93,7 @@ struct FetchModel {
 
     // MARK: Time
 
-    /// Time passes.
+    /// Advances the time, and removes entries, leases and back-offs that have expired.
     mutating func advance(_ milliseconds: Int64) {
         time += milliseconds
         for key in states.keys {
@@ -194,7 +194,8 @@ struct FetchModel {
         case failed(Int64)
     }
 
-    /// - Returns: the reply on the wire.
+    /// Releases a lease.
+    /// - Returns: the reply, in RESP.
     mutating func release(_ key: String, _ token: String, _ release: Release) -> String {
         guard holds(key, token) else { return Wire.null }
         switch release {

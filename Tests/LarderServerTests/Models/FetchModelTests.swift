@@ -35,7 +35,7 @@ private final class FetchRun {
     private var clients: [TestClient]
     private var model: FetchModel
     private var random: SeededGenerator
-    /// The key of most steps.
+    /// The key that most steps use.
     private var focus = "a"
     /// All tokens that were granted, each with its key.
     private var tokens: [(key: String, token: String)] = []
@@ -215,7 +215,7 @@ private final class FetchRun {
 
     // MARK: Received replies
 
-    /// Compares the replies that waiting clients have received.
+    /// Compares the replies that waiting clients have received with the model.
     private func wake() throws {
         for _ in 0..<3 { server.commit() }
         for (ask, answer) in model.wake() {
@@ -258,7 +258,7 @@ private final class FetchRun {
 
     private func randomGrace() -> Int64? { random.oneIn(2) ? nil : Int64(random.below(4)) * 1000 }
 
-    /// Most often the token of the key's lease; otherwise an invalid or expired one.
+    /// Returns a token: most often that of the key's lease, otherwise an invalid or expired one.
     private func token(_ key: String) -> String? {
         if !random.oneIn(5), let token = model[key].lease?.token { return token }
         return tokens.randomElement(using: &random)?.token

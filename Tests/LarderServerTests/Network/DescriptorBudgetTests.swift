@@ -7,13 +7,15 @@ import Testing
         DescriptorBudget(limit: limit, databases: databases, databasesMax: 64, openFilesMax: 1000, threads: threads)
     }
 
-    @Test func withManyDescriptorsEverythingIsReserved() throws {
+    @Test("with many descriptors, enough are reserved for all databases")
+    func descriptorsAreReservedForAllDatabases() throws {
         let ample = try #require(self.budget(20_000))
         #expect(ample.reserve == 28 + 4 + 5 * 64 + 1000)
         #expect(ample.clientsPossible == 20_000 - ample.reserve)
     }
 
-    @Test func withFewDescriptorsTheLarderGetsHalfOrItsMinimum() throws {
+    @Test("with few descriptors, half of them or the minimum are reserved for the larder's files")
+    func withFewDescriptorsHalfAreReservedForFiles() throws {
         #expect(budget(1024)?.reserve == 512)
         #expect(budget(64)?.reserve == 28 + 4 + 5 * 4)
         #expect(budget(64)?.clientsPossible == 12)
@@ -22,7 +24,8 @@ import Testing
     }
 
     /// The next process must be able to open a database that this one created.
-    @Test func noMoreDatabasesThanTheNextStartCanOpen() throws {
+    @Test("no more databases are created than the next start can open")
+    func theNumberOfDatabasesIsLimitedByDescriptors() throws {
         for limit in 41..<400 {
             guard let first = budget(limit, databases: 0) else { continue }
             #expect(first.databasesPossible >= 1)

@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized) struct EventLoopTests {
     private static let fill = String(repeating: "0123456789abcdef", count: 640)
 
-    @Test(arguments: [1, 2]) func repliesComeInOrder(_ threads: Int) throws {
+    @Test(arguments: [1, 2]) func repliesAreInTheOrderOfRequests(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let clients = try (0..<8).map { _ in try server.connect() }
@@ -48,7 +48,7 @@ import Testing
         #expect(replies.suffix(3) == [Array(":1\r\n".utf8), Array("+OK\r\n".utf8), Array("$1\r\n1\r\n".utf8)])
     }
 
-    @Test func halfClosedClientsGetTheirRepliesAfterCongestion() throws {
+    @Test func halfClosedClientsGetRepliesOfWritesThatWaited() throws {
         let server = try InProcessServer { $0.pendingBytesMax = 20_000 }
         defer { server.stop() }
         let clients = try (0..<4).map { _ in try server.connect() }
@@ -63,8 +63,8 @@ import Testing
         }
     }
 
-    /// Many clients send all their requests before they read the first reply.
-    @Test func aClientThatReadsLateIsNotLockedOut() throws {
+    /// A client may send all its requests before it reads the first reply, as many client libraries do.
+    @Test func aClientMaySendAllRequestsBeforeReadingReplies() throws {
         var limits = Limits()
         limits.outputBytesPause = 10_000
         let server = try InProcessServer(limits: limits)
@@ -114,7 +114,7 @@ import Testing
         while try server.connectedClients() > 2 { nap() }
     }
 
-    @Test func moreClientsThanAllowedAreRefused() throws {
+    @Test func clientsAboveTheMaximumAreRefused() throws {
         var limits = Limits()
         limits.clientsMax = 3
         let server = try InProcessServer(limits: limits)
@@ -137,7 +137,8 @@ import Testing
         }
     }
 
-    @Test("clients that disconnect in the middle of a request are cleaned up") func clientsThatVanish() throws {
+    @Test("clients that disconnect in the middle of a request are cleaned up")
+    func clientsThatDisconnectMidRequestAreCleanedUp() throws {
         let server = try InProcessServer()
         defer { server.stop() }
         let whole = encodeRequest(["SET", "k", Self.fill])
@@ -195,7 +196,7 @@ import Testing
         while try !watcher.call("INFO larder").contains("open_snapshots:0\r\n") { nap() }
     }
 
-    @Test func failedCommitsBecomeErrors() throws {
+    @Test func aFailedCommitIsReportedAsAnErrorReply() throws {
         let isFailing = Guarded(false)
         let server = try InProcessServer(threads: 2) { $0.beforeCommit = failing(while: isFailing) }
         defer { server.stop() }
@@ -248,7 +249,8 @@ import Testing
         var limits = Limits()
         limits.stopMilliseconds = 1
         let server = try InProcessServer(threads: threads, limits: limits) {
-            // Make the pipeline's own thread commit, and wait at the gate. The loop itself would make short commits.
+            // Make the commit pipeline's own thread commit, and wait at the gate. Without `always`, the event loop
+            // itself would commit.
             $0.durability = .always
             $0.beforeCommit = { () throws(LarderError) in gate.pass() }
         }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Publish and subscribe over sockets and several event loops.
+/// Tests of publish and subscribe over sockets and several event loops.
 @Suite struct PubSubLoopTests {
     private static func count(_ bytes: [UInt8]) -> Int {
         bytes.first == UInt8(ascii: ":")
@@ -12,8 +12,8 @@ import Testing
     }
 
     /// Every subscriber gets every message. The messages of one publisher arrive in order.
-    @Test("every subscriber gets every message in order", arguments: [1, 2, 4])
-    func everyMessageInOrder(_ threads: Int) throws {
+    @Test(arguments: [1, 2, 4])
+    func everySubscriberGetsEveryMessageInOrder(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let subscribers = try (0..<6).map { _ in try server.connect() }
@@ -58,8 +58,10 @@ import Testing
         #expect(failures.all == [])
     }
 
-    /// After a publisher has its reply, its message precedes anything else that is sent to a subscriber.
-    @Test(arguments: [2, 4]) func theReplyToThePublisherComesAfterTheMessage(_ threads: Int) throws {
+    /// Once a publisher has its reply, its message reaches each subscriber before anything that is sent to that
+    /// subscriber later.
+    @Test("when PUBLISH replies, each subscriber gets the message before anything else", arguments: [2, 4])
+    func messagesAreSentBeforeThePublishersReply(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let (subscriber, publisher) = (try server.connect(), try server.connect())
@@ -74,7 +76,7 @@ import Testing
 
     /// After the reply to the last UNSUBSCRIBE, only replies arrive.
     @Test("no message arrives after the reply to the last UNSUBSCRIBE", arguments: [2, 4])
-    func nothingComesAfterUnsubscribing(_ threads: Int) throws {
+    func noMessageArrivesAfterUnsubscribing(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let isOver = Guarded(false)

@@ -15,7 +15,7 @@ import Testing
         return nil
     }
 
-    @Test func rulesAcceptSpacesAndCase() throws {
+    @Test func accessRulesAllowSpacesAndUpperCase() throws {
         let read = try rules("root=read, 42=WRITE@shop\troot=read 7=administer@0")
         #expect(read.map(\.shortText) == ["root=read", "42=write@shop", "7=administer@0"])
         #expect(read.map(\.number) == [0, 42, 7])
@@ -46,14 +46,14 @@ import Testing
         #expect(said.hasPrefix(expected), "\(said)")
     }
 
-    @Test func aRuleWithoutAKindIsExplained() throws {
+    @Test func aRuleWithoutUserOrGroupIsExplained() throws {
         #expect(problem("root=read", nil)?.contains("it must start with user: or group:") == true)
         #expect(problem("usr:root=read", nil)?.hasSuffix("did you mean user?") == true)
         #expect(problem("group:rot=read", nil)?.contains("there is no group 'rot'; did you mean root?") == true)
     }
 
     #if os(Linux)
-        @Test func theSystemReportsThePeersUser() throws {
+        @Test func theUserOfAPeerIsReadFromItsSocket() throws {
             var pair: [Int32] = [-1, -1]
             try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
             defer { for descriptor in pair { close(descriptor) } }
@@ -76,7 +76,7 @@ import Testing
         return try #require(rules.rights(of: PeerCredentials(user: user, groups: groups)))
     }
 
-    @Test func rightsAddUp() throws {
+    @Test func rightsOfUserAndGroupsAreCombined() throws {
         let text = "user:7=read user:7=write@a group:5=administer@b group:6=write@a group:6=read@c"
         let own = try rights(text, user: 7)
         #expect(own.everywhere == .read && own.databases == ["a": .write])

@@ -15,7 +15,7 @@ import Testing
         return (line, file.problems)
     }
 
-    @Test("lines may have spaces, quotes and comments") func linesAreTakenAsPeopleWriteThem() {
+    @Test func configurationLinesMayHaveSpacesQuotesAndComments() {
         let (line, problems) = read(
             """
             # a comment
@@ -69,7 +69,7 @@ import Testing
         ("threads = 1\nthreads = 2", "f:2: threads is already set in line 1"),
         ("password-file = /no/such", "f:1: password-file /no/such: there is no such file"),
     ])
-    func errorsHaveTheirLine(_ text: String, _ problem: String) {
+    func errorsInAConfigurationFileHaveLineNumbers(_ text: String, _ problem: String) {
         let problems = read(text).problems
         #expect(problems.count == 1 && problems[0].hasPrefix(problem), "\(problems)")
     }
@@ -86,7 +86,7 @@ import Testing
     }
 
     /// Random bytes are either refused or accepted, without a crash, and the length of error texts is limited.
-    @Test func randomBytesAreHarmless() {
+    @Test func randomBytesInAConfigurationFileCauseNoCrash() {
         let seed = testSeed()
         var random = SeededGenerator(seed: seed)
         let alphabet = Array("memory dir = threads\"\\#\n\r\t\0é=yes64M".utf8)
@@ -103,7 +103,7 @@ import Testing
         #expect(read("memory = " + String(repeating: "9", count: 100_000)).problems[0].count < 600)
     }
 
-    @Test("the sample file is valid and lists all options") func theSampleFileIsRight() throws {
+    @Test("the sample file is valid and lists all options") func theSampleFileIsValidAndComplete() throws {
         let bytes = try Files.read(PackageRoot.path + "/Sources/packaging/larderd.conf")
         var line = DaemonCommandLine()
         var file = ConfigurationFile(path: "f", bytes: bytes)
@@ -117,7 +117,7 @@ import Testing
 
 /// Tests of the table of options that the command line, the file and CONFIG share.
 @Suite struct DaemonOptionTableTests {
-    @Test func everyOptionOfTheServerHasItsNameInCONFIG() {
+    @Test func everyServerOptionHasACONFIGSettingOfItsName() {
         for option in DaemonOption.serving {
             #expect(option.settings.contains { $0.name == option.key }, "\(option.name) has no setting of its name")
             // Reloading the file and CONFIG SET can change the same options, except for secrets.
@@ -158,7 +158,7 @@ import Testing
         #expect(call("CONFIG SET password-file /etc/passwd").hasSuffix("can't set protected config\r\n"))
     }
 
-    @Test("times may have units") func timesAreTakenAsPeopleWriteThem() {
+    @Test func timesMayHaveUnits() {
         for (text, microseconds) in [
             ("90", 90_000_000), ("90s", 90_000_000), ("5m", 300_000_000), ("5min", 300_000_000), ("2H", 7_200_000_000),
             ("1d", 86_400_000_000), ("250ms", 250_000), ("10us", 10), ("0", 0),

@@ -5,7 +5,8 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of scripts, of values that are not strings, and of entries from before the origin was set.
+/// Tests of a database with an origin: scripts, values that are not strings, and entries from before the origin was
+/// set.
 @Suite struct OriginCommandsTests {
     private let origin = ScriptedOrigin()
     private let server: SocketlessServer
@@ -20,8 +21,10 @@ import Testing
 
     // MARK: Scripts
 
-    @Test(arguments: [("EVALSHA", "eval"), ("EVALSHA_RO", "eval_ro"), ("evalsha", "eval")])
-    func aScriptThatOnlyTheLarderKnowsIsSentWithItsText(_ word: String, _ sent: String) throws {
+    @Test(
+        "EVALSHA of a script that the origin does not know sends it the script's text",
+        arguments: [("EVALSHA", "eval"), ("EVALSHA_RO", "eval_ro"), ("evalsha", "eval")])
+    func anUnknownScriptIsSentToTheOriginWithItsText(_ word: String, _ sent: String) throws {
         let script = "#!lua name=x\nreturn 7"
         #expect(client(["SCRIPT", "LOAD", script]).contains("Unknown lua shebang option"))
         for script in ["return 7", "#!lua flags=no-writes\nreturn 7"] {
@@ -57,7 +60,8 @@ import Testing
 
     // MARK: Other types
 
-    /// The reply to a command that waits twice: for the read, and for the origin's own reply.
+    /// Returns the reply to a command that waits for the origin twice: to read the key, and for the reply to the
+    /// forwarded command.
     private func forwarded(_ line: String) -> String {
         let first = client(line)
         server.commit()
@@ -65,7 +69,7 @@ import Testing
     }
 
     @Test("keys of other types exist and can be described, but their values are not returned")
-    func keysOfOtherTypesExist() throws {
+    func keysOfOtherTypesExistButAreNotReturned() throws {
         origin.setOtherType("list")
         origin.change("s", to: "v")
         #expect(client("EXISTS list s none list") == Wire.int(3))
@@ -94,7 +98,7 @@ import Testing
 
     // MARK: Another origin
 
-    /// The reply to GET while the origin is not available.
+    /// Returns the reply to GET while the origin is not available.
     private func stale(_ client: TestClient, _ key: String) -> String {
         origin.lose()
         origin.fail(.closed)
@@ -151,7 +155,7 @@ import Testing
 
     // MARK: Reported counts
 
-    @Test func onlySuccessfulWritesAreCounted() throws {
+    @Test func originCountsOnlySuccessfulWrites() throws {
         #expect(client("SET a 1") == Wire.ok)
         #expect(client("INCR n") == Wire.int(1))
         #expect(client("DEL a") == Wire.int(1))
@@ -160,16 +164,16 @@ import Testing
         #expect(client("ORIGIN").contains(Wire.bulk("written") + Wire.int(3)))
     }
 
-    @Test("the slow log hides the arguments of ORIGIN") func theSlowLogHidesTheWordsOfAnOrigin() throws {
+    @Test func theSlowLogHidesTheArgumentsOfORIGIN() throws {
         #expect(client("CONFIG SET slowlog-log-slower-than 0") == Wire.ok)
         #expect(client("ORIGIN redis://user:geheim@there PASSWORD geheim").hasPrefix("-ERR "))
         let log = client("SLOWLOG GET 10")
         #expect(log.contains("ORIGIN") && log.contains("(redacted)") && !log.contains("geheim"))
     }
 
-    // MARK: Companions
+    // MARK: Outbox databases
 
-    @Test("an outbox database cannot have an origin") func aCompanionHasNoOriginItself() throws {
+    @Test func anOutboxDatabaseCannotHaveAnOrigin() throws {
         _ = client("SELECT shop.outbox")
         #expect(client("ORIGIN redis://there").contains("is an outbox and cannot have an origin"))
         #expect(client("ORIGIN NONE") == Wire.ok)
@@ -209,7 +213,7 @@ import Testing
     private static let refusal = "-ORIGIN databases named NAME.outbox are outboxes"
 
     @Test("users store nothing in databases named NAME.outbox, without an origin too")
-    func onlyTheLarderWritesToOutboxes() throws {
+    func usersCannotWriteToOutboxDatabases() throws {
         let other = server.connect()
         #expect(other("SELECT x.outbox") == Wire.ok)
         let lines = [

@@ -15,7 +15,7 @@ import Testing
         #expect(lines.line("a", at: 60_002) == 0)
     }
 
-    @Test func reasonsThatAlwaysDifferAreBounded() {
+    @Test func logLinesOfManyDifferentReasonsAreLimited() {
         let lines = OriginFailureLines()
         let notified = (0..<1000).count { lines.line("reason \($0)", at: 5) != nil }
         #expect(notified == 17)

@@ -5,13 +5,14 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of the ways in which a database learns of changes, and of reads from replicas when the origin is slow.
+/// Tests of the ways in which a database learns of changes at its origin, and of reads from replicas when the origin is
+/// slow.
 @Suite struct OriginReadsTests {
     private func fixture(_ words: String, hasGrace: Bool = true) throws -> OriginFixture {
         try OriginFixture(words, policy: .high, hasGrace: hasGrace)
     }
 
-    // MARK: The words
+    // MARK: Options
 
     @Test(
         "options of ORIGIN are shown in the form in which they were given",
@@ -31,20 +32,20 @@ import Testing
         ("BCAST PREFIX ab PREFIX a", "'ab' and 'a' overlap"), ("BCAST PREFIX a PREFIX a", "overlap"),
         ("REPLICAS", "REPLICAS takes milliseconds"), ("REPLICAS 0", "1 to 60000"), ("REPLICAS x", "1 to 60000"),
         ("REPLICAS 60001", "1 to 60000"), ("REPLICAS 1 REPLICAS 1", "'REPLICAS' is not allowed"),
-    ]) func invalidArgumentsChangeNothing(words: String, reason: String) throws {
+    ]) func originWithInvalidReadOptionsChangesNothing(words: String, reason: String) throws {
         let fixture = try self.fixture("STALE")
         let reply = fixture.client("ORIGIN redis://there \(words)")
         #expect(reply.hasPrefix("-ERR ") && reply.contains(reason), "\(reply)")
         #expect(fixture.origin.reads == OriginReads())
     }
 
-    @Test func tooManyPrefixesAreRefused() throws {
+    @Test func originRefusesTooManyPrefixes() throws {
         let fixture = try self.fixture("STALE")
         let many = (100..<165).map { "PREFIX \($0)" }.joined(separator: " ")
         #expect(fixture.client("ORIGIN redis://there BCAST \(many)").contains("at most 64 prefixes"))
     }
 
-    @Test("ORIGIN shows the reads settings, which survive a restart") func theWayIsShownAndSurvivesARestart() throws {
+    @Test("ORIGIN shows the reads settings, which survive a restart") func readOptionsOfORIGINSurviveARestart() throws {
         let fixture = try self.fixture("BCAST PREFIX a: PREFIX b: REPLICAS 30")
         let expected = OriginReads(hearing: .broadcast(prefixes: ["a:", "b:"]), secondReadAfter: 30)
         #expect(fixture.origin.reads == expected)
@@ -62,8 +63,9 @@ import Testing
         #expect(other.reads == expected)
     }
 
-    /// Reads files of the format in which a database could learn of changes in only one way.
-    @Test("origins files of the previous format are read") func oldFilesAreRead() throws {
+    /// Reads a file in the first format, which did not record how a database learns of changes, because there was only
+    /// one way.
+    @Test func originsFilesOfThePreviousFormatAreRead() throws {
         let text = "larder-origins 1\n0 unix:///r THROUGH\nx redis://h BEHIND STALE USER u PASSWORDFILE /p\n"
         var file = OriginFile()
         for line in text.split(separator: "\n").dropFirst() {
@@ -98,7 +100,8 @@ import Testing
         #expect(fixture.origin.takeReads() == [])
     }
 
-    @Test("without the option STALE, only FETCH gets a replica's value") func withoutStaleOnlyFetchGetsIt() throws {
+    @Test("without the option STALE, only FETCH gets a replica's value")
+    func withoutSTALEOnlyFETCHGetsAReplicasValue() throws {
         let fixture = try self.fixture("REPLICAS 20")
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", "old")
@@ -112,7 +115,8 @@ import Testing
         #expect(fixture.client.takeSendable() == Wire.bulk("new"))
     }
 
-    @Test func withoutAGraceReplicaValuesAreNotServed() throws {
+    @Test("a replica's value is not served if the policy has no grace")
+    func replicaValuesAreNotServedWithoutAGrace() throws {
         let fixture = try self.fixture("STALE REPLICAS 20", hasGrace: false)
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", "old")
@@ -126,7 +130,7 @@ import Testing
         #expect(other.takeSendable().contains("fresh"))
     }
 
-    @Test func aMissingKeyOnAReplicaIsIgnored() throws {
+    @Test func aKeyMissingOnAReplicaIsReadFromThePrimary() throws {
         let fixture = try self.fixture("STALE REPLICAS 20")
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", nil)
@@ -137,7 +141,7 @@ import Testing
         #expect(fixture.client.takeSendable() == Wire.bulk("new"))
     }
 
-    @Test("MGET waits until each of its keys has a reply") func allKeysOfACommandNeedAnAnswer() throws {
+    @Test("MGET waits until each of its keys has a reply") func mgetWaitsForAReplyForEachKey() throws {
         let fixture = try self.fixture("STALE REPLICAS 20")
         fixture.origin.change("a", to: "new")
         fixture.origin.change("b", to: "new")
@@ -150,7 +154,7 @@ import Testing
     }
 
     /// A client has written through this database, and the primary froze before its replica got the write.
-    @Test func knownEntriesArePreferredToAReplica() throws {
+    @Test func cachedEntriesArePreferredToAReplicasValue() throws {
         let fixture = try self.fixture("STALE REPLICAS 20")
         #expect(fixture.client("SET a two") == Wire.ok)
         fixture.origin.setReplica("a", "one")
@@ -172,7 +176,7 @@ import Testing
 
     // MARK: Lifetimes
 
-    @Test func withLifetimesEntriesAreServedUntilTheyExpire() throws {
+    @Test func withLIFETIMESEntriesAreServedUntilTheyExpire() throws {
         let fixture = try self.fixture("LIFETIMES", hasGrace: false)
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
@@ -206,7 +210,8 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("one"))
         #expect(fixture.origin.takeReads() == ["a"], "it has half a minute left")
         fixture.origin.answerLate(milliseconds: 0)
-        // The current policy applies, and by the larder's own time the entry is new.
+        // With the shorter policy, the cached entry has expired and is requested again. The new entry is then served
+        // from the cache.
         _ = fixture.client("POLICY highest")
         #expect(fixture.client("GET a") == Wire.bulk("one"))
         #expect(fixture.origin.takeReads() == ["a"])
@@ -215,7 +220,7 @@ import Testing
     }
 
     @Test("with LIFETIMES, a client reads its own writes without a request")
-    func withLifetimesOwnWritesAreReadBack() throws {
+    func withLIFETIMESAClientReadsItsOwnWrites() throws {
         let fixture = try self.fixture("LIFETIMES")
         fixture.origin.stopTracking()
         #expect(fixture.client("GET a") == Wire.null)
@@ -229,7 +234,7 @@ import Testing
         #expect(fixture.client("MGET a n") == "*2\r\n" + Wire.null + Wire.null)
     }
 
-    @Test func withLifetimesOneRequestServesAllWaiters() throws {
+    @Test func withLIFETIMESOneRequestServesAllWaiters() throws {
         let fixture = try self.fixture("LIFETIMES")
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
@@ -242,7 +247,7 @@ import Testing
         #expect(fixture.origin.takeReads() == ["a"])
     }
 
-    @Test("LIFETIMES is refused under the policy `never`") func lifetimesNeedAPolicyThatEnds() throws {
+    @Test("LIFETIMES is refused under the policy `never`") func lifetimesAreRefusedUnderThePolicyNever() throws {
         let fixture = try self.fixture("THROUGH", hasGrace: false)
         _ = fixture.client("POLICY never")
         #expect(fixture.client("ORIGIN redis://there LIFETIMES").contains("the policy of this database is never"))

@@ -8,13 +8,14 @@ import Testing
 /// Tests of a database in front of an origin: which keys it requests, which values it caches, and which entries it
 /// treats as current.
 @Suite struct OriginTests {
-    @Test(arguments: ["", "AROUND", "BEHIND"]) func aMalformedWriteIsRefused(_ words: String) throws {
+    @Test(arguments: ["", "AROUND", "BEHIND"]) func malformedWritesAreNotSentToTheOrigin(_ words: String) throws {
         let fixture = try OriginFixture(words)
         #expect(fixture.client("MSET a 1 b").contains("wrong number of arguments for 'mset'"))
         #expect(fixture.origin.takeCommands() == [])
     }
 
-    /// A moved entry would exist neither at the origin nor in its previous database.
+    /// These commands are refused, because the entry would not exist at the origin, and MOVE would also remove it from
+    /// its previous database.
     @Test(arguments: ["MOVE k 0", "COPY k k DB 0", "COPY k k DB 0 REPLACE", "SWAPDB 0 1", "SWAPDB 1 0"])
     func entriesCannotBeMovedToADatabaseWithAnOrigin(_ line: String) throws {
         let fixture = try OriginFixture()
@@ -39,7 +40,7 @@ import Testing
 
     // MARK: Reading
 
-    @Test func aMissIsRequestedOnceAndThenCached() throws {
+    @Test func aMissingKeyIsRequestedOnceAndThenCached() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "one")
         #expect(fixture.client("GET a") == Wire.bulk("one"))
@@ -52,7 +53,7 @@ import Testing
         #expect(fixture.origin.takeReads() == [])
     }
 
-    @Test func absentKeysAreRemembered() throws {
+    @Test func absentKeysAreCached() throws {
         let fixture = try OriginFixture()
         #expect(fixture.client("GET a") == Wire.null)
         #expect(fixture.client("GET a") == Wire.null)
@@ -71,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func manyKeysTakeOneRequest() throws {
+    @Test func mgetReadsMissingKeysWithOneRequest() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "1")
         fixture.origin.change("c", to: "3")
@@ -80,7 +81,7 @@ import Testing
         #expect(fixture.origin.takeReads().sorted() == ["a", "b", "c"])
     }
 
-    @Test func keysOfAPipelineTakeOneRequest() throws {
+    @Test func readsOfAPipelineTakeOneRequest() throws {
         let fixture = try OriginFixture()
         for name in ["a", "b", "c", "d"] { fixture.origin.change(name, to: "v" + name) }
         _ = fixture.client("GET b")
@@ -97,7 +98,7 @@ import Testing
         #expect(fixture.origin.takeReads() == [])
     }
 
-    @Test func entriesLostWithinAPipelineAreRequestedAgain() throws {
+    @Test func entriesEvictedDuringAPipelineAreRequestedAgain() throws {
         let fixture = try OriginFixture()
         for name in ["a", "b", "c"] { fixture.origin.change(name, to: "v" + name) }
         _ = fixture.client("MGET a b c")
@@ -134,7 +135,7 @@ import Testing
         #expect(late("GET a") == Wire.bulk("new"))
     }
 
-    @Test func anEntryLivesNoLongerThanAtTheOriginNorThanThePolicySays() throws {
+    @Test func theShorterLifetimeOfOriginAndPolicyCounts() throws {
         let fixture = try OriginFixture(policy: .high)
         fixture.origin.change("short", to: "s", lifetime: 5_000)
         fixture.origin.change("long", to: "l", lifetime: 3_600_000)
@@ -151,7 +152,7 @@ import Testing
         #expect(fixture.origin.takeReads() == ["short"])
     }
 
-    /// The time until the reply arrives is part of the lifetime that the reply contains.
+    /// The lifetime in a reply starts with the request, so the time until the reply arrives is a part of it.
     @Test func aLifetimeCountsFromTheStartOfTheRequest() throws {
         var random = SeededGenerator(seed: testSeed())
         let fixture = try OriginFixture(policy: .high)
@@ -190,7 +191,7 @@ import Testing
         #expect(fixture.origin.takeReads() == ["fits", "long", "long", "long", "long"])
     }
 
-    @Test func anOriginWithoutNotificationsIsReadEachTime() throws {
+    @Test func originsWithoutInvalidationsAreReadEachTime() throws {
         let fixture = try OriginFixture()
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
@@ -201,7 +202,7 @@ import Testing
 
     // MARK: Losing the origin
 
-    @Test func afterALostConnectionNothingIsTrusted() throws {
+    @Test func afterALostConnectionKeysAreRequestedAgain() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "one")
         _ = fixture.client("MGET a b")
@@ -306,7 +307,7 @@ import Testing
         #expect(fixture.origin.takeCommands().suffix(2) == ["APPEND n x", "SET n 1 NX"])
     }
 
-    @Test func manyKeysAreWrittenAndRemoved() throws {
+    @Test func msetAndDELOfSeveralKeysAreWrittenThrough() throws {
         let fixture = try OriginFixture()
         #expect(fixture.client("MSET a 1 b 2") == Wire.ok)
         #expect(fixture.client("MGET a b") == Wire.bulks("1", "2"))
@@ -329,7 +330,7 @@ import Testing
 
     @Test func larderOptionsAreRefusedForARedisOrigin() throws {
         let fixture = try OriginFixture()
-        #expect(fixture.client("SET a v TAGS 1 t").contains("which does not have them"))
+        #expect(fixture.client("SET a v TAGS 1 t").contains("because origins do not support them"))
         #expect(fixture.client("RELEASE a 1").hasPrefix("-ERR RELEASE is not allowed"))
         #expect(fixture.origin.value("a") == nil)
     }
@@ -386,7 +387,7 @@ import Testing
         #expect(transaction(fixture, "SET a 1") == "*1\r\n" + Wire.ok, "nobody watches any more")
     }
 
-    @Test func readsAfterAWriteDoNotGetEarlierReplies() throws {
+    @Test func aReplyFromBeforeAWriteIsNotServedAfterIt() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
         fixture.origin.hold()
@@ -420,7 +421,8 @@ import Testing
         #expect(client("GET a") == Wire.bulk("here"))
     }
 
-    /// A waiting client gets the origin's reply, and never the reply to a later request.
+    /// When the origin is removed, a waiting client still gets the origin's reply to its request, and never the reply
+    /// to a later request.
     @Test func removingTheOriginFailsWaitingCommands() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
@@ -445,7 +447,8 @@ import Testing
         #expect(writer("INCR n") == Wire.int(2))
     }
 
-    @Test("the origin of one database does not affect another database") func anotherDatabaseHasNoOrigin() throws {
+    @Test("the origin of one database does not affect another database")
+    func theOriginOfADatabaseAffectsNoOtherDatabase() throws {
         let fixture = try OriginFixture()
         _ = fixture.client("SELECT 1")
         #expect(fixture.client("SET a here") == Wire.ok)
@@ -455,7 +458,7 @@ import Testing
         #expect(fixture.origin.value("a") == nil)
     }
 
-    @Test func invalidSettingsChangeNothing() throws {
+    @Test func originWithInvalidArgumentsChangesNothing() throws {
         let fixture = try OriginFixture()
         #expect(fixture.client("ORIGIN redis://x BESIDE").contains("'BESIDE' is not allowed here"))
         #expect(fixture.client("ORIGIN bad:x").contains("'bad:x' is no address"))
@@ -491,8 +494,9 @@ import Testing
         #expect(client("GET a").contains("-ORIGIN the origin cannot be used: a cycle: "))
     }
 
-    /// A larder that is in front of a cycle can be set as an origin, and reports that it cannot reply.
-    @Test func aLarderInFrontOfACycleIsSuspendedUntilItEnds() throws {
+    /// A larder whose upstream chain has a cycle can be set as an origin. Until the cycle ends, reads return an error
+    /// that names it.
+    @Test func anOriginInACycleIsSuspendedUntilTheCycleEnds() throws {
         let origin = ScriptedOrigin()
         let server = try SocketlessServer(origin: origin)
         let client = server.connect()
@@ -508,7 +512,7 @@ import Testing
         #expect(client("GET a") == Wire.null)
     }
 
-    @Test func aLaterCycleSuspendsTheOriginUntilItEnds() throws {
+    @Test func aCycleCreatedLaterSuspendsTheOrigin() throws {
         let origin = ScriptedOrigin()
         let server = try SocketlessServer(origin: origin)
         let client = server.connect()
@@ -523,9 +527,9 @@ import Testing
         }
         #expect(look() == [])
         #expect(client("GET a") == Wire.null)
-        // The other larder was not available, and now has another origin.
+        // Simulates that the other larder was not available, and now has another origin.
         origin.setPath(["another", "third", own])
-        origin.believeAnew()
+        origin.simulateRecovery()
         #expect(look() == ["ORIGIN PATH \(own)"])
         let reply = client("GET a")
         #expect(
@@ -539,8 +543,8 @@ import Testing
         origin.setPath(["another", "third"])
         #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"])
         #expect(client("GET a") == Wire.null)
-        // If a cycle was just set up, the last reply about it may arrive a little later. After that, the chain is
-        // requested rarely.
+        // A cycle that was just set up may appear in a reply only a little later. The chain is therefore requested
+        // often at first, and rarely after that.
         for seconds: Int64 in [1, 2, 4, 8, 10, 10] {
             #expect(look(seconds: seconds - 1) == [])
             #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"], "\(seconds)")
@@ -549,11 +553,11 @@ import Testing
 
     /// A server that is not a larder gets only one request for its upstream chain.
     @Test("a server that is not a larder is asked for its upstream chain once per connection")
-    func otherServersArePolledForTheirChainOncePerConnection() throws {
+    func serversThatAreNotLardersArePolledOnce() throws {
         let fixture = try OriginFixture()
         let own = fixture.client("ORIGIN PATH").split(separator: "\r\n")[2]
         fixture.origin.refuseInquiries()
-        fixture.origin.believeAnew()
+        fixture.origin.simulateRecovery()
         func look() -> [String] {
             fixture.server.time.advance(milliseconds: 60_000)
             _ = fixture.origin.takeCommands()
@@ -562,11 +566,11 @@ import Testing
         }
         #expect(look() == ["ORIGIN PATH \(own)"])
         #expect(look() == [])
-        fixture.origin.believeAnew()
+        fixture.origin.simulateRecovery()
         #expect(look() == ["ORIGIN PATH \(own)"])
     }
 
-    @Test func aDamagedOriginsFileDoesNotDisableTheOrigin() throws {
+    @Test func withADamagedOriginsFileReadsReturnAnError() throws {
         let fixture = try OriginFixture()
         fixture.server.engine.shutdown()
         let path = fixture.server.directory.path + "/larder/ORIGINS"

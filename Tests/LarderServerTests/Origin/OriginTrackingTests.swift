@@ -78,7 +78,7 @@ import Testing
         fixture.server.deliver()
         let all = fixture.reader.takeSendable()
         #expect(all.hasSuffix(Wire.bulk("one") + Self.invalidation("a")), "\(all)")
-        // One command only.
+        // CLIENT CACHING YES applies to one command only.
         fixture.origin.letGo()
         #expect(fixture.read("GET b") == Wire.bulk("x"))
         fixture.origin.change("b", to: "y")
@@ -87,7 +87,7 @@ import Testing
     }
 
     /// The client is notified at once, because the origin will not report later changes of the key.
-    @Test func keysThatTheOriginDoesNotTrackAreInvalidatedAtOnce() throws {
+    @Test func keysTheOriginDoesNotTrackAreInvalidatedAtOnce() throws {
         let fixture = try Fixture()
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
@@ -105,7 +105,7 @@ import Testing
     }
 
     /// A client is not notified of keys that it does not cache.
-    @Test func clientsThatKeepNothingAreNotNotified() throws {
+    @Test func clientsAreNotNotifiedOfKeysTheyDoNotCache() throws {
         let fixture = try Fixture(" OPTIN")
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)

@@ -97,16 +97,16 @@ import Testing
             }
         }
 
-        /// Runs a session's closure on the test's own thread.
+        /// A closure that uses a session. `@unchecked Sendable`: it only runs on the test's own thread.
         private struct UncheckedCall: @unchecked Sendable {
             let body: () -> Void
         }
 
         private func check(_ key: String) throws {
-            // For keys that were never written here, the origin decides.
+            // The values of keys that were never written here are those of the origin.
             guard let expected = written[key] else { return }
             let reply = fixture.client("GET \(key)")
-            // The write was delivered, and now the origin does not reply.
+            // After the write was delivered, a read may need the origin, which may not reply.
             if reply.hasPrefix("-ORIGIN") { return }
             guard reply == expected.map({ Wire.bulk($0) }) ?? Wire.null else {
                 throw Difference(description: "GET \(key) is \(reply.debugDescription), not \(expected ?? "nothing")")
@@ -115,7 +115,7 @@ import Testing
     }
 
     /// For a long run overnight: `LARDER_ROUNDS=100000 LARDER_SEED=… swift test --filter OutboxModelTests`.
-    @Test func theLastWriteOfEachKeyArrives() throws {
+    @Test func theLastWriteOfEachKeyReachesTheOrigin() throws {
         let base = testSeed()
         for round in 0..<(TestSetting.rounds.number() ?? 40) {
             let seed = base &+ UInt64(truncatingIfNeeded: round)

@@ -58,7 +58,7 @@ import Testing
         #expect(fixture.origin.takeCommands() == [])
     }
 
-    @Test func pendingWritesAreReadAfterInvalidations() throws {
+    @Test func readsReturnPendingWritesEvenAfterInvalidations() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.change("a", to: "old")
         fixture.origin.change("b", to: "old")
@@ -99,7 +99,8 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("new"))
     }
 
-    @Test("with write-behind, DEL counts the entries here") func removalsCountLocalEntries() throws {
+    @Test("with write-behind, DEL returns the number of removed entries that this larder has")
+    func delWithWriteBehindCountsLocalEntries() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("MSET a 1 b 2 c 3")
         #expect(fixture.client("DEL a b x a") == Wire.int(2))
@@ -109,7 +110,7 @@ import Testing
     }
 
     @Test("the lifetime of a queued write counts from the write, not from its delivery")
-    func lifetimesAreInstants() throws {
+    func lifetimesOfQueuedWritesCountFromTheWrite() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a v PX 5000")
         _ = fixture.client("SET b v POLICY high")
@@ -152,7 +153,7 @@ import Testing
         #expect(other.takeSendable() == "")
         fixture.server.time.advance(milliseconds: 2_000)
         fixture.deliver()
-        #expect(other.takeSendable().contains("queued writes of its keys were not delivered"))
+        #expect(other.takeSendable().contains("queued writes of the command's keys were not delivered"))
         fixture.origin.fail(nil)
         fixture.deliverLater()
         #expect(fixture.origin.value("n") == "5")
@@ -187,7 +188,7 @@ import Testing
         let fixture = try OriginFixture("BEHIND") { $0.diskBytesMax = 16 << 20 }
         let value = String(repeating: "v", count: 200_000)
         func set(_ key: String, _ value: String) -> String {
-            // No background thread checkpoints the journal here.
+            // The server has no background thread for checkpoints, so the test runs them.
             fixture.server.engine.maintain()
             return fixture.client("SET \(key) \(value)")
         }
@@ -202,7 +203,7 @@ import Testing
 
     // MARK: Failures
 
-    @Test func nothingIsLostWhileTheOriginIsDown() throws {
+    @Test func writesAreQueuedWhileTheOriginIsDown() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail(.unreachable("gone"))
         for number in 0..<600 { #expect(fixture.client("SET \(number) v\(number)") == Wire.ok) }
@@ -233,9 +234,8 @@ import Testing
         #expect((1...200).contains(second))
     }
 
-    @Test("a write that the origin refuses does not hold up writes of other keys") func aRefusalAffectsItsKeyOnly()
-        throws
-    {
+    @Test("a write that the origin refuses does not hold up writes of other keys")
+    func aRefusedWriteDoesNotDelayOtherKeys() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail("b", .refused("ERR not this one"))
         _ = fixture.client("MSET a 1 b 1 c 1")
@@ -251,7 +251,7 @@ import Testing
         #expect(fixture.origin.value("b") == "1" && fixture.field("outbox") == 0)
     }
 
-    @Test func aLoadingServerDoesNotCountAsARefusal() throws {
+    @Test func aLoadingReplyIsNotCountedAsARefusedWrite() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a 1")
         fixture.origin.fail(.refused("LOADING Redis is loading the dataset in memory"))
@@ -309,7 +309,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("2"))
     }
 
-    /// Runs a session's closure on the test's own thread.
+    /// A closure that uses a session. `@unchecked Sendable`: it only runs on the test's own thread.
     private struct UncheckedCall: @unchecked Sendable {
         let body: () -> Void
     }
@@ -362,7 +362,7 @@ import Testing
         #expect(fixture.origin.value("a") == "2")
     }
 
-    @Test func discardDropsOnlyPendingWrites() throws {
+    @Test func originDiscardDropsOnlyPendingWrites() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a 1")
         #expect(fixture.client("ORIGIN redis://elsewhere BEHIND DISCARD") == Wire.ok)
@@ -406,7 +406,7 @@ import Testing
     }
 
     @Test("entries in the outbox that are not queued writes are ignored")
-    func foreignEntriesInTheOutboxAreHarmless() throws {
+    func entriesThatAreNotQueuedWritesAreIgnored() throws {
         let fixture = try OriginFixture("BEHIND")
         try fixture.server.store("1", under: "strange", in: "0.outbox")
         let again = try OriginFixture(after: fixture)
@@ -417,8 +417,8 @@ import Testing
         #expect(again.client("GET strange") == Wire.null)
     }
 
-    /// The delivery scripts have the same effect at a larder as at Redis.
-    @Test(arguments: [false, true]) func deliveryScriptsCompareTheStoredValue(isLarder: Bool) throws {
+    /// The scripts that deliver writes have the same effect at a larder as at Redis.
+    @Test(arguments: [false, true]) func deliveryScriptsDoTheSameAtALarderAndAtRedis(isLarder: Bool) throws {
         let larder = try SocketlessServer()
         let session = larder.connect()
         let redis = isLarder ? nil : try RedisProcess()
@@ -472,7 +472,7 @@ import Testing
 
 /// Delivers pending writes on request of the test.
 extension OriginFixture {
-    /// One attempt.
+    /// Makes one delivery attempt. Returns the back-off before the next attempt in milliseconds; nil if none is needed.
     @discardableResult
     func deliver() -> Int64? {
         let pause = server.state.origins.deliver("0")
@@ -486,7 +486,7 @@ extension OriginFixture {
         deliver()
     }
 
-    /// A field of ORIGIN.
+    /// Returns a number from the reply of ORIGIN; -1 if it is missing.
     func field(_ name: String) -> Int {
         let lines = client("ORIGIN").split(separator: "\r\n").map(String.init)
         return lines.firstIndex(of: name).flatMap { Int(lines[$0 + 1].dropFirst()) } ?? -1

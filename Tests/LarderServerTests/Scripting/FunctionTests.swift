@@ -17,8 +17,8 @@ import Testing
 
     // MARK: How they run
 
-    /// A compare-and-delete with FCALL, on the fast path and without it.
-    @Test(arguments: [true, false]) func aFunctionRunsLikeAScript(isFast: Bool) throws {
+    /// Calls a function that compares and deletes, with the fast path and without it.
+    @Test(arguments: [true, false]) func fcallRunsAFunctionThatReadsAndRemovesAKey(isFast: Bool) throws {
         let server = try SocketlessServer()
         let call = server.connect()
         call.session.allowsFastPath = isFast
@@ -69,7 +69,7 @@ import Testing
         #expect(try other.call("FUNCTION STATS").contains("running_script\r\n$-1"))
     }
 
-    @Test("a library that runs too long is not loaded") func aLibraryThatDoesNotEndIsNotLoaded() throws {
+    @Test func aLibraryThatRunsTooLongIsNotLoaded() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(
@@ -83,7 +83,7 @@ import Testing
         #expect(call(["EVAL", "return 1", "0"]) == Wire.int(1))
     }
 
-    @Test func librariesAreBounded() throws {
+    @Test func librariesAreLimited() throws {
         var limits = Limits()
         limits.scriptsBytesMax = 1000
         let call = try SocketlessServer(limits: limits).connect()
@@ -93,7 +93,7 @@ import Testing
         #expect(call("FCALL f 0") == Wire.int(1), "the previous one stays")
     }
 
-    /// If the limit was higher in the past, libraries can be removed but not added.
+    /// If existing libraries exceed a limit that was lowered, libraries can be removed but not added.
     @Test func aLowerLimitAllowsRemovalsOnly() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -112,7 +112,7 @@ import Testing
     }
 
     /// All calls of a transaction use the same libraries, even if another client replaces them while it runs.
-    @Test("a transaction uses one version of a function library") func aTransactionSeesOneVersion() throws {
+    @Test("a transaction uses one version of a function library") func aTransactionUsesOneVersionOfALibrary() throws {
         let server = try InProcessServer(threads: 2)
         defer { server.stop() }
         @Sendable func text(_ version: Int) -> String { Self.library("return \(version)") }
@@ -164,7 +164,7 @@ import Testing
         #expect(last("FCALL g 0") == Wire.int(2))
     }
 
-    @Test func theFileOfAnEarlierVersionIsMigrated() throws {
+    @Test func aFunctionsFileOfAnEarlierVersionIsMigrated() throws {
         let server = try SocketlessServer()
         server.engine.shutdown()
         try FileSystem.writeFile(
@@ -178,7 +178,7 @@ import Testing
     }
 
     /// A file with a changed byte, and a truncated file, are renamed: none of their contents is used, and none is lost.
-    @Test func aDamagedFileIsQuarantined() throws {
+    @Test func aDamagedFunctionsFileIsRenamedAndNotUsed() throws {
         let server = try SocketlessServer()
         server.engine.shutdown()
         let good = DumpPayload.encode(libraries: [Array(Self.library("return 1").utf8)])
@@ -201,7 +201,7 @@ import Testing
     }
 
     /// A file that cannot be read is not replaced by the next change.
-    @Test func anUnreadableFileIsKept() throws {
+    @Test func anUnreadableFunctionsFileIsNotReplaced() throws {
         let server = try SocketlessServer()
         server.engine.shutdown()
         try FileSystem.makeDirectory(server.path)

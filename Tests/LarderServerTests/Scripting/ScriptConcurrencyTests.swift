@@ -9,8 +9,8 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct ScriptConcurrencyTests {
     private static let busy = "local x = 0 for i = 1, 200000 do x = x + i end "
 
-    /// Long scripts and simple increments of one counter: no increment is lost, and no client sees the intermediate
-    /// state of a script.
+    /// Runs long scripts and simple increments of one counter: no increment is lost, and no client sees the
+    /// intermediate state of a script.
     @Test(arguments: [1, 2]) func longScriptsAreIsolated(threads: Int) async throws {
         let server = try InProcessServer(threads: threads, limits: Self.patient)
         defer { server.stop() }
@@ -51,7 +51,7 @@ import Testing
     }
 
     /// A script completes even if other clients keep changing its key.
-    @Test func aScriptOfAHotKeyIsNotStarved() async throws {
+    @Test func aScriptCompletesAlthoughItsKeyKeepsChanging() async throws {
         let server = try InProcessServer(limits: Self.patient)
         defer { server.stop() }
         let isDone = Guarded(false)
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// If a client disconnects, its script is stopped.
-    @Test func theScriptOfALostClientEnds() throws {
+    @Test func theScriptOfADisconnectedClientIsStopped() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000
         let server = try InProcessServer(limits: limits)
@@ -112,7 +112,7 @@ import Testing
     }
 
     /// The shutdown does not wait for running scripts.
-    @Test func aStopEndsScripts() throws {
+    @Test func theShutdownStopsRunningScripts() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000
         let server = try InProcessServer(limits: limits)

@@ -45,7 +45,7 @@ import Testing
         ("return redis.call('set',KEYS[1],string.rep('x',70000)).ok", ["a"], []),
     ]
 
-    @Test("the fast path replies like the handlers") func theFastPathAnswersAsTheHandlers() throws {
+    @Test func theFastPathRepliesLikeTheHandlers() throws {
         for (script, keys, arguments) in Self.quick {
             var results: [[String]] = []
             for isFast in [true, false] {
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test("short scripts use the fast path") func theFastPathIsTaken() throws {
+    @Test func shortScriptsUseTheFastPath() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = call("SET a 1")
@@ -118,7 +118,7 @@ import Testing
         #expect(other("GET a") == Wire.bulk("3"))
     }
 
-    @Test func expiredEntriesAreNotSeen() throws {
+    @Test func scriptsDoNotSeeExpiredEntries() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = call("SET a 1 PX 1000 GRACE 100")
@@ -129,7 +129,7 @@ import Testing
         #expect(call(["EVAL", "return redis.call('incr',KEYS[1])", "1", "a"]) == Wire.int(1))
     }
 
-    /// Runs with and without the fast path.
+    /// A removal by a script ends the key's lease and its stale value, with and without the fast path.
     @Test(arguments: [true, false]) func removalsByScriptsEndLeasesAndStaleValues(isFast: Bool) throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -146,7 +146,7 @@ import Testing
         #expect(call("SET b old TOKEN \(token)") == Wire.null)
     }
 
-    @Test("scripts do not see entries with purged tags") func tagsPurgedAreNotSeen() throws {
+    @Test func scriptsDoNotSeeEntriesWithPurgedTags() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = call("SET a 1 TAGS 1 t")
@@ -156,18 +156,18 @@ import Testing
         #expect(call(["EVALSHA", digest, "1", "a"]) == Wire.null)
     }
 
-    @Test("scripts can use undeclared keys") func undeclaredKeysAreFound() throws {
+    @Test func scriptsCanUseUndeclaredKeys() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let script = "local s = 0 for i = 1, 200 do s = s + redis.call('incr', 'k' .. i) end return s"
         #expect(call(["EVAL", script, "0"]) == Wire.int(200))
         #expect(call(["EVAL", script, "0"]) == Wire.int(400))
-        // The script was not restarted for each key.
+        // The script was not restarted for each undeclared key.
         let repeats = server.state.scripts.counts.repeats.load(ordering: .relaxed)
         #expect(repeats <= 16)
     }
 
-    @Test func entriesOnTheDiskAreRead() throws {
+    @Test func scriptsReadEntriesOnDisk() throws {
         let server = try SocketlessServer(configure: { $0.memoryBytes = 0 })
         let call = server.connect()
         _ = call("MSET a 1 b 2")
@@ -178,7 +178,7 @@ import Testing
         )
     }
 
-    @Test func aScriptThatOnlyReadsMakesNoDatabase() throws {
+    @Test func aScriptThatOnlyReadsCreatesNoDatabase() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = call("SELECT books")
@@ -188,7 +188,7 @@ import Testing
         #expect(call("DATABASES").contains("books"))
     }
 
-    @Test func theConnectionsDatabaseStaysSelected() throws {
+    @Test func selectInAScriptDoesNotAffectTheConnection() throws {
         let call = try SocketlessServer().connect()
         #expect(call(["EVAL", "redis.call('select','books') return redis.call('set','a','1')", "0"]) == Wire.ok)
         #expect(call("GET a") == Wire.null)
@@ -204,7 +204,8 @@ import Testing
         }
     }
 
-    @Test("scripts in a transaction run with its other commands") func scriptsOfATransactionAreItsCommands() throws {
+    @Test("scripts in a transaction run with its other commands")
+    func scriptsInATransactionRunWithItsCommands() throws {
         let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         _ = call("MULTI")
@@ -217,7 +218,7 @@ import Testing
 
     // MARK: Scripts that take long
 
-    /// Long enough to leave the event loop.
+    /// Lua code that runs so long that the script leaves the event loop.
     private static let busy = "local x = 0 for i = 1, 3000000 do x = x + i end "
 
     @Test func aLongScriptContinuesWithoutLocks() throws {
@@ -247,7 +248,7 @@ import Testing
         #expect(repeats <= 2)
     }
 
-    @Test("scripts can call KEYS") func keysAreListed() throws {
+    @Test func scriptsCanCallKEYS() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = call("MSET p:1 1 p:2 2 q 3")
@@ -255,7 +256,7 @@ import Testing
         #expect(call("MGET p:1 p:2 q") == Wire.array(Wire.null, Wire.null, Wire.bulk("3")))
     }
 
-    @Test func aScriptThatDoesNotEndIsEnded() throws {
+    @Test func aScriptThatRunsTooLongIsStopped() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 50
         let server = try SocketlessServer(limits: limits)
@@ -283,7 +284,7 @@ import Testing
 
     // MARK: Bounds
 
-    @Test func memoryIsBounded() throws {
+    @Test func memoryOfAScriptIsLimited() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000
         let server = try SocketlessServer(limits: limits)
@@ -300,7 +301,7 @@ import Testing
     }
 
     /// Garbage of one script does not reduce the memory of the next script, and is not kept in an idle interpreter.
-    @Test func anOversizedInterpreterIsDiscarded() throws {
+    @Test func memoryOfIdleInterpretersIsLimited() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         for _ in 0..<20 {
@@ -315,7 +316,7 @@ import Testing
         }
     }
 
-    @Test func repliesAreBounded() throws {
+    @Test func theSizeAndDepthOfAScriptsReplyAreLimited() throws {
         var limits = Limits()
         limits.replyBytesMax = 100_000
         let call = try SocketlessServer(limits: limits).connect()
@@ -326,7 +327,7 @@ import Testing
     }
 
     /// A reply that contains the same table many times is limited.
-    @Test func conversionOfLongRepliesIsBounded() throws {
+    @Test func repliesThatRepeatATableManyTimesAreLimited() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 50
         let call = try SocketlessServer(limits: limits).connect()
@@ -334,7 +335,7 @@ import Testing
         #expect(call(["EVAL", shared, "0"]).hasPrefix("-ERR the script"))
     }
 
-    @Test func jsonEncodingIsBounded() throws {
+    @Test func jsonEncodedByAScriptIsLimited() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 200
         let call = try SocketlessServer(limits: limits).connect()
@@ -347,7 +348,7 @@ import Testing
         #expect(call(["EVAL", "return cjson.new().encode({1,'\u{1}\"'})", "0"]) == Wire.bulk("[1,\"\\u0001\\\"\"]"))
     }
 
-    @Test func aTransactionHasOneLimitForItsScripts() throws {
+    @Test func scriptsOfATransactionShareOneTimeLimit() throws {
         let call = try SocketlessServer().connect()
         _ = call("MULTI")
         for _ in 0..<40 { _ = call(["EVAL", "local x = 0 for i = 1, 1000000 do x = x + i end return 1", "0"]) }
@@ -366,7 +367,7 @@ import Testing
         #expect(repeats <= 3)
     }
 
-    @Test("searches in Lua strings are limited") func searchesAreBounded() throws {
+    @Test func searchesInLuaStringsAreLimited() throws {
         let call = try SocketlessServer().connect()
         for search in [
             "(('a'):rep(30)..'b'):find(('a?'):rep(28)..('a'):rep(28))", "(('a'):rep(30000)):find(('.-'):rep(20)..'b')",
@@ -380,7 +381,7 @@ import Testing
     }
 
     /// A script does not see changes that another script made to the interpreter.
-    @Test func scriptsCannotChangeTheInterpreterForOthers() throws {
+    @Test func scriptsCannotChangeTheInterpreterForOtherScripts() throws {
         let call = try SocketlessServer().connect()
         for (script, probe, expected) in [
             ("local _, t = pairs(string) t.rep = nil", "return string.rep('a',2)", Wire.bulk("aa")),
@@ -400,8 +401,9 @@ import Testing
         }
     }
 
-    /// C library functions with unusual numbers cause no crash, no endless loop, and no memory use beyond the limit.
-    @Test("unusual numbers cause no crash in the Lua library") func strangeNumbersAreHarmless() throws {
+    /// Functions of Lua's libraries in C, called with unusual numbers, cause no crash, no endless loop, and no memory
+    /// use beyond the limit.
+    @Test("unusual numbers cause no crash in the Lua library") func unusualNumbersDoNotCrashTheLuaLibrary() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 200
         let server = try SocketlessServer(limits: limits)
@@ -430,7 +432,7 @@ import Testing
 
     /// A script that holds the locks of its keys cannot run a command that takes the locks of all keys: it would wait
     /// for itself.
-    @Test func aScriptCannotWaitForItself() throws {
+    @Test func scriptsCannotRunCommandsThatLockAllKeys() throws {
         let call = try SocketlessServer().connect()
         _ = call("SET k v")
         for command in ["'memory','doctor'", "'memory','stats'", "'info'", "'config','get','*'", "'databases'"] {
@@ -443,7 +445,7 @@ import Testing
         #expect(call("EXEC").contains("Entries use"))
     }
 
-    @Test func bytecodeIsRefused() throws {
+    @Test func scriptsInLuaBytecodeAreRefused() throws {
         let call = try SocketlessServer().connect()
         #expect(call(["EVAL", "\u{1B}Lua", "0"]).contains("bytecode is refused"))
         #expect(
@@ -455,7 +457,7 @@ import Testing
         #expect(call(["EVAL", "return string.dump", "0"]) == Wire.null)
     }
 
-    @Test("the memory of cached scripts is limited") func scriptsThatAreKeptAreBounded() throws {
+    @Test func theMemoryOfCachedScriptsIsLimited() throws {
         var limits = Limits()
         limits.scriptsBytesMax = 40_000
         let server = try SocketlessServer(limits: limits)
@@ -475,20 +477,20 @@ import Testing
         #expect(call(["EVALSHA", digest, "0"]) == Wire.error("NOSCRIPT No matching script. Please use EVAL."))
     }
 
-    @Test("a script that does not compile is not cached") func aFaultyScriptIsNotKept() throws {
+    @Test("a script that does not compile is not cached") func scriptsThatDoNotCompileAreNotCached() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call(["EVAL", "return foo bar", "0"]).hasPrefix("-ERR Error compiling script (new function): "))
         #expect(server.state.scripts.kept.count == 0)
     }
 
-    @Test("scripts, keys and arguments may contain any bytes") func wordsMayBeAnyBytes() throws {
+    @Test("scripts, keys and arguments may contain any bytes") func scriptsMayContainAnyBytes() throws {
         let call = try SocketlessServer().connect()
         #expect(call(["EVAL", "return #'\u{FF}\u{0}'", "0"]) == Wire.int(3))
         #expect(call(["EVAL", "return KEYS[1] .. ARGV[1]", "1", "a\u{0}b", "\r\n"]) == Wire.bulk("a\u{0}b\r\n"))
     }
 
-    @Test("a script is counted and logged once") func aScriptCountsOnce() throws {
+    @Test func aScriptIsCountedAndLoggedOnce() throws {
         let call = try SocketlessServer().connect()
         _ = call("SET a 0")
         _ = call("CONFIG SET slowlog-log-slower-than 0")

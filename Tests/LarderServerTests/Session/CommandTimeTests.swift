@@ -5,8 +5,8 @@ import Testing
 
 @testable import LarderServer
 
-/// A clock that advances by a millisecond with each reading. During a command, it advances by the number of other
-/// readings.
+/// A clock that advances by a millisecond with each reading of the wall clock, and only then. Commands that share one
+/// reading therefore run at the same time.
 ///
 /// Thread-safe. `@unchecked Sendable`: all state is guarded by the lock.
 private final class TickingTimeSource: TimeSource, @unchecked Sendable {
@@ -38,9 +38,8 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
         #expect(client.takeSendable().hasSuffix(Wire.int(4) + Wire.null))
     }
 
-    /// Conversely, the lifetime of an entry that is stored after slow commands starts at the time of its own command.
     @Test("the lifetime of an entry stored after slow commands starts at its own command")
-    func anEntryStoredAfterSlowCommandsLivesFromItsOwnCommand() throws {
+    func lifetimesStartAtTheirOwnCommandInAPipeline() throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
         _ = client("SET bits x")
@@ -67,7 +66,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
     }
 
     /// Commands that copy many bytes read the clock again.
-    @Test func longValuesAndManyKeysReadTheClockAgain() throws {
+    @Test func commandsThatCopyManyBytesReadTheClockAgain() throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
         let long = String(repeating: "x", count: 100_000)

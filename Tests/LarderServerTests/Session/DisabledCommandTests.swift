@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Tests of disabled commands.
+/// Tests that commands that were disabled with `--disable-commands` are refused.
 @Suite struct DisabledCommandTests {
     private func server(_ names: String) throws -> SocketlessServer {
         try SocketlessServer(disabled: try CommandSet(names))
@@ -26,7 +26,6 @@ import Testing
         #expect(call("INFO errorstats").contains("errorstat_NOPERM:count=3"))
     }
 
-    /// Disabling a command disables all its subcommands.
     @Test func disablingACommandDisablesItsSubcommands() throws {
         let call = try server("client").connect()
         for line in ["CLIENT LIST", "CLIENT ID", "CLIENT KILL ID 1"] {

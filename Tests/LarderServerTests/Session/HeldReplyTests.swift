@@ -8,7 +8,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct HeldReplyTests {
-    @Test func aReplyWaitsForItsCommit() throws {
+    @Test func theReplyToAWriteWaitsForItsCommit() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET first 1") == Wire.ok)
@@ -30,7 +30,7 @@ import Testing
         #expect(call.takeSendable() == Wire.ok + Wire.bulk("behind") + Wire.bulk("v") + Wire.bulk("last"))
     }
 
-    @Test func readsOfUncommittedEntriesWaitOnEveryConnection() throws {
+    @Test func readsOfUncommittedEntriesWaitForTheCommit() throws {
         let server = try SocketlessServer()
         let writer = server.connect()
         let reader = server.connect()
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test("a reply that reads an uncommitted key and a key on disk waits for the commit")
-    func repliesThatNeedTheDiskWaitToo() throws {
+    func repliesThatNeedTheDiskWaitForCommits() throws {
         let server = try SocketlessServer { $0.memoryBytes = 0 }
         let (writer, reader) = (server.connect(), server.connect())
         #expect(writer("MSET cold 1 k old") == Wire.ok)
@@ -64,7 +64,7 @@ import Testing
         #expect(reader.colds > 0)
     }
 
-    @Test func aFailedCommitReplacesExactlyTheRepliesThatDependOnIt() throws {
+    @Test func onlyRepliesThatDependOnAFailedCommitAreErrors() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer { $0.beforeCommit = failing(while: isFailing) }
         let call = server.connect()
@@ -103,7 +103,7 @@ import Testing
         add("one", 1)
         add("three", 3)
         add("open", 4)
-        held.settle(in: &replies, sent: 0) { ticket in
+        held.releaseDecided(in: &replies, sent: 0) { ticket in
             switch ticket.sequence {
             case 1: .committed
             case 4: .open
@@ -115,7 +115,7 @@ import Testing
         #expect(String(decoding: replies.take(), as: UTF8.self) == expected + Wire.bulk("open"))
     }
 
-    @Test func manyFailedRepliesAreReplacedInOrder() throws {
+    @Test func repliesOfManyFailedCommitsBecomeErrorsInOrder() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer { $0.beforeCommit = failing(while: isFailing) }
         let call = server.connect()
@@ -137,7 +137,7 @@ import Testing
 
     /// Commits end one after the other. Replies become sendable in order, and bytes that were sent never change.
     @Test("replies are sent in parts while later ones wait for commits")
-    func partsAreSentWhileLaterRepliesWait() throws {
+    func repliesAreSentWhileLaterOnesWait() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET x 1") == Wire.ok)
@@ -154,7 +154,7 @@ import Testing
         #expect(!call.session.replyQueue.hasHeld)
     }
 
-    @Test func tooManyHeldRepliesMakeWritersWait() throws {
+    @Test func writersWaitIfTooManyWritesAreUncommitted() throws {
         let server = try SocketlessServer { $0.pendingBytesMax = 10_000 }
         let call = server.connect()
         let value = String(repeating: "v", count: 6000)
@@ -168,7 +168,7 @@ import Testing
         #expect(call("GET c") == Wire.bulk(value))
     }
 
-    @Test("commands wait if too many reply bytes are unsent") func theEndOfOutputMakesCommandsWait() throws {
+    @Test func commandsWaitIfTooManyReplyBytesAreUnsent() throws {
         var limits = Limits()
         limits.outputBytesPause = 1000
         let server = try SocketlessServer(limits: limits)
@@ -183,7 +183,7 @@ import Testing
     /// While a database cannot be opened, each command on it returns an error. It works again as soon as it can be
     /// opened.
     @Test("commands on a database that cannot be opened return errors")
-    func aDatabaseThatCannotBeOpenedAnswersWithErrors() throws {
+    func commandsOnAnUnopenableDatabaseReturnErrors() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SELECT books") == Wire.ok)
@@ -215,7 +215,7 @@ import Testing
     }
 }
 
-/// A hook that makes commits fail while `isFailing` is true.
+/// Returns a hook that makes commits fail while `isFailing` is true.
 func failing(while isFailing: Guarded<Bool>) -> @Sendable () throws(LarderError) -> Void {
     { () throws(LarderError) in
         if isFailing.value { throw LarderError(.io, "no more room", operation: "write", database: "0") }

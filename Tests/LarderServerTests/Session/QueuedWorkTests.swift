@@ -44,7 +44,8 @@ import Testing
         try ends.send(["EXISTS", "k"])
         try ends.send(["DBSIZE"])
         ends.endSending()
-        // The loop notices closed connections on its ticks. The two holders and the client of this check remain.
+        // The event loop notices closed connections on its ticks. The clients that sent KEYS, `stays`, `ends` and the
+        // client of this check remain.
         while try server.connectedClients() > holders.count + 3 { nap() }
         gate.open()
         for holder in holders { #expect(try holder.receive() == Array(Wire.array(Wire.bulk("k")).utf8)) }
@@ -56,7 +57,7 @@ import Testing
     }
 
     /// Disconnected clients are not counted any more, even before their queued work would run.
-    @Test func closedConnectionsDoNotCountAsClients() throws {
+    @Test func closedConnectionsAreNotCountedAsClients() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
         defer {
@@ -64,8 +65,8 @@ import Testing
             server.stop()
         }
         try sendAndLeave(server, 50, "FLUSHALL")
-        // The loop notices closed connections on its ticks. The client of this check counts, and for a moment also the
-        // clients of previous checks.
+        // The event loop notices closed connections on its ticks. The client of this check counts, and for a moment
+        // also the clients of previous checks.
         while try server.connectedClients() > holders.count + 3 { nap() }
         gate.open()
         for holder in holders { _ = try holder.receive() }

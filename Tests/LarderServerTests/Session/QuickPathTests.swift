@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-/// Compares commands that change one entry in place on the fast path and in their handlers.
+/// Tests that commands that change one entry in place have the same effect on the fast path as in their handlers.
 @Suite struct QuickPathTests {
     private static let keys = ["number", "text", "brief", "tagged", "huge", "absent"]
 
@@ -35,7 +35,7 @@ import Testing
         return (server, call)
     }
 
-    /// How often each command ran.
+    /// Returns the numbers of calls, rejected calls and failed calls of each command, without the times.
     private func counts(_ statistics: String) -> [String] {
         statistics.split(separator: "\r\n").filter { $0.hasPrefix("cmdstat") }.map { line in
             let fields = line.split(separator: ",")
@@ -45,7 +45,7 @@ import Testing
     }
 
     /// The fast path is used even for new keys: they do not require another thread.
-    @Test func writesOfNewKeysTakeTheQuickPath() throws {
+    @Test func writesOfNewKeysTakeTheFastPath() throws {
         let (server, call) = try prepared()
         defer { withExtendedLifetime(server) {} }
         for number in 0..<50 {
@@ -59,7 +59,7 @@ import Testing
     }
 
     /// Compares the replies, the resulting data, and the counts of commands and errors.
-    @Test func theQuickPathRepliesLikeTheHandlers() throws {
+    @Test func theFastPathHasTheSameResultsAsTheHandlers() throws {
         for command in Self.commands {
             for key in Self.keys {
                 var results: [[String]] = []

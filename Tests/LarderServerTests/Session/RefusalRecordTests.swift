@@ -23,7 +23,7 @@ import Testing
             String.init)
     }
 
-    @Test func wrongPasswordsAreCountedAndListed() throws {
+    @Test func wrongPasswordsAreCountedAndInACLLOG() throws {
         let server = try SocketlessServer(password: "right")
         let call = server.connect()
         for _ in 0..<3 { #expect(call("AUTH wrong").hasPrefix("-WRONGPASS")) }
@@ -56,7 +56,7 @@ import Testing
         #expect(lines[1].hasSuffix("sent a wrong password; 2 more wrong passwords since the last line"), "\(lines)")
     }
 
-    @Test func switchedOffCommandsCountAsDenied() throws {
+    @Test func disabledCommandsAreCountedAsDenied() throws {
         let server = try SocketlessServer(
             disabled: try CommandSet("flushall"), rules: try Self.rules("user:50001=write"))
         let call = server.connect(as: PeerCredentials(user: 50_001, groups: []))
@@ -79,7 +79,7 @@ import Testing
     @Test(
         "ACL DRYRUN checks the rights that CLIENT TRACKING needs",
         arguments: ["ON BCAST", "on prefix a bcast", "ON NOLOOP BCAST PREFIX a"])
-    func aDryRunKnowsTracking(_ words: String) throws {
+    func aclDryRunChecksTheRightsForTracking(_ words: String) throws {
         let server = try SocketlessServer(rules: try Self.rules("user:50001=read@shop user:50002=read"))
         let owner = server.connect(as: PeerCredentials(user: 0, groups: []))
         let call = server.connect(as: PeerCredentials(user: 50_001, groups: []))
@@ -91,8 +91,8 @@ import Testing
         }
     }
 
-    /// A user without the right to evict scripts cannot fill the cache permanently.
-    @Test("scripts of read-only users can be evicted") func scriptsOfReadersMakeRoomForOthers() throws {
+    /// Scripts of users with read-only rights can be evicted, so these users cannot fill the script cache permanently.
+    @Test func scriptsOfReadOnlyUsersCanBeEvicted() throws {
         var limits = Limits()
         limits.scriptsBytesMax = 20_000
         let server = try SocketlessServer(limits: limits, rules: try Self.rules("user:50001=read@0 user:50002=write"))
@@ -114,7 +114,7 @@ import Testing
         #expect(reader(["SCRIPT", "LOAD", text(0)]).hasPrefix("$40\r\n"))
     }
 
-    @Test("log lines of scripts are limited") func linesOfScriptsAreFew() throws {
+    @Test func logLinesOfScriptsAreLimited() throws {
         let time = ManualTimeSource()
         let written = try Self.logged { log in
             let all = LimitedLines.ofScripts(log) { time.monotonicMilliseconds() }
@@ -133,18 +133,18 @@ import Testing
         #expect(written[100].hasSuffix("line (400 lines of scripts were dropped before this)"), "\(written[100])")
     }
 
-    /// Passwords in a call that is passed to another command as its arguments.
+    /// SLOWLOG and MONITOR show no password, even if a command with a password is the argument of another command.
     @Test(arguments: [
         "COMMAND GETKEYS AUTH hunter2", "COMMAND GETKEYSANDFLAGS HELLO 3 AUTH me hunter2",
         "ACL DRYRUN root AUTH hunter2", "ACL DRYRUN root CONFIG SET requirepass hunter2",
         "COMMAND GETKEYS ACL DRYRUN root COMMAND GETKEYS AUTH hunter2",
         "COMMAND GETKEYS COMMAND GETKEYS COMMAND GETKEYS COMMAND GETKEYS COMMAND GETKEYS AUTH hunter2",
-        // A word is missing.
+        // These commands lack a word.
         "HELLO AUTH me hunter2", "HELLO 3 SETNAME AUTH me hunter2", "CONFIG SET maxmemory requirepass hunter2",
         // Commands of Redis that larderd does not have.
         "ACL SETUSER me on >hunter2", "ACL DRYRUN root ACL SETUSER me on >hunter2",
     ])
-    func passwordsWithinCallsAreHidden(_ line: String) throws {
+    func passwordsInNestedCommandsAreHidden(_ line: String) throws {
         let server = try SocketlessServer()
         let (call, monitor) = (server.connect(), server.connect())
         #expect(monitor("MONITOR") == Wire.ok)
@@ -161,7 +161,7 @@ import Testing
         #expect(call("SLOWLOG GET").contains("hunter2"))
     }
 
-    @Test("a warning names access rules that have no effect") func rulesWithoutEffectAreNamed() throws {
+    @Test("a warning names access rules that have no effect") func rulesWithoutEffectCauseAWarning() throws {
         var configuration = ServerConfiguration(directory: "/a", socketPath: "/tmp/socket")
         configuration.rules = try Self.rules("user:0=read@shop user:50001=read group:0=read")
         let warnings = Precautions.warnings(configuration).filter { $0.contains("no effect") }

@@ -50,7 +50,7 @@ import Testing
         #expect(client("GET k") == Wire.bulk("v"))
     }
 
-    @Test func transactionsUseTheChangedRights() throws {
+    @Test func rightsRevokedDuringEXECApplyToItsLaterCommands() throws {
         let server = try SocketlessServer()
         let (client, victim) = try losing(server, "user:50001=read")
         #expect(client("SET k v") == Wire.ok)
@@ -91,7 +91,8 @@ import Testing
         #expect(other("GET c") == Wire.bulk("1"))
     }
 
-    /// If the script's SELECT is refused in the replay, its writes must not be applied to the first database.
+    /// A long script runs without locks, and its commands are then repeated with locks. If the repeated SELECT is
+    /// refused, the script's writes must not be applied to the first database.
     @Test func revokedRightsDoNotRedirectWritesToAnotherDatabase() throws {
         let server = try SocketlessServer(time: SystemTimeSource())
         server.state.change(try Self.rules("user:50001=write"))

@@ -21,8 +21,8 @@ import Testing
         return rules
     }
 
-    /// A server where the reader may read all databases, the writer may write `shop` and read 0, and the keeper may
-    /// write all databases.
+    /// Returns a server where the reader may read all databases, the writer may write `shop` and read 0, and the keeper
+    /// may write all databases.
     private func server() throws -> SocketlessServer {
         try SocketlessServer(
             rules: Self.rules(
@@ -65,7 +65,8 @@ import Testing
         #expect(owner("CONFIG GET threads").contains("threads"))
     }
 
-    /// This holds even if the system does not report the user.
+    /// Users that no rule names may only run commands that need no right. The same applies if the system does not
+    /// report the user.
     @Test(arguments: [RightsTests.stranger, nil])
     func unlistedUsersMayOnlyIdentifyThemselves(_ peer: PeerCredentials?) throws {
         let call = try server().connect(as: peer)
@@ -127,7 +128,7 @@ import Testing
         #expect(owner("GET k") == Wire.bulk("v"))
     }
 
-    @Test func infoCountsReadableDatabasesOnly() throws {
+    @Test func infoCountsOnlyDatabasesThatTheUserMayRead() throws {
         let server = try server()
         let keeper = server.connect(as: Self.keeper)
         for database in ["0", "3", "shop", "secret"] {
@@ -140,7 +141,7 @@ import Testing
         #expect(!shown.contains("db3:") && !shown.contains("secret"))
     }
 
-    @Test func infoHidesSizesOfUnreadableDatabases() throws {
+    @Test func infoHidesSizesOfDatabasesTheUserMayNotRead() throws {
         let server = try server()
         let keeper = server.connect(as: Self.keeper)
         for database in ["0", "shop", "secret"] {
@@ -231,7 +232,7 @@ import Testing
     }
 
     @Test("queued commands are checked in the database that the transaction selects")
-    func transactionsAreJudgedWhereTheirCommandsWillRun() throws {
+    func queuedCommandsNeedRightsInTheSelectedDatabase() throws {
         let server = try server()
         let call = server.connect(as: Self.writer)
         #expect(call("MULTI") == Wire.ok)
@@ -255,7 +256,7 @@ import Testing
                     + "run the 'set' command (needs write)\r\n$1\r\nv\r\n"))
     }
 
-    @Test func channelsOfUnreadableDatabasesAreRefused() throws {
+    @Test func channelsOfDatabasesTheUserMayNotReadAreRefused() throws {
         let server = try server()
         func answer(_ line: String, _ peer: PeerCredentials) -> String { server.connect(as: peer)(line) }
         for line in [
@@ -285,7 +286,7 @@ import Testing
     }
 
     /// Only a truncated form of a long word is stored and reported.
-    @Test func longNamesAreTruncated() throws {
+    @Test func longNamesInPermissionErrorsAreTruncated() throws {
         let server = try server()
         let call = server.connect(as: Self.writer)
         let long = String(repeating: "\u{301}x", count: 100_000)
@@ -323,7 +324,7 @@ import Testing
         client.session.record.isKilled.load(ordering: .relaxed)
     }
 
-    @Test func listenersThatLoseRightsAreDisconnected() throws {
+    @Test func subscribersThatLoseTheirRightsAreDisconnected() throws {
         let server = try SocketlessServer()
         let lines = ["SUBSCRIBE a", "PSUBSCRIBE *", "MONITOR", "CLIENT TRACKING ON BCAST", "CLIENT TRACKING ON"]
         let losers = lines.map { line in
@@ -363,7 +364,8 @@ import Testing
 
     /// A client is not notified of a key in a database that it may not read, even if it has read a key with the same
     /// name in its own database. It is notified of its own key.
-    @Test func aTrackingClientIsNotifiedOfItsDatabasesOnly() throws {
+    @Test("a tracking client is not notified of keys in databases that it may not read")
+    func trackingClientsAreNotNotifiedOfUnreadableKeys() throws {
         let server = try server()
         let (owner, writer) = (server.connect(as: Self.owner), server.connect(as: Self.writer))
         #expect(writer("HELLO 3").contains("proto"))
@@ -380,7 +382,7 @@ import Testing
 
     // MARK: ACL
 
-    @Test("ACL commands show the access rules") func aclAnswersFromTheRules() throws {
+    @Test func aclCommandsShowTheAccessRules() throws {
         let server = try server()
         let (owner, call) = (server.connect(as: Self.owner), server.connect(as: Self.writer))
         let list = owner("ACL LIST")
@@ -416,7 +418,7 @@ import Testing
         #expect(owner("INFO stats").contains("acl_access_denied_cmd:0\r\n"))
     }
 
-    @Test("without rules there is only the user `default`") func withoutRulesThereIsOneUser() throws {
+    @Test("without rules there is only the user `default`") func withoutRulesOnlyTheUserDefaultExists() throws {
         let call = try SocketlessServer().connect()
         #expect(call("ACL WHOAMI") == Wire.bulk("default"))
         #expect(call("ACL LIST") == Wire.bulks("user default on nopass ~* &* +@all"))
@@ -447,7 +449,7 @@ import Testing
             ])
     }
 
-    @Test func writingNeedsTheRightToWrite() {
+    @Test func commandsThatWriteNeedTheRightToWrite() {
         for row in CommandMetadata.withSubcommands where row.runsByItself && row.flags.contains(.write) {
             #expect(row.requiredRight(count: abs(row.arity))?.level == .write, "\(row.name)")
         }

@@ -85,17 +85,17 @@ import Testing
     }
 
     @Test("input that arrives at once gets the expected replies", arguments: fixtures)
-    func deliveredAsAWhole(_ fixture: Fixture) throws {
+    func inputThatArrivesAtOnceIsParsed(_ fixture: Fixture) throws {
         check(fixture, [fixture.input[...]], try SocketlessServer(), "whole")
     }
 
     @Test("input that arrives byte by byte gets the same replies", arguments: fixtures)
-    func deliveredByteByByte(_ fixture: Fixture) throws {
+    func inputThatArrivesByteByByteIsParsed(_ fixture: Fixture) throws {
         check(fixture, fixture.input.indices.map { fixture.input[$0...$0] }, try SocketlessServer(), "byte by byte")
     }
 
     @Test("input that arrives in two parts gets the same replies", arguments: fixtures)
-    func deliveredInTwoParts(_ fixture: Fixture) throws {
+    func inputThatArrivesInTwoPartsIsParsed(_ fixture: Fixture) throws {
         let server = try SocketlessServer()
         for index in fixture.input.indices {
             check(fixture, [fixture.input[..<index], fixture.input[index...]], server, "split at \(index)")

@@ -37,7 +37,8 @@ import Testing
         #expect(call("EXEC") == Wire.error("ERR EXEC without MULTI"))
     }
 
-    /// MOVE and COPY to a database without files, each followed by another command on the same key there.
+    /// Each transaction moves or copies an entry to a database without files, and runs another command on the same key
+    /// there.
     @Test(arguments: [
         (["MOVE i books", "SELECT books", "EXPIRE i 100", "TTL i"], [":1", "+OK", ":1", ":100"]),
         (["COPY i d DB books", "SELECT books", "GET d"], [":1", "+OK", "$1|v"]),
@@ -78,7 +79,7 @@ import Testing
         #expect(call("EXEC") == Wire.array(Wire.ok))
     }
 
-    @Test func errorsInsideATransactionDoNotStopIt() throws {
+    @Test func anErrorOfOneCommandDoesNotStopTheTransaction() throws {
         let call = try SocketlessServer().connect()
         #expect(call("MULTI") == Wire.ok)
         for line in ["SET a 1", "SET a 2 EX 0", "MSET a 1 b", "SELECT 99", "GET a"] {
@@ -91,7 +92,7 @@ import Testing
                     Wire.error("ERR DB index is out of range"), Wire.bulk("1")))
     }
 
-    @Test func transactionsAreBounded() throws {
+    @Test func queuedBytesAndWatchedKeysAreLimited() throws {
         var limits = Limits()
         limits.transactionBytesMax = 4096
         limits.watchedKeysMax = 3
@@ -130,7 +131,7 @@ import Testing
     }
 
     @Test("commands without effect do not abort transactions that watch the key")
-    func commandsThatChangeNothingDoNotAbortWatchers() throws {
+    func commandsWithoutEffectDoNotAbortTransactions() throws {
         let server = try SocketlessServer { $0.memoryBytes = 0 }
         let (call, other) = (server.connect(), server.connect())
         #expect(call("MSET a 1 b 2") == Wire.ok)
@@ -221,7 +222,6 @@ import Testing
         }
     }
 
-    /// A command on a whole database runs between two commit units.
     @Test("a command on a whole database runs between two commit units") func wholeDatabases() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -244,7 +244,7 @@ import Testing
 
     // MARK: Commits
 
-    @Test func theRepliesWaitForTheCommit() throws {
+    @Test func repliesOfATransactionWaitForItsCommit() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET a 1") == Wire.ok)
@@ -275,8 +275,8 @@ import Testing
         #expect(call.colds == 1)
     }
 
-    /// Every command runs in a transaction as it does outside, while the transaction holds the locks of every shard. So
-    /// no handler calls the engine directly instead of through `Call`.
+    /// Every command runs in a transaction as it does outside. The transaction has the locks of all shards, so a
+    /// handler that called the engine directly instead of through `Call` would deadlock.
     @Test("every command runs in a transaction as it does outside", .timeLimit(.minutes(10)))
     func everyCommandRunsInside() throws {
         let server = try SocketlessServer()

@@ -13,7 +13,7 @@ import Testing
     /// Clients move amounts between accounts with WATCH, GET, MULTI, SET, SET, EXEC. Other clients read all accounts in
     /// one transaction. The total is the same in every read.
     @Test("concurrent transfers between accounts keep the total", arguments: [2, 4])
-    func sumsAreKept(_ threads: Int) throws {
+    func concurrentTransfersKeepTheTotal(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads) { $0.durability = .os }
         defer { server.stop() }
         let setup = try server.connect()
@@ -55,6 +55,7 @@ import Testing
         return integers(try client.receive(commands.count)[commands.count - 1]).reduce(0, +)
     }
 
+    /// Moves random amounts between accounts.
     /// - Returns: the number of transactions that were executed.
     private static func move(
         _ client: SocketClient, _ generator: inout SeededGenerator, rounds: Int
@@ -78,9 +79,9 @@ import Testing
         return done
     }
 
-    /// Several clients increment a counter with WATCH and EXEC. In the end it equals the number of executed
+    /// Several clients increment a counter with WATCH and EXEC. In the end, the counter equals the number of executed
     /// transactions: no update is lost.
-    @Test(arguments: [2, 4]) func noUpdateIsLost(_ threads: Int) throws {
+    @Test(arguments: [2, 4]) func concurrentIncrementsWithWATCHLoseNoUpdate(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads) { $0.durability = .os }
         defer { server.stop() }
         let done = Recorder<Int>()
@@ -125,7 +126,8 @@ import Testing
     }
 
     /// If the commit of a transaction fails, all its replies are errors, and none of its changes is visible.
-    @Test("if a commit fails, the transaction has no effect and each reply is an error") func aFailedCommit() throws {
+    @Test("if a commit fails, the transaction has no effect and each reply is an error")
+    func aFailedCommitOfATransactionHasNoEffect() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer { options in
             options.beforeCommit = { () throws(LarderError) in

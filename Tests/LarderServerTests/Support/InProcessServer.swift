@@ -64,7 +64,7 @@ final class InProcessServer: @unchecked Sendable {
     /// Makes the server stop, without waiting for it.
     func beginStopping() { lock.withLock { stopper }?("the test is over") }
 
-    /// Stops and waits for the end. Idempotent.
+    /// Stops the server and waits until it has stopped. Further calls have no effect.
     func stop() {
         beginStopping()
         let thread = lock.withLock {

@@ -5,14 +5,14 @@ import Testing
 
 @testable import LarderServer
 
-/// A server whose default database has an origin with replies written by the test.
+/// A server whose default database has an origin that the test controls.
 struct OriginFixture {
     let origin: ScriptedOrigin
     let server: SocketlessServer
     let client: TestClient
 
     /// - Parameters:
-    ///   - words: the words after the address.
+    ///   - words: the words after the address in the command ORIGIN.
     ///   - hasGrace: whether stale entries may be served for another ten minutes. If so, the policy is `high`.
     init(
         _ words: String = "", policy: UpdatePolicy = .low, hasGrace: Bool = false, limits: Limits = Limits(),
@@ -26,7 +26,7 @@ struct OriginFixture {
         _ = origin.takeCommands()
     }
 
-    /// Restarts the server of another fixture.
+    /// Restarts the server of another fixture, with the same files and the same origin.
     init(after other: OriginFixture) throws {
         origin = other.origin
         other.server.state.origins.close()

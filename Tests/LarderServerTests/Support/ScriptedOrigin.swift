@@ -6,7 +6,7 @@ import LarderRESP
 
 /// An origin in memory that replies when the test requests it.
 ///
-/// Thread-safe. `@unchecked Sendable`: everything below "guarded" is guarded by the lock.
+/// Thread-safe. `@unchecked Sendable`: all variables are guarded by the lock.
 final class ScriptedOrigin: Origin, @unchecked Sendable {
     struct Entry {
         var value: [UInt8]
@@ -14,7 +14,6 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     }
 
     private let lock = Lock()
-    // Guarded:
     private var entries: [[UInt8]: Entry] = [:]
     private var waiting: [@Sendable () -> Void] = []
     private var holdsAnswers = false
@@ -38,7 +37,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private var isClosed = false
     private var pathBehind: [String] = []
     private var afterPath: [String]?
-    private var beliefs = 1
+    private var recoveries = 1
     private var isNoLarder = false
     private var heldReason: String?
 
@@ -99,7 +98,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     /// Runs `body` once, during the next request for the upstream chain.
     func duringNextInquiry(_ body: @escaping @Sendable () -> Void) { lock.withLock { beforeInquiry = body } }
 
-    /// Sets whether writes succeed without a reply.
+    /// Sets whether the replies to writes are lost. The writes then take effect, but seem to fail.
     func loseAnswers(_ isOn: Bool) { lock.withLock { losesAnswers = isOn } }
 
     /// Runs `body` once, during the next write.
@@ -119,7 +118,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     /// Stops reporting changes.
     func stopTracking() { lock.withLock { isTracking = false } }
 
-    /// Loses the connection and connects again.
+    /// Simulates that the connection is lost and made again.
     func lose() {
         let listener = lock.withLock {
             epoch += 1
@@ -139,7 +138,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         }
     }
 
-    /// The commands since the last call.
+    /// Returns the commands that were received since the last call.
     func takeCommands() -> [String] {
         lock.withLock {
             defer { performed = [] }
@@ -147,6 +146,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         }
     }
 
+    /// Sets the upstream chain that the origin reports.
     /// - Parameter next: the chain to return after the first request; nil for the same one.
     func setPath(_ path: [String], then next: [String]? = nil) {
         lock.withLock { (pathBehind, afterPath) = (path, next) }
@@ -156,7 +156,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     func refuseInquiries() { lock.withLock { isNoLarder = true } }
 
     /// Simulates that the origin was not available, and replies again.
-    func believeAnew() { lock.withLock { beliefs += 1 } }
+    func simulateRecovery() { lock.withLock { recoveries += 1 } }
 
     var hasClosed: Bool { lock.withLock { isClosed } }
 
@@ -281,7 +281,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     func hold(_ reason: String?) { lock.withLock { heldReason = reason } }
 
-    func inquire(
+    func sendSideRequest(
         _ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
         let body = lock.withLock {
@@ -308,11 +308,11 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         completion()
     }
 
-    /// Runs a script of an outbox.
+    /// Runs a script with which an outbox delivers a write.
     private func runScript(_ words: [[UInt8]]) -> Result<RESPValue, OriginError> {
         if let failure { return .failure(failure) }
         let key = words[3]
-        // Any text works as a digest, because it is only compared with other digests from here.
+        // Any text works as a digest, because it is only compared with other digests from this function.
         let digest = entries[key].map { "digest of \(String(decoding: $0.value, as: UTF8.self))" } ?? ""
         guard words.count > 4 else { return .success(.bulk(Array(digest.utf8))) }
         performed.append("repeat \(String(decoding: key, as: UTF8.self))")
@@ -340,7 +340,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     func status() -> OriginStatus {
         var status = OriginStatus()
         var server = OriginStatus.Server()
-        (server.isUp, server.beliefs, server.lastError) = lock.withLock { (failure == nil, beliefs, heldReason) }
+        (server.isUp, server.recoveries, server.lastError) = lock.withLock { (failure == nil, recoveries, heldReason) }
         status.servers = [server]
         return status
     }

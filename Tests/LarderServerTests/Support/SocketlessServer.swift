@@ -27,7 +27,7 @@ final class SocketlessServer {
     ///   - policy: the policy of new databases.
     ///   - disabled: commands that are disabled for all users.
     ///   - rules: the rights of each user.
-    ///   - time: the time source to use instead of ``time``, which the test moves.
+    ///   - time: the time source to use; nil for ``time``, which the test advances.
     ///   - origin: the origin that ORIGIN uses for any URL.
     convenience init(
         policy: UpdatePolicy = .lowest, limits: Limits = Limits(), password: String? = nil,
@@ -91,6 +91,7 @@ final class SocketlessServer {
         engine.shutdown()
     }
 
+    /// Connects a client.
     /// - Parameter peer: the credentials of the client; nil if the system does not report them.
     func connect(as peer: PeerCredentials? = nil) -> TestClient {
         let id = state.newClientID()
@@ -98,7 +99,7 @@ final class SocketlessServer {
             id: id, address: state.clientAddress, descriptor: -1, now: state.engine.now(), credentials: peer
         ) { _ in }
         let client = TestClient(Session(id: id, server: state, pushes: pushes, record: record), self)
-        // A woken command runs again when messages are delivered.
+        // Waking a session needs no action here, because ``deliver()`` runs woken commands.
         client.session.wakeUp = {}
         connected.append(Connected(client: client))
         return client
@@ -106,7 +107,7 @@ final class SocketlessServer {
 
     /// Commits all applied changes, and notifies the sessions.
     func commit() {
-        try? engine.pipeline.settle()
+        try? engine.pipeline.waitForAllCommits()
         deliver()
     }
 
@@ -118,7 +119,7 @@ final class SocketlessServer {
     func deliver() {
         pushes.deliverAll()
         for client in clients where client.waitsUntil != nil && !client.session.waitsForOthers { client.run() }
-        for client in clients { client.session.replyQueue.settle() }
+        for client in clients { client.session.replyQueue.releaseDecided() }
     }
 }
 
@@ -129,7 +130,8 @@ final class TestClient {
     private(set) var pauses: [String] = []
     /// The number of times that a command had to move to a thread that may read the disk.
     private(set) var colds = 0
-    /// When the waiting command runs again unless it is woken before, in milliseconds of the monotonic clock.
+    /// The time at which a waiting command runs again unless it is woken before, in milliseconds of the monotonic
+    /// clock; nil if no command waits.
     private(set) var waitsUntil: Int64?
 
     init(_ session: Session, _ server: SocketlessServer) {
@@ -184,7 +186,7 @@ final class TestClient {
         }
     }
 
-    /// The bytes that may be sent now.
+    /// Returns the bytes that may be sent now, and removes them from the queue.
     func takeSendable() -> String {
         let count = session.replyQueue.sendableCount
         let text = session.replies.withBytes { String(decoding: $0[..<count], as: UTF8.self) }

@@ -34,7 +34,8 @@ enum ClientProgram {
         try #require(end == .exited(0), "\(program) is missing: `make test` installs Debian's package \(package)")
     }
 
-    /// The Python interpreter with the clients' packages: `LARDER_PYTHON`, or the environment that `make proofs` creates.
+    /// The Python interpreter with the clients' packages: `LARDER_PYTHON`, or the environment that `make proofs`
+    /// creates.
     static func python() throws -> String {
         if let path = TestSetting.python.text { return path }
         var place = try DaemonProcess.program()

@@ -6,8 +6,8 @@ import Testing
 /// processes.
 @Suite struct FetchStormTests {
     /// For a long run: `LARDER_ROUNDS=300 swift test --filter FetchStormTests`.
-    @Test("only one of many clients fetches a missing value", arguments: [1, 2])
-    func oneClientAmongAllFetches(_ threads: Int) throws {
+    @Test(arguments: [1, 2])
+    func onlyOneOfManyClientsFetchesAMissingValue(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let seed = testSeed() & 0xFFFF_FFFF
         let rounds = TestSetting.rounds.number() ?? 2
@@ -18,8 +18,8 @@ import Testing
     }
 
     /// Tests the options of the helpers for Python, JavaScript and PHP in Examples, including fractions and 0.
-    @Test("the example clients for FETCH apply their options", arguments: ["python", "node", "php"])
-    func theOptionsOfTheExamples(_ language: String) throws {
+    @Test(arguments: ["python", "node", "php"])
+    func exampleClientsForFETCHApplyTheirOptions(_ language: String) throws {
         let daemon = try DaemonProcess()
         switch language {
         case "python": try ClientProgram.runPython("fetch_options.py", [daemon.socketPath])

@@ -4,38 +4,38 @@ import Testing
 /// Tests of Python frameworks that keep their cache, sessions, results, locks or rate limits in Redis, and need only
 /// strings and scripts.
 @Suite struct FrameworkTests {
-    @Test(arguments: LiveServer.allCases) func djangoCacheAndSessions(_ server: LiveServer) throws {
+    @Test(arguments: LiveServer.allCases) func djangoCachesAndStoresSessions(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("django_cache.py", [$0]) }
     }
 
-    @Test(arguments: LiveServer.allCases) func flaskCaching(_ server: LiveServer) throws {
+    @Test(arguments: LiveServer.allCases) func flaskCachingWorksWithItsRedisBackend(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("flask_caching_app.py", [$0]) }
     }
 
-    @Test(arguments: LiveServer.allCases) func dogpileCache(_ server: LiveServer) throws {
+    @Test(arguments: LiveServer.allCases) func dogpileCacheWorksWithItsRedisBackend(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("dogpile_regions.py", [$0]) }
     }
 
-    @Test(arguments: LiveServer.allCases) func celeryResults(_ server: LiveServer) throws {
+    @Test(arguments: LiveServer.allCases) func celeryStoresAndReturnsResults(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("celery_results.py", [$0]) }
     }
 
     /// django-redis uses scripts for its counters and its lock.
-    @Test(arguments: LiveServer.allCases) func djangoRedis(_ server: LiveServer) throws {
+    @Test(arguments: LiveServer.allCases) func djangoRedisCachesCountsAndLocks(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("django_redis_cache.py", [$0]) }
     }
 
-    @Test(arguments: LiveServer.allCases) func potteryRedlock(_ server: LiveServer) throws {
+    @Test(arguments: LiveServer.allCases) func potteryRedlockLocks(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("pottery_redlock.py", [$0]) }
     }
 
     /// aiocache, cashews, litestar and fastapi-cache2.
-    @Test(arguments: LiveServer.allCases) func asyncioLocksAndStores(_ server: LiveServer) throws {
+    @Test(arguments: LiveServer.allCases) func asyncioLibrariesCanLockAndStore(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("asyncio_locks.py", [$0]) }
     }
 
     /// `limits`, Flask-Limiter and slowapi.
-    @Test(arguments: LiveServer.allCases) func rateLimits(_ server: LiveServer) throws {
+    @Test(arguments: LiveServer.allCases) func pythonRateLimitersCountAndRefuse(_ server: LiveServer) throws {
         try server.run { try ClientProgram.runPython("rate_limits.py", [$0]) }
     }
 }

@@ -13,7 +13,7 @@ import Testing
 
     /// On a terminal, redis-cli requests COMMAND DOCS for its hints and its help.
     @Test("redis-cli shows hints, completion and help on a terminal", arguments: LiveServer.allCases)
-    func atATerminal(_ server: LiveServer) throws {
+    func redisCLIShowsHintsOnATerminal(_ server: LiveServer) throws {
         try ClientProgram.require("redis-cli", package: "redis-tools")
         // The script needs only Python's standard library.
         try server.run {
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test("redis-cli --bigkeys and --memkeys work", arguments: LiveServer.allCases)
-    func bigAndGreatKeys(_ server: LiveServer) throws {
+    func redisCLIFindsBigKeys(_ server: LiveServer) throws {
         try server.run { path in
             #expect(
                 try redisCLI(path, ["MSET", "a", "1", "b", "22", "ccc", String(repeating: "x", count: 999)]) == "OK\n")
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.allCases) func redisBenchmark(_ server: LiveServer) throws {
+    @Test(arguments: LiveServer.allCases) func redisBenchmarkRuns(_ server: LiveServer) throws {
         try ClientProgram.require("redis-benchmark", package: "redis-tools")
         try server.run { path in
             for more in [["-P", "16"], ["-P", "1", "-3"], ["--threads", "2", "-r", "1000"]] {

@@ -3,22 +3,22 @@ import Testing
 
 /// redis-py, the client that most programs in Python use, in both versions of the protocol.
 @Suite struct RedisPyTests {
-    @Test("redis-py can use the commands for strings", arguments: LiveServer.allCases, [2, 3]) func strings(
-        _ server: LiveServer, _ version: Int
-    ) throws {
+    @Test("redis-py can use the commands for strings", arguments: LiveServer.allCases, [2, 3])
+    func redisPyCanUseStrings(_ server: LiveServer, _ version: Int) throws {
         try run("redis_py_strings.py", server, version)
     }
 
-    @Test(arguments: LiveServer.allCases, [2, 3]) func transactions(_ server: LiveServer, _ version: Int) throws {
+    @Test(arguments: LiveServer.allCases, [2, 3])
+    func redisPyCanUseTransactions(_ server: LiveServer, _ version: Int) throws {
         try run("redis_py_transactions.py", server, version)
     }
 
-    @Test(arguments: LiveServer.allCases, [2, 3]) func lock(_ server: LiveServer, _ version: Int) throws {
+    @Test(arguments: LiveServer.allCases, [2, 3]) func redisPyCanLock(_ server: LiveServer, _ version: Int) throws {
         try run("redis_py_lock.py", server, version)
     }
 
     /// The scripts of redis-py's lock are loaded at the larder, and run at the origin.
-    @Test(arguments: [2, 3]) func lockInFrontOfAnOrigin(_ version: Int) throws {
+    @Test(arguments: [2, 3]) func redisPyCanLockThroughALarderWithAnOrigin(_ version: Int) throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess()
         let client = try daemon.connect()
@@ -27,20 +27,20 @@ import Testing
         try ClientProgram.runPython("redis_py_lock.py", [daemon.socketPath, "\(version)", "origin"])
     }
 
-    @Test(arguments: LiveServer.allCases, [2, 3]) func publishAndSubscribe(
+    @Test(arguments: LiveServer.allCases, [2, 3]) func redisPyCanPublishAndSubscribe(
         _ server: LiveServer, _ version: Int
     ) throws {
         try run("redis_py_pubsub.py", server, version)
     }
 
-    @Test(arguments: LiveServer.allCases, [2, 3]) func keyspaceNotifications(
+    @Test(arguments: LiveServer.allCases, [2, 3]) func redisPyReceivesKeyspaceNotifications(
         _ server: LiveServer, _ version: Int
     ) throws {
         try run("redis_py_notifications.py", server, version)
     }
 
     /// The client-side cache of redis-py requests RESP3.
-    @Test(arguments: LiveServer.allCases) func clientSideCaching(_ server: LiveServer) throws {
+    @Test(arguments: LiveServer.allCases) func redisPyCanCacheOnTheClient(_ server: LiveServer) throws {
         try run("redis_py_tracking.py", server, 3)
     }
 

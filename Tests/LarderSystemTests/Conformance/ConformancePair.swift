@@ -41,8 +41,8 @@ struct ConformancePair {
         return [Array(reply[...end])] + elements.sorted { $0.lexicographicallyPrecedes($1) }
     }
 
-    /// Whether two integers that are not negative differ by at most five seconds, in the unit of the command. Other replies must be
-    /// equal.
+    /// Whether two integers that are not negative differ by at most five seconds, in the unit of the command. Other
+    /// replies must be equal.
     private func isNear(_ redis: [UInt8], _ larder: [UInt8], _ step: ConformanceStep) -> Bool {
         guard let first = Self.magnitude(redis), let second = Self.magnitude(larder) else { return redis == larder }
         let isMilliseconds = step.words.first?.first.map { $0 | 0x20 } == UInt8(ascii: "p")

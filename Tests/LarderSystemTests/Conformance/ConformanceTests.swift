@@ -23,7 +23,8 @@ import Testing
     }
 
     /// ``ConformanceScript/absentTypes`` contains a call of each command for values that are not strings.
-    @Test func everyReadOfATypeThatIsNotStoredIsCompared() {
+    @Test("the conformance script contains every command for types that are not stored")
+    func everyReadOfATypeThatIsNotStoredIsCompared() {
         let compared = Set(
             ConformanceScript.steps.compactMap { $0.words.first.map { String(decoding: $0, as: UTF8.self) } })
         let names = CommandMetadata.all.filter { $0.absent != nil }.map { $0.name.uppercased() }

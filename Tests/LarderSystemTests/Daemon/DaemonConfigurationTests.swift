@@ -40,7 +40,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    @Test func allErrorsOfAFileAreReportedAndNothingStarts() throws {
+    @Test func errorsInTheConfigurationFilePreventTheStart() throws {
         try write("memori 1\nmemory = 64 apples\n\nthreads = 2\n")
         for arguments in [["--config", file], ["--config=" + file, "--check-config"], ["--config", file, "--purge"]] {
             let (end, output, errors) = try DaemonProcess.run(
@@ -113,7 +113,8 @@ import Testing
 
     // MARK: Invalid files
 
-    @Test func specialFilesAreRefusedAtOnce() throws {
+    @Test("pipes, directories and large files are refused as configuration files")
+    func pipesDirectoriesAndLargeFilesAreRefused() throws {
         mkdir(place.path + "/directory", 0o755)
         mkfifo(place.path + "/pipe", 0o644)
         symlink(place.path + "/link", place.path + "/link")
@@ -135,7 +136,7 @@ import Testing
         #expect(end == .exited(2), "\(errors.prefix(300))")
     }
 
-    @Test func bytesThatAreNotUTF8AreReported() throws {
+    @Test func linesThatAreNotUTF8AreReported() throws {
         try Files.write(file, Array("memory = 1M\0\n".utf8) + [0x64, 0xFF, 0x0A])
         let (end, _, errors) = try check()
         #expect(end == .exited(2))
@@ -153,7 +154,7 @@ import Testing
     }
 
     /// Characters in a file must not change how a terminal shows an error.
-    @Test func controlCharactersAreEscaped() throws {
+    @Test func controlCharactersInErrorsAreEscaped() throws {
         try write("memo\u{202E}ry = 1M\nmem\u{9B}ory = 1M")
         let errors = try check().errors
         #expect(errors.contains(#"there is no option 'memo\xe2\x80\xaery'"#), "\(errors)")
@@ -161,7 +162,7 @@ import Testing
     }
 
     /// A configuration file that another user can write is refused, because it controls the daemon.
-    @Test(.enabled(if: geteuid() == 0)) func aFileOfAnotherUserIsRefused() throws {
+    @Test(.enabled(if: geteuid() == 0)) func aFileThatOtherUsersCanWriteIsRefused() throws {
         try write("memory = 64M", mode: 0o666)
         #expect(try check().errors == "larderd: \(file): all users can write to it: chmod go-w\n")
         for mode in [mode_t(0o664), 0o620] {
@@ -180,7 +181,7 @@ import Testing
 
     // MARK: Read again
 
-    @Test func aHangUpAppliesChangedOptions() throws {
+    @Test func sighupAppliesChangedOptions() throws {
         try write("memory = 5M\nthreads = 1\nmax-clients = 9\nlog-level = warning\ntimeout = 10m")
         let daemon = try DaemonProcess(["--config", file, "--log-level", "debug"], in: place)
         let client = try daemon.connect()
@@ -212,7 +213,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    @Test func aHangUpWithAnInvalidFileChangesNothing() throws {
+    @Test func sighupWithAnInvalidFileChangesNothing() throws {
         try write("memory = 5M")
         let daemon = try DaemonProcess(["--config", file], in: place)
         let client = try daemon.connect()
@@ -236,7 +237,7 @@ import Testing
     }
 
     /// When the password changes, the name of its file stays the same.
-    @Test func aHangUpAppliesANewPassword() throws {
+    @Test func sighupAppliesANewPassword() throws {
         let secret = place.path + "/secret"
         try Files.write(secret, Array("melon-1\n".utf8))
         try write("password-file = \(secret)")

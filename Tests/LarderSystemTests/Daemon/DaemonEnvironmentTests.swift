@@ -21,7 +21,7 @@ import Testing
 
     /// Regression test: log lines were written into LOCK, and SIGTERM ended in SIGABRT.
     @Test(arguments: ["0<&-", "1>&-", "2>&-", "0<&- 1>&-", "0<&- 2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"])
-    func standardDescriptorsMayBeClosed(_ closed: String) throws {
+    func theDaemonWorksWithClosedStandardDescriptors(_ closed: String) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let child = try start("exec $larderd --log-level debug \(closed)", in: place)
         let client = try connect(place, child)
@@ -59,8 +59,7 @@ import Testing
     }
 
     /// In `/tmp` another user may have created the directory first.
-    @Test func withoutAHomeThereIsNoDefaultDirectory() throws {
-        guard geteuid() == 0 else { return }
+    @Test(.enabled(if: geteuid() == 0)) func withoutHOMEThereIsNoDefaultDirectory() throws {
         let place = try TemporaryDirectory()
         let program = place.path + "/larderd"
         _ = try ChildProcess.run("cp", [try DaemonProcess.program(), program])
@@ -71,7 +70,8 @@ import Testing
     }
 
     /// Regression test: clients used all descriptors, and then commits and checkpoints failed.
-    @Test func descriptorsAreReservedForTheLarder() throws {
+    @Test("clients cannot use up the file descriptors that the larder needs")
+    func clientsCannotUseTheDescriptorsOfTheLarder() throws {
         let daemon = try DaemonProcess(["--memory", "1M"], wrapper: ["prlimit", "--nofile=64:64"])
         #expect(daemon.process.errors.contains("(--max-clients): the process may open 64 descriptors"))
         let first = try daemon.connect()
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// Regression test: a daemon was killed when its terminal closed.
-    @Test func aHangUpEndsTheDaemonCleanly() throws {
+    @Test func sighupWithoutAConfigurationFileStopsTheDaemon() throws {
         let daemon = try DaemonProcess()
         #expect(try daemon.connect().call("SET k v") == "+OK\r\n")
         daemon.process.send(signal: SIGHUP)
@@ -123,7 +123,7 @@ import Testing
     }
 
     /// The daemon is started like by nohup.
-    @Test func aHangUpThatIsIgnoredStaysIgnored() throws {
+    @Test func sighupIsIgnoredUnderNohup() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let child = try start("trap '' HUP; exec $larderd", in: place)
         let client = try connect(place, child)
@@ -136,7 +136,7 @@ import Testing
 
     /// Regression test: these signals killed the daemon. Tools send them to programs that reopen a log or print their
     /// state.
-    @Test(arguments: [SIGUSR1, SIGUSR2]) func aUserSignalDoesNotEndTheDaemon(_ signal: Int32) throws {
+    @Test(arguments: [SIGUSR1, SIGUSR2]) func sigusr1AndSIGUSR2DoNotStopTheDaemon(_ signal: Int32) throws {
         let daemon = try DaemonProcess()
         let client = try daemon.connect()
         daemon.process.send(signal: signal)
@@ -162,7 +162,7 @@ import Testing
     }
 
     /// A user who presses Ctrl-C again does not want to wait.
-    @Test func aSecondSIGINTEndsTheDaemonAtOnce() throws {
+    @Test func aSecondSIGINTStopsTheDaemonAtOnce() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place)
         let daemon = try DaemonProcess(in: place, faults: faults)

@@ -5,13 +5,13 @@ import Testing
 /// Tests that a larder has one process at a time, and of purges from the command line.
 @Suite struct DaemonLarderTests {
     @Test("a second daemon fails, and reports which process holds the larder")
-    func aSecondDaemonGetsTheHolderOfTheLarder() throws {
+    func aSecondDaemonReportsWhichProcessHoldsTheLarder() throws {
         let daemon = try DaemonProcess()
         let (end, _, errors) = try DaemonProcess.run(["--dir", daemon.larder, "--socket", daemon.socketPath + "2"])
         #expect(end == .exited(3))
         #expect(
             errors.contains(
-                "error open larder: the larder \(daemon.larder) is held by process \(daemon.process.pid): use it "
+                "error open larder: the larder \(daemon.larder) is in use by process \(daemon.process.pid): use it "
                     + "through its socket \(daemon.socketPath) (larderctl, LarderClient, any Redis client)"),
             "\(errors)")
         #expect(access(daemon.socketPath + "2", F_OK) != 0)
@@ -80,7 +80,7 @@ import Testing
     }
 
     /// A directory that is not a larder, such as the home directory, is refused.
-    @Test func purgingLeavesForeignDirectoriesAlone() throws {
+    @Test func purgeDoesNotRemoveOtherDirectories() throws {
         let place = try TemporaryDirectory()
         mkdir(place.path + "/projects", 0o700)
         mkdir(place.path + "/projects/src", 0o700)
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// The socket named in LOCK may belong to the daemon of another larder.
-    @Test func aPurgeNeverAffectsAnotherLarder() throws {
+    @Test func purgeNeverAffectsAnotherLarder() throws {
         let held = try DaemonProcess()
         let other = try DaemonProcess()
         #expect(try other.connect().call("SET k v") == "+OK\r\n")
@@ -111,7 +111,7 @@ import Testing
         #expect(try other.connect().call("DBSIZE") == ":1\r\n")
     }
 
-    @Test func aPurgeSendsThePassword() throws {
+    @Test func purgeSendsThePassword() throws {
         let place = try TemporaryDirectory()
         let (right, wrong) = (
             try place.makeFile("pw", Array("secret\n".utf8)), try place.makeFile("no", Array("x\n".utf8))
@@ -142,7 +142,7 @@ import Testing
         close(file)
         let (end, _, errors) = try DaemonProcess.run(["--purge", "--dir", daemon.larder])
         #expect(end == .exited(3))
-        #expect(errors.contains("is held by process \(daemon.process.pid): it serves no socket"), "\(errors)")
+        #expect(errors.contains("is in use by process \(daemon.process.pid): it serves no socket"), "\(errors)")
     }
 
     @Test("--purge fails if the socket of the daemon was removed") func purgingThroughARemovedSocket() throws {

@@ -25,7 +25,7 @@ import Testing
     }
 
     /// If the standard error of a service is redirected, `JOURNAL_STREAM` refers to its standard output.
-    @Test func prioritiesAreUsedForTheJournalsStreamOnly() throws {
+    @Test func logLinesHavePrioritiesOnlyInTheJournal() throws {
         for journal in [
             "", "export JOURNAL_STREAM=1:2; ", "export JOURNAL_STREAM=; ",
             "export JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/1); ",

@@ -98,8 +98,8 @@ import Testing
                              how long FETCH, and with STALE also reads such as GET, wait for a slow origin before they
                              return a stale value: milliseconds, or 1s; 0: until the origin has failed (default: 0)
           --max-origin-keys N
-                             entries tracked as current in each database with an origin;
-                             others are read again (default: 1000000)
+                             maximum tracked entries per database with an origin;
+                             others are requested at each read (default: 1000000)
           --allow-uid USER=LEVEL[@DATABASE]
                              rights of a user, by name or number: LEVEL is read, write (and read) or administer (all),
                              in one database or in all. Separate rules by commas or spaces, or repeat the option.
@@ -163,7 +163,7 @@ import Testing
     private static let oneAction =
         "only one of --purge, --purge=NAME, --purge-expired, --check, --check=NAME and --check-config can be given"
 
-    @Test func helpAndVersion() throws {
+    @Test func helpAndVersionArePrinted() throws {
         for arguments in [["--help"], ["-h"], ["--policy", "low", "--help"], ["--purge", "--help"]] {
             let (end, output, errors) = try DaemonProcess.run(arguments)
             #expect(end == .exited(0))
@@ -293,7 +293,7 @@ import Testing
         for (line, beginning) in zip(lines, beginnings) { #expect(line.hasPrefix(beginning), "\(line)") }
     }
 
-    @Test func commandsCanBeSwitchedOff() throws {
+    @Test func commandsCanBeDisabled() throws {
         let daemon = try DaemonProcess(["--disable-commands", "FLUSHALL,config|set,GET", "--threads", "2"])
         let client = try daemon.connect()
         #expect(try client.call("SET k v") == "+OK\r\n")

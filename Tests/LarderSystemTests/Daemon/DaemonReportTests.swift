@@ -21,7 +21,7 @@ import Testing
     }
 
     /// One line is logged, for the first deadline that is not watched.
-    @Test("the first deadline above the limit is logged once") func deadlinesThatAreNotWatched() throws {
+    @Test("the first deadline above the limit is logged once") func theFirstDeadlineAboveTheLimitIsLogged() throws {
         let daemon = try DaemonProcess(["--max-watched-deadlines", "2", "--notify-keyspace-events", "Ex"])
         let client = try daemon.connect()
         for key in ["a", "b"] { #expect(try client.call("SET \(key) v EX 100") == "+OK\r\n") }

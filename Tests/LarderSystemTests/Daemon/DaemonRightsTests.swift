@@ -42,7 +42,7 @@ import Testing
 
     /// Lines of the file are combined. An option on the command line replaces all of them.
     @Test("access rules of a file are combined, and the command line replaces them")
-    func linesAddUpAndTheCommandLineWins() throws {
+    func accessRulesOfAFileAreCombined() throws {
         try write("rights = user:7=read\nrights = group:8=write@shop # more\nallow-uid = 9=read, 10=read\n")
         let daemon = try DaemonProcess(
             ["--config", file, "--allow-uid", "11=read", "--allow-uid=12=write@a"], in: place)
@@ -58,7 +58,7 @@ import Testing
         #expect(daemon.process.errors.contains("so they cannot connect (--socket-mode, --socket-group)"))
     }
 
-    @Test func aHangUpAppliesNewRightsUnlessTheyAreInvalid() throws {
+    @Test func sighupAppliesNewAccessRulesUnlessInvalid() throws {
         try write("rights = user:7=read\n")
         let daemon = try DaemonProcess(["--config=-" + file], in: place)
         let client = try daemon.connect()
@@ -88,7 +88,7 @@ import Testing
     #if os(Linux)
         /// Uses clients of other users, which only root can start.
         @Test(.enabled(if: geteuid() == 0, "needs the rights of root"))
-        func usersAndGroupsHaveTheirRights() throws {
+        func clientsHaveTheRightsOfTheirUserAndGroups() throws {
             chmod(place.path, 0o755)
             let tool = place.path + "/larderctl"
             #expect(try ChildProcess.run("cp", [try DaemonProcess.program("larderctl"), tool]).end == .exited(0))

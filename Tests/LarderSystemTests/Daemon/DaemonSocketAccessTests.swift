@@ -75,7 +75,7 @@ import Testing
     }
 
     /// Regression test: nginx's worker got "permission denied", and the reason was not reported.
-    @Test func aDirectoryThatExcludesTheGroupIsReported() throws {
+    @Test func aSocketDirectoryThatExcludesTheGroupIsReported() throws {
         mkdir(place.path + "/closed", 0o700)
         let child = try start(place.path + "/closed/socket", ["--socket-mode", "660"])
         #expect(
@@ -142,7 +142,7 @@ import Testing
 
     // MARK: Presence
 
-    @Test func aRemovedSocketIsBoundAgain() throws {
+    @Test func aRemovedSocketIsCreatedAgain() throws {
         let socket = place.path + "/run/larder.sock"
         let child = try start(socket, ["--socket-mode", "660"])
         let known = try SocketClient(socket)
@@ -163,7 +163,7 @@ import Testing
     }
 
     /// Files that do not belong to the daemon are neither replaced nor removed.
-    @Test func aFileInPlaceOfTheSocketIsLeftAlone() throws {
+    @Test func aFileInPlaceOfTheSocketIsNotRemoved() throws {
         let socket = place.path + "/run/larder.sock"
         let child = try start(socket)
         try Files.remove(socket)
@@ -189,7 +189,7 @@ import Testing
     }
 
     /// The daemon does not replace the service manager's socket.
-    @Test func aRemovedSocketOfTheServiceManagerIsReported() throws {
+    @Test func aRemovedServiceManagerSocketIsReported() throws {
         let manager = try ServiceStandIn(in: place)
         let daemon = try manager.start()
         try Files.remove(manager.socketPath)

@@ -55,7 +55,7 @@ import Testing
         #expect(try SocketClient(String(path.dropLast())).call("PING") == "+PONG\r\n")
     }
 
-    @Test func aLiveDaemonKeepsItsSocket() throws {
+    @Test func theSocketOfARunningDaemonIsNotTaken() throws {
         let daemon = try DaemonProcess()
         let other = try TemporaryDirectory()
         let (end, _, errors) = try DaemonProcess.run(
@@ -66,7 +66,7 @@ import Testing
     }
 
     /// A socket on which another program answers is left alone.
-    @Test func aLiveSocketOfAnotherProgramIsNotTaken() throws {
+    @Test func theSocketOfAnotherProgramIsNotTaken() throws {
         let place = try TemporaryDirectory()
         let path = place.path + "/socket"
         let redis = try ChildProcess(
@@ -79,7 +79,7 @@ import Testing
         #expect(try SocketClient(path).call("PING") == "+PONG\r\n")
     }
 
-    @Test func aDeadSocketIsReplaced() throws {
+    @Test func theSocketOfAKilledDaemonIsReplaced() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place)
         daemon.kill()
@@ -90,7 +90,7 @@ import Testing
         #expect(!exists(again.socketPath))
     }
 
-    @Test func filesThatAreNotSocketsAreLeftAlone() throws {
+    @Test func aFileAtTheSocketPathIsNotReplaced() throws {
         let place = try TemporaryDirectory()
         for path in ["/file", "/directory", "/link"] {
             let path = place.path + path
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func onlyOurOwnSocketIsRemoved() throws {
+    @Test func atTheEndTheDaemonRemovesOnlyItsOwnSocket() throws {
         let daemon = try DaemonProcess()
         unlink(daemon.socketPath)
         makeFile(daemon.socketPath)

@@ -55,7 +55,7 @@ import Testing
     }
 
     /// Draws each source with Graphviz, and compares the words with the stored diagram.
-    @Test("every diagram matches its source") func everyPictureIsThatOfItsSource() async throws {
+    @Test func everyDiagramMatchesItsSource() async throws {
         if Self.isUpdating { try theModulesAreThePackages() }
         let page = try ["Architecture", "Freshness"].map { name in
             try String(contentsOfFile: PackageRoot.path + "/docs/\(name).md", encoding: .utf8)
@@ -88,7 +88,7 @@ import Testing
     }
 
     /// Every link between pages refers to an existing file, and to an existing heading in it.
-    @Test func everyLinkLeadsSomewhere() throws {
+    @Test func everyLinkOfTheDocsHasATarget() throws {
         let files = FileManager.default
         let pages = try files.subpathsOfDirectory(atPath: PackageRoot.path + "/docs").filter { $0.hasSuffix(".md") }
         var count = 0

@@ -24,7 +24,7 @@ import Testing
         return blocks
     }
 
-    @Test func swiftOfReadmeIsPartOfTheExamples() throws {
+    @Test func theSwiftCodeOfREADMEIsPartOfTheExamples() throws {
         try Self.expectSwift(of: "README.md", in: Self.examples())
     }
 
@@ -52,8 +52,8 @@ import Testing
         text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
     }
 
-    @Test(arguments: ["README.md", "docs/Operating.md"]) func sessionsPrintTheirDocumentedOutput(_ page: String) throws
-    {
+    @Test(arguments: ["README.md", "docs/Operating.md"])
+    func shellSessionsPrintTheirDocumentedOutput(_ page: String) throws {
         let session = try #require(Self.blocks("console", in: DocsTests.read(page)).first)
         let directory = try TemporaryDirectory()
         let script = Self.script(session)

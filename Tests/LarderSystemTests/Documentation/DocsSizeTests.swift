@@ -12,7 +12,7 @@ import Testing
         #expect(Self.words(text) <= 1300)
     }
 
-    @Test func thePagesStayFewAndShort() throws {
+    @Test func theNumberAndLengthOfTheDocsPagesAreLimited() throws {
         let names = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path + "/docs")
             .filter { $0.hasSuffix(".md") }
         #expect(names.count <= 16)

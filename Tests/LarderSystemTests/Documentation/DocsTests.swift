@@ -90,7 +90,7 @@ import Testing
     }
 
     /// Every environment variable that the tests and the build read is documented, and every documented one is read.
-    @Test func everyVariableOfTheTestsIsDocumented() throws {
+    @Test func everyEnvironmentVariableOfTheTestsIsDocumented() throws {
         let page = try Self.read("docs/Testing.md")
         let documented = Set(page.matches(of: /\n\| `(LARDER_\w+)` \|/).map { String($0.output.1) })
         let package = try Self.read("Package.swift").matches(of: /environment\["(LARDER_\w+)"\]/)
@@ -108,7 +108,7 @@ import Testing
     }
 
     /// A misspelt name of a test would leave the proof out of `make test` and `make proofs`.
-    @Test func everyProofThatMakeRunsExists() throws {
+    @Test func everyTestNamedInProofsMkExists() throws {
         let tests = try SourceModule.paths(below: "Tests").map(Self.read).joined()
         var count = 0
         for line in try Self.read("Tests/proofs.mk").matches(of: /(?m)^PROOF_[a-z]+ = (.+)$/) {
@@ -133,7 +133,7 @@ import Testing
 
     /// Code outside the command table must not compare command names: all properties of a command are in its row.
     /// Command names in code are only for sending.
-    @Test("only the command catalog compares command names") func nothingElseIsKeyedByNamesOfCommands() throws {
+    @Test("only the command catalog compares command names") func onlyTheCatalogComparesCommandNames() throws {
         #expect(Self.namedCommands(in: "if word == \"SELECT\" {}\ncase \"MULTI\": break").count == 2)
         #expect(Self.namedCommands(in: "let all = [\n    \"AUTH\", \"FROB\",\n    \"HELLO\",\n]").count == 1)
         #expect(Self.namedCommands(in: "send([\"CLIENT\", \"TRACKING\", \"ON\"])").isEmpty)

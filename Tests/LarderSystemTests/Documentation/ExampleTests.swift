@@ -14,7 +14,7 @@ import Testing
         return "\(ExampleProcess.root)/\(scratch)/debug/\(product)"
     }
 
-    @Test(.timeLimit(.minutes(20))) func theMinimalProgramRuns() async throws {
+    @Test(.timeLimit(.minutes(20))) func theMinimalExampleRuns() async throws {
         let program = try await build("Minimal", "minimal")
         let home = try TemporaryDirectory()
         let result = try await ExampleProcess.run("XDG_CACHE_HOME='\(home.path)' '\(program)'")
@@ -28,7 +28,7 @@ import Testing
                 """)
     }
 
-    @Test(.timeLimit(.minutes(20))) func theClientRuns() async throws {
+    @Test(.timeLimit(.minutes(20))) func theMinimalClientExampleRuns() async throws {
         let program = try await build("MinimalClient", "minimal-client")
         let daemon = try DaemonProcess()
         let result = try await ExampleProcess.run("LARDER_SOCKET='\(daemon.socketPath)' '\(program)'")
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test("the example clients without a Redis library work", .timeLimit(.minutes(10)))
-    func clientsWithoutALibrary() async throws {
+    func exampleClientsWithoutALibraryWork() async throws {
         let place = try TemporaryDirectory()
         let daemon = try DaemonProcess(in: place)
         let clients = ExampleProcess.root + "/Examples/clients"
@@ -125,7 +125,7 @@ import Testing
     /// Programs in four languages share an entry: only the first one requests it from the origin.
     @Test(
         "of programs in four languages, only the first one requests an entry from the origin", .timeLimit(.minutes(10)))
-    func oneClientAmongAllFetches() async throws {
+    func onlyOneOfTheExampleClientsFetches() async throws {
         try ClientProgram.require("node", package: "nodejs")
         try ClientProgram.require("php", package: "php-cli")
         let place = try TemporaryDirectory()

@@ -30,7 +30,7 @@ import Testing
                 "print(LarderClient.self, LarderClientError.self, EntryPolicy.seconds(5), RESPValue.null)"
             ),
         ])
-    func theCLibraryDoesNotComeWithIt(module: String, use: String) async throws {
+    func importingLarderDoesNotImportTheCLibrary(module: String, use: String) async throws {
         let good = try await compile("import \(module)\n\(use)\n")
         #expect(good.exitCode == 0, "\(good.errors)")
         let result = try await compile(

@@ -68,7 +68,7 @@ import Testing
 
     private static func module(_ plan: Plan) throws -> SourceModule { try #require(try modules.get()[plan.module]) }
 
-    @Test(arguments: plans) func everyFileIsInALayer(_ plan: Plan) throws {
+    @Test(arguments: plans) func everySourceFileIsInALayer(_ plan: Plan) throws {
         let module = try Self.module(plan)
         for file in module.files where !plan.rooms.contains(file.room) {
             Issue.record("\(file.path): stands in no room of \(plan.rooms)")
@@ -80,7 +80,7 @@ import Testing
         #expect(Set(module.files.map(\.room)) == Set(plan.rooms), "a room is empty")
     }
 
-    @Test func directoriesHaveFewFiles() throws {
+    @Test func testDirectoriesHaveFewFiles() throws {
         let paths = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path + "/Tests")
         let files = paths.filter { $0.hasSuffix(".swift") }.map { $0[..<($0.lastIndex(of: "/") ?? $0.startIndex)] }
         for (directory, files) in Dictionary(grouping: files, by: { $0 }) where files.count > Self.filesMax {
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test(arguments: plans) func nothingRefersUpward(_ plan: Plan) throws {
+    @Test(arguments: plans) func lowerLayersDoNotReferToHigherOnes(_ plan: Plan) throws {
         let module = try Self.module(plan)
         let upward = module.references.filter { reference in
             guard let from = plan.rooms.firstIndex(of: reference.from.room),
@@ -110,7 +110,7 @@ import Testing
         #expect(largest == plan.cycleMax || plan.cycleMax == 2, "cycleMax can be \(largest)")
     }
 
-    @Test func functionsFitOnAScreen() throws {
+    @Test func functionsHaveFewLines() throws {
         for file in try SourceModule.allFiles() {
             for function in file.functions where function.lineCount > Self.functionLinesMax {
                 Issue.record(
@@ -139,14 +139,14 @@ import Testing
             }
             """)
 
-    @Test func referencesAreFoundByName() {
+    @Test func referencesBetweenSourceFilesAreFound() {
         let module = SourceModule([Self.lower, Self.upper])
         #expect(module.references.map { "\($0.from.room) \($0.line) \($0.name) \($0.to.room)" } == ["High 3 Lower Low"])
         #expect(module.cycles.isEmpty)
         #expect(Self.upper.functions.map(\.lineCount) == [4])
     }
 
-    @Test func cyclesAreFound() {
+    @Test func cyclesBetweenSourceFilesAreFound() {
         let file = SourceFile(path: "Sources/M/Low/C.swift", text: "struct Third { var upper: Upper? }\n")
         let back = SourceFile(path: "Sources/M/Low/A.swift", text: "struct Lower { var third: [Third] }\n")
         let module = SourceModule([back, Self.upper, file])

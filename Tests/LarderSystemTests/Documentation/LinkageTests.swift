@@ -18,7 +18,7 @@ import Testing
     }
 
     /// larderweb has its own larder, but contains no other part of the daemon.
-    @Test("larderweb links only the engine's libraries") func larderwebLinksTheEngineAlone() throws {
+    @Test("larderweb links only the engine's libraries") func larderwebLinksOnlyTheLibrariesOfTheEngine() throws {
         #expect(try libraries(of: "larderweb") == ["libleveldb", "libsnappy"])
     }
 }

@@ -12,7 +12,7 @@ import Testing
         ("larderweb.8", ["NAME", "OPTIONS", "ACCESS", "EXIT STATUS", "FILES", "SEE ALSO"]),
         ("larder-protocol.7", ["NAME", "DESCRIPTION", "COMMANDS: STRING", "COMMANDS: LARDER", "SEE ALSO"]),
     ])
-    func otherPagesAreFormattedWithoutAWarning(_ name: String, _ sections: [String]) throws {
+    func otherManualPagesAreFormattedWithoutWarning(_ name: String, _ sections: [String]) throws {
         let page = Array(try DocsTests.read("Sources/packaging/man/\(name)").utf8)
         let (end, output, errors) = try ChildProcess.run("groff", ["-man", "-ww", "-Tutf8"], input: page)
         #expect(end == .exited(0) && errors == "", "\(errors)")
@@ -20,7 +20,7 @@ import Testing
         for section in sections { #expect(text.contains("\n\(section)\n"), "\(section)") }
     }
 
-    @Test func thePageIsFormattedWithoutAWarning() throws {
+    @Test func theManualPageOfLarderdIsFormattedWithoutWarning() throws {
         let page = Array(ManualPage.text.utf8)
         let (end, output, errors) = try ChildProcess.run("groff", ["-man", "-ww", "-Tutf8"], input: page)
         #expect(end == .exited(0) && errors == "", "\(errors)")

@@ -12,7 +12,7 @@ import Testing
         ("gives back", "returns"), ("handed out", "returned"), ("takes back", "undoes"), ("for ever", "without limit"),
     ]
 
-    @Test func rejectedPhrasesDoNotComeBack() throws {
+    @Test func theDocsContainNoRejectedPhrases() throws {
         let pages = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path + "/docs")
             .filter { $0.hasSuffix(".md") }.map { "docs/" + $0 }
         #expect(pages.count > 8)

@@ -12,14 +12,14 @@ import Testing
         }
     }
 
-    @Test("docs/Testing.md lists every test helper") func thePageHasEveryHelper() throws {
+    @Test("docs/Testing.md lists every test helper") func theTestingPageListsEveryHelper() throws {
         let page = try DocsTests.read("docs/Testing.md")
         let helpers = try Self.helpers()
         #expect(helpers.count > 15)
         for name in Set(helpers) { #expect(page.contains("`\(name)`"), "\(name) is not in docs/Testing.md") }
     }
 
-    @Test func noHelperIsWrittenTwice() throws {
+    @Test func noTestHelperIsDefinedTwice() throws {
         let helpers = Set(try Self.helpers())
         // Skip the benchmark, a program that does not use the test kit.
         for path in SourceModule.paths(below: "Tests")
@@ -31,7 +31,7 @@ import Testing
     }
 
     /// The defects that `make planted` plants must refer to the present code.
-    @Test func allDefectsCanBePlanted() throws {
+    @Test func allDefectsOfTheMutationTestsCanBeInserted() throws {
         let (end, text, errors) = try ChildProcess.run(
             "/usr/bin/python3", [PackageRoot.path + "/Tests/Planted/planted.py", "--check"])
         #expect(end == .exited(0), "\(text)\(errors)")

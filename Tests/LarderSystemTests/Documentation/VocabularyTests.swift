@@ -29,7 +29,7 @@ import Testing
     static let remote = Door("RemoteCache", module: "LarderClient")
     static let blocking = Door("BlockingLarderClient", module: "LarderClient")
 
-    @Test func cacheAndClientsHaveTheSameCalls() throws {
+    @Test func theCacheAndBothClientsHaveTheSameCalls() throws {
         let doors = try [Self.cache, Self.remote, Self.blocking].map { try $0.calls() }
         let names = Set(doors.flatMap { $0.map(\.name) }).subtracting(Self.exceptions)
         #expect(names.count >= 25, "\(names.sorted())")
@@ -43,7 +43,8 @@ import Testing
     }
 
     /// Tests that every exception is still needed.
-    @Test("each name in the list of exceptions still differs between the APIs") func everyExceptionIsNeeded() throws {
+    @Test("each name in the list of exceptions still differs between the APIs")
+    func everyExceptionStillDiffers() throws {
         let doors = try [Self.cache, Self.remote, Self.blocking].map { try $0.calls() }
         for name in Self.exceptions where name != "init" {
             let forms = Set(doors.map { Set($0.filter { $0.name == name }.map(\.signature)) })
@@ -103,7 +104,7 @@ import Testing
     }
 
     /// Every call declares the type of its errors, except for calls that run a closure of the caller.
-    @Test func everyCallHasATypedThrow() throws {
+    @Test func everyCallDeclaresItsErrorType() throws {
         var count = 0
         for door in [Self.cache, Self.remote, Self.blocking, Door("EntrySequence", module: "Larder")] {
             for call in try door.calls() where call.throwsSomething && !call.takesClosure {

@@ -14,9 +14,9 @@ import Testing
     }
 
     @Test(
-        "acknowledged facts must exist after an accident, unacknowledged ones may",
+        "the checker requires acknowledged facts after a crash, and permits unacknowledged ones",
         arguments: [Fact.functions, .origin("cache")])
-    func acknowledgedFactsMustExistAndOthersMay(_ fact: Fact) {
+    func acknowledgedFactsMustExistAfterACrash(_ fact: Fact) {
         let history = History(connections: 1, policy: .never)
         let first = history.send(connection: History.control, at: 10, [:], "first")
         history.note(fact, "a", by: first)
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("a truncated function library is not accepted as a version") func aPartialLibraryIsNotAVersion() {
+    @Test("the checker rejects a truncated function library") func theCheckerRejectsATruncatedLibrary() {
         let text = Array(FunctionVersion("lib0", 7).text.utf8)
         #expect(FunctionVersion(text)?.description == "lib0:7")
         for count in text.indices { #expect(FunctionVersion(Array(text[..<count])) == nil) }

@@ -42,7 +42,7 @@ import Testing
     /// Regression test: a killed process had renamed POINTER without syncing its directory, so a power failure could
     /// undo the policy that the next process had reported.
     @Test("a policy reported after a SIGKILL survives a power failure")
-    func aPolicyThatWasShownAfterAKillStays() throws {
+    func aPolicyReportedAfterAKillSurvivesAPowerFailure() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place, traceBytes: 64 << 20)
         do {

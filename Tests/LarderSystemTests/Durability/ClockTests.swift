@@ -32,7 +32,7 @@ import Testing
     /// Regression test: after a clean stop, the clock was set back, and SET was followed by kill -9. The next start
     /// moved every database to DAMAGED.
     @Test(arguments: [50, 30_000, 3_600_000] as [Int64])
-    func aClockSetBackOverARestartDamagesNothing(_ milliseconds: Int64) throws {
+    func aClockSetBackDuringARestartDamagesNoDatabase(_ milliseconds: Int64) throws {
         let first = try daemon()
         #expect(try first.connect().call("SET before 1 PX 600000") == "+OK\r\n")
         #expect(try first.stop() == .exited(0))
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// Simulates a clock that is ahead by an hour for a moment.
-    @Test func aClockThatWasBrieflyAheadDoesNoLastingHarm() throws {
+    @Test func aClockThatWasBrieflyAheadDoesNotExpireEntries() throws {
         let options = ["--durability", "always"]
         let first = try daemon(options)
         let client = try first.connect()

@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test("a control operation that fails has either its whole effect or none", arguments: Operation.allCases)
-    func allOrNothing(_ operation: Operation) throws {
+    func failedControlOperationsHaveNoPartialEffect(_ operation: Operation) throws {
         let first = try Stage(operation)
         let before = try first.state()
         _ = try first.client.call("SELECT \(operation.database)")

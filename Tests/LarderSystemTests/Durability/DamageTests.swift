@@ -40,8 +40,8 @@ import Testing
         }
     }
 
-    @Test("a damaged database is salvaged at startup", arguments: Damage.allCases)
-    func isSalvagedAtTheStart(_ damage: Damage) throws {
+    @Test(arguments: Damage.allCases)
+    func aDamagedDatabaseIsSalvagedAtStartup(_ damage: Damage) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = try makeLarder(place)
         try apply(damage, larder)
@@ -72,7 +72,8 @@ import Testing
     }
 
     /// Flipped bits on the disk are found by a read while the daemon runs, and cause a salvage.
-    @Test("a damaged database is salvaged when a read finds the damage") func isSalvagedWhenMet() throws {
+    @Test("a damaged database is salvaged when a read finds the damage")
+    func aDamagedDatabaseIsSalvagedAfterARead() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = try makeLarder(place)
         // When LevelDB is opened again, it writes its log to a table.
@@ -100,7 +101,7 @@ import Testing
         #expect(try client.call("GET k0") == "$2\r\n00\r\n")
     }
 
-    @Test func aNewerFormatIsRefusedForThatDatabaseOnly() throws {
+    @Test func onlyDatabasesOfANewerFormatAreRefused() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = try makeLarder(place)
         let path = larder + "/books/POINTER"

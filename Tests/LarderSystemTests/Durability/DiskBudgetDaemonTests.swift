@@ -25,7 +25,7 @@ import Testing
         return try #require(line.flatMap { Int($0.dropFirst(name.count + 1)) }, "\(name)")
     }
 
-    @Test("writes beyond the disk limit evict entries") func writesContinueFarBeyondTheLimit() throws {
+    @Test func writesBeyondTheDiskLimitEvictEntries() throws {
         let daemon = try DaemonProcess(Self.options + ["--notify-keyspace-events", "Ee"])
         _ = try daemon.process.waitForErrorLine(containing: "at most 16777216 bytes")
         let (client, listener) = (try daemon.connect(), try daemon.connect())
@@ -70,7 +70,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    @Test("LIMIT sets the disk limit of a database") func aDatabaseHasALimit() throws {
+    @Test func limitSetsTheDiskLimitOfADatabase() throws {
         let daemon = try DaemonProcess(["--policy", "never"])
         let client = try daemon.connect()
         #expect(try client.call("SELECT small") == "+OK\r\n")
@@ -87,7 +87,7 @@ import Testing
     }
 
     /// After SIGKILL, each entry has the last acknowledged value or a newer one, and removed entries stay removed.
-    @Test("a SIGKILL during evictions loses no acknowledged change") func killedWhileItEvicts() throws {
+    @Test("a SIGKILL during evictions loses no acknowledged change") func aKillDuringEvictionsLosesNoChange() throws {
         let place = try TemporaryDirectory()
         var random = SeededGenerator(seed: testSeed())
         var floor: [Int: Int] = [:]

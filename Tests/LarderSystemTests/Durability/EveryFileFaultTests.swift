@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test("acknowledged operations survive faults of any file and a SIGKILL")
-    func everyAcknowledgedOperationCountsAfterAKill() throws {
+    func acknowledgedOperationsSurviveFaultsAndAKill() throws {
         var hits = 0
         let combinations = Self.combinations()
         for combination in combinations {
@@ -119,7 +119,7 @@ import Testing
     /// after a crash, it would require them.
     @Test(
         "journal segments are kept while a mark that refers to them cannot be replaced",
-        arguments: ["os", "everysecond", "always"]) func theJournalStaysWhileItsMarkCannotBeReplaced(
+        arguments: ["os", "everysecond", "always"]) func journalSegmentsStayIfTheirMarkCannotBeReplaced(
             _ durability: String
         ) throws
     {

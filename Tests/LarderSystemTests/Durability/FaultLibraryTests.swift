@@ -23,7 +23,7 @@ import Testing
     /// Waits for a condition: the daemon may report a fault a moment after the effect that the test has seen.
     private func wait(until isTrue: () -> Bool) { while !isTrue() { sched_yield() } }
 
-    @Test func callsFailOnceLaterOrPermanently() throws {
+    @Test func faultsCanMakeCallsFailOnceOrPermanently() throws {
         let daemon = try daemon()
         let client = try daemon.connect()
         #expect(faults.attached == UInt64(daemon.process.pid))
@@ -41,7 +41,7 @@ import Testing
         #expect(try client.call("GET k") == "$1\r\n6\r\n")
     }
 
-    @Test func callsFailAtARate() throws {
+    @Test func faultsCanMakeCallsFailAtARate() throws {
         let client = try daemon().connect()
         faults.arm(.failing(.write, ENOSPC, path: "JOURNAL", oneIn: 4, seed: 7))
         let replies = try (0..<200).map { try client.call("SET k \($0)") }
@@ -77,7 +77,7 @@ import Testing
         #expect(try self.daemon().connect().call("GET k") == "$1\r\n\(after ? 2 : 1)\r\n")
     }
 
-    @Test func aPausedCallWaitsUntilItIsReleased() throws {
+    @Test func faultsCanPauseACallUntilItIsReleased() throws {
         let client = try daemon(["--durability", "always"]).connect()
         faults.arm(FaultControl.Rule(.sync, .pause))
         try client.send(["SET", "k", "1"])
@@ -111,7 +111,7 @@ import Testing
         #expect(try client.call("GET k") == "$-1\r\n")
     }
 
-    @Test func theTraceContainsTheCalls() throws {
+    @Test func theTraceContainsTheFileCallsOfTheDaemon() throws {
         let client = try daemon(["--durability", "always"]).connect()
         let before = faults.traceLength
         #expect(try client.call("SET k a-value-that-can-be-found") == "+OK\r\n")

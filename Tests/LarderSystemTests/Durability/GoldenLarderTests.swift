@@ -5,7 +5,8 @@ import Testing
 /// Tests that the daemon serves a larder of version 0.1.0 whose daemon was killed with SIGKILL.
 @Suite struct GoldenLarderTests {
     /// Version 0.1.0 stored purges, functions and origins in the files TAGS, FUNCTIONS and ORIGINS.
-    @Test("purges, functions and origins of version 0.1.0 are migrated") func theFactsOf010AreMigrated() throws {
+    @Test("purges, functions and origins of version 0.1.0 are migrated")
+    func purgesFunctionsAndOriginsOf010AreMigrated() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = place.path + "/larder"
         try Files.copy(PackageRoot.path + "/Tests/LarderEngineTests/Golden/release-0.1.0", to: larder)

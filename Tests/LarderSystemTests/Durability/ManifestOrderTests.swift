@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func manifestEditsAreWrittenAfterTheirTables() throws {
+    @Test func levelDBSyncsTablesBeforeTheManifestNamesThem() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place, traceBytes: 256 << 20)
         let daemon = try DaemonProcess(["--checkpoint", "4M"], in: place, faults: faults)

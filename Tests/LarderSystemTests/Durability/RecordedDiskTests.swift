@@ -54,11 +54,13 @@ import Testing
         "sync(write('a', 'old'))", "syncdir('')", "write('b', 'N')", "os.rename(here + 'b', here + 'a')",
     ]
 
-    @Test func aKilledProcessLeavesAllItsWrites() throws {
+    @Test("in the model, a killed process leaves all its writes") func writesOfAKilledProcessAreAllKept() throws {
         #expect(try outcomes(.kill, replacing) == [["a": "N"]])
     }
 
-    @Test(arguments: [RecordedDisk.Accident.orderedPowerCut, .strictPowerCut])
+    @Test(
+        "in the model of a power cut, a file renamed without a sync may be empty",
+        arguments: [RecordedDisk.Accident.orderedPowerCut, .strictPowerCut])
     func aFileRenamedWithoutSyncMayBeEmpty(_ accident: RecordedDisk.Accident) throws {
         let contents = ["", "N", "\0"]
         let expected = Set(
@@ -75,8 +77,10 @@ import Testing
     }
 
     /// Data that was truncated after a failed sync does not reappear, even if a part of it had reached the disk.
-    @Test(arguments: [RecordedDisk.Accident.kill, .orderedPowerCut, .strictPowerCut])
-    func dataTruncatedAfterAFailedSyncIsGone(_ accident: RecordedDisk.Accident) throws {
+    @Test(
+        "data truncated after a failed sync does not reappear",
+        arguments: [RecordedDisk.Accident.kill, .orderedPowerCut, .strictPowerCut])
+    func truncatedDataDoesNotReappear(_ accident: RecordedDisk.Accident) throws {
         for name in ["a", "b", "c", "d"] {
             let lines = [
                 "f = write('\(name)', 'text')", "try: os.fsync(f)", "except OSError: pass", "os.ftruncate(f, 1)",
@@ -98,7 +102,9 @@ import Testing
         #expect(try outcomes(.strictPowerCut, both) == [["d/f": "text"]])
     }
 
-    @Test(arguments: [RecordedDisk.Accident.orderedPowerCut, .strictPowerCut])
+    @Test(
+        "in the model of a power cut, each page is written or lost independently",
+        arguments: [RecordedDisk.Accident.orderedPowerCut, .strictPowerCut])
     func pagesAreWrittenIndependently(_ accident: RecordedDisk.Accident) throws {
         let lines = [
             "sync(write('f', 'a' * 8192)), syncdir('')", "write('f', 'b' * 4096)", "write('f', 'c' * 4096, 4096)",
@@ -115,7 +121,8 @@ import Testing
 
     /// After a failed fsync, the system treats the data as written although it may not be on the disk, and the next
     /// fsync does not report that.
-    @Test func aFailedSyncIsNotRepairedByTheNextOne() throws {
+    @Test("in the model, a sync after a failed sync does not write the data")
+    func aSyncAfterAFailedOneWritesNothing() throws {
         let lines = ["file = write('f', 'x')", "syncdir('')", "sync(os.dup(file))", "sync(file)"]
         let failing = try outcomes(.strictPowerCut, lines) { $0.arm(.failing(.sync, 5, count: 1)) }
         #expect(failing.isSubset(of: [["f": "x"], ["f": "\0"]]))

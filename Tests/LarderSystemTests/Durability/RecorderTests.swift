@@ -15,7 +15,9 @@ import Testing
         return try disk.image(after: .kill, using: &random).differences(from: faults.root)
     }
 
-    @Test(arguments: [["--checkpoint", "2K"], ["--checkpoint", "16K", "--max-disk", "64M", "--durability", "always"]])
+    @Test(
+        "replaying a complete trace gives the same files as the daemon's",
+        arguments: [["--checkpoint", "2K"], ["--checkpoint", "16K", "--max-disk", "64M", "--durability", "always"]])
     func aCompleteTraceRebuildsTheFilesOfTheDaemon(_ options: [String]) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place, traceBytes: 256 << 20)
@@ -96,7 +98,7 @@ import Testing
     }
 
     /// The recorder handles every function that changes files and is imported by the daemon or LevelDB.
-    @Test func nothingThatChangesFilesEscapesTheRecorder() throws {
+    @Test func theRecorderHandlesAllCallsThatChangeFiles() throws {
         let library = try FaultLibrary.path()
         let daemon = try DaemonProcess.program()
         let (end, output, _) = try ChildProcess.run("ldd", [daemon])

@@ -113,7 +113,7 @@ import Testing
         _ = try killed.process.waitForExit()
     }
 
-    @Test("a salvage killed at any call loses nothing") func killedAtAnyCallOfTheSalvage() throws {
+    @Test func aSalvageKilledAtAnyCallLosesNothing() throws {
         let total = try count("books")
         #expect(total > 20)
         for point in points(total) {
@@ -130,8 +130,7 @@ import Testing
         }
     }
 
-    @Test("a salvage with a disk error at any call loses nothing")
-    func aFullDiskOrAFailingOneAtAnyCallOfTheSalvage() throws {
+    @Test func aSalvageWithADiskErrorAtAnyCallLosesNothing() throws {
         let total = try count("books")
         for point in points(total) {
             for error in [ENOSPC, EIO] {

@@ -45,7 +45,7 @@ import Testing
     }
 
     /// CURRENT is read with one call. A short result of that call would look like damage.
-    @Test func currentIsReadCompletely() throws {
+    @Test func aShortReadOfCURRENTLosesNothing() throws {
         var number: UInt64 = 0
         var hits: UInt64 = 1
         while hits > 0 {
@@ -72,7 +72,7 @@ import Testing
 
     /// LevelDB maps the first thousand tables into memory, and reads the others with system calls. ThreadSanitizer does
     /// not support that many locks.
-    @Test(.enabled(if: !TestSetting.sanitized.isSet)) func tablesAreReadCompletely() throws {
+    @Test(.enabled(if: !TestSetting.sanitized.isSet)) func shortReadsOfTablesLoseNothing() throws {
         let count = 1050
         let first = try daemon()
         var client = try first.connect()

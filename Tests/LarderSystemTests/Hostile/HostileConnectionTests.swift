@@ -159,8 +159,8 @@ import Testing
     }
 
     /// Subscribers that disappear leave no resources in use, and publishers are not delayed.
-    @Test("subscribers that disconnect are cleaned up", arguments: loops)
-    func subscribersThatVanish(_ threads: Int) throws {
+    @Test(arguments: loops)
+    func subscribersThatDisconnectAreCleanedUp(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])
         let probe = try ProbeClient(daemon)
         let listener = try daemon.connect()

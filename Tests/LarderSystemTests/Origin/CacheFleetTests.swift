@@ -10,8 +10,10 @@ import Testing
 @Suite(
     .enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"), .serialized)
 struct CacheFleetTests {
-    @Test(arguments: RedisProcess.programs, [false, true])
-    func cachesKeepTheirGuarantees(program: String, hasReplicas: Bool) async throws {
+    @Test(
+        "caches in front of a failing cluster lose no write and serve no value that is too old",
+        arguments: RedisProcess.programs, [false, true])
+    func cachesServeNoStaleValueDuringFaults(program: String, hasReplicas: Bool) async throws {
         let seed = testSeed("fleet of caches \(program)\(hasReplicas ? " with replicas" : "")")
         let result = try await #require(processExitsWith: .success, observing: [\.standardOutputContent]) {
             [program = program as String, hasReplicas = hasReplicas as Bool, seed = seed as UInt64] in
@@ -50,7 +52,7 @@ struct CacheFleetTests {
 
     /// A missed invalidation is found only by the heartbeat: without it the read is stale, and the checker reports it.
     @Test(arguments: [false, true])
-    func heartbeatsDetectASilentOrigin(hasHeartbeat: Bool) async {
+    func heartbeatsDetectAMissedInvalidation(hasHeartbeat: Bool) async {
         await #expect(processExitsWith: .success) { [hasHeartbeat = hasHeartbeat as Bool] in
             try await onThread {
                 let origin = try FleetOrigin(hasReplicas: false)
@@ -65,7 +67,7 @@ struct CacheFleetTests {
     }
 
     /// Each cache requests a missing key once, regardless of the number of readers and of the origin's speed.
-    @Test("each cache requests a missing key once") func oneLoadForEachCache() async {
+    @Test func eachCacheRequestsAMissingKeyOnce() async {
         await #expect(processExitsWith: .success) {
             let origin = try await onThread { try FleetOrigin(hasReplicas: false) }
             let tiers = try (0..<2).map { _ in

@@ -44,7 +44,7 @@ import Testing
         return poll(&entry, 1, 0) > 0
     }
 
-    @Test func bytesPassBothWays() throws {
+    @Test func theProxyForwardsBytesInBothDirections() throws {
         let echo = try Echo()
         let (client, server) = try echo.connect()
         try client.send(Self.line)
@@ -60,7 +60,7 @@ import Testing
         #expect(try server.receiveToEnd() == [])
     }
 
-    @Test func heldBytesArriveLater() throws {
+    @Test func bytesOfAFrozenConnectionArriveLater() throws {
         let echo = try Echo()
         let (client, server) = try echo.connect()
         echo.proxy.set(.freeze([.toClient]), on: 0)
@@ -73,7 +73,7 @@ import Testing
         #expect(try client.receive() == Self.line)
     }
 
-    @Test func lostBytesNeverArrive() throws {
+    @Test func bytesSentIntoABlackHoleNeverArrive() throws {
         let echo = try Echo()
         let (client, server) = try echo.connect()
         echo.proxy.set(.blackHole([.toServer]), on: 0)
@@ -92,7 +92,7 @@ import Testing
         #expect(try other.server.receive() == Self.line)
     }
 
-    @Test func theEndOfALostConnectionIsLostToo() throws {
+    @Test func aCloseIsNotForwardedThroughABlackHole() throws {
         let echo = try Echo()
         let (client, server) = try echo.connect()
         echo.proxy.set(.blackHole(), on: 0)
@@ -103,7 +103,7 @@ import Testing
         #expect(try client.receiveToEnd() == [])
     }
 
-    @Test func connectionsAreCut() throws {
+    @Test func cutClosesTheConnectionsOfOneServer() throws {
         let echo = try Echo()
         let pairs = [try echo.connect(), try echo.connect()]
         let other = try echo.connect(1)
@@ -118,7 +118,7 @@ import Testing
         #expect(try other.server.receive() == Self.line)
     }
 
-    @Test func aHalfCloseEndsOneDirection() throws {
+    @Test func aHalfCloseIsForwardedInOneDirection() throws {
         let echo = try Echo()
         let (client, server) = try echo.connect()
         echo.proxy.halfClose(0, .toClient)
@@ -127,7 +127,7 @@ import Testing
         #expect(try server.receive() == Self.line)
     }
 
-    @Test func newConnectionsAreRefused() throws {
+    @Test func theProxyCanRefuseNewConnections() throws {
         let echo = try Echo()
         let old = try echo.connect()
         echo.proxy.set(.refusal, on: 0)
@@ -137,7 +137,7 @@ import Testing
         #expect(try old.server.receive() == Self.line)
     }
 
-    @Test func connectionsOvertakeEachOther() throws {
+    @Test func theProxyCanReorderConnections() throws {
         let echo = try Echo()
         let (first, second) = (try echo.connect(), try echo.connect())
         // The second connection has the delay, which is longer than any test.
@@ -162,10 +162,8 @@ import Testing
         #expect(MonotonicClock.milliseconds() > start)
     }
 
-    @Test(
-        "clients of a cluster connect through the proxy",
-        .enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"))
-    func clientsOfAClusterAreLedThroughIt() throws {
+    @Test(.enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"))
+    func clientsOfAClusterConnectThroughTheProxy() throws {
         let cluster = try RedisCluster(replicas: 3)
         let proxy = try FaultProxy(to: cluster.servers.map(\.port))
         defer { proxy.stop() }

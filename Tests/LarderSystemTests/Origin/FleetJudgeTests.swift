@@ -26,8 +26,8 @@ import Testing
         judge.judge(history).findings.map(\.kind)
     }
 
-    @Test("the staleness bound starts at the acknowledgement of a write") func theBoundIsCountedFromTheAcknowledgement()
-    {
+    @Test("the staleness bound starts at the acknowledgement of a write")
+    func theStalenessBoundStartsAtTheAcknowledgement() {
         // Version 2 was acknowledged at 2010.
         #expect(Self.kinds(Self.history([(2760, 1)])) == [])
         #expect(Self.kinds(Self.history([(2761, 1)])) == [.stale])
@@ -45,13 +45,13 @@ import Testing
         #expect(Self.kinds(Self.history([(3000, 3)])) == [])
     }
 
-    @Test func readsBeforeTheirWriteAreFound() {
+    @Test func readsOfValuesNotYetWrittenAreReported() {
         #expect(Self.kinds(Self.history([(2990, 3)])) == [.future])
         #expect(Self.kinds(Self.history([(5000, 4)])) == [.future])
     }
 
     @Test("a read is reported if it is older than the previous one on its connection")
-    func readsThatGoBackOnAConnectionAreFound() {
+    func readsOlderThanThePreviousOneAreReported() {
         #expect(Self.kinds(Self.history([(2100, 2), (2200, 1)])) == [.backwards])
         #expect(Self.kinds(Self.history([(2100, 2), (2200, 0)])).contains(.backwards))
         var history = Self.history([(2100, 2), (2200, 1)])
@@ -72,7 +72,7 @@ import Testing
         #expect(Self.kinds(Self.history([(2950, 1)], doubts: writes)) == [.stale])
     }
 
-    @Test func lostAcknowledgedWritesAreFound() {
+    @Test func lostAcknowledgedWritesAreReported() {
         var history = Self.history([])
         history.final = ["k": 2]
         #expect(Self.kinds(history) == [.lost])
@@ -80,7 +80,7 @@ import Testing
         #expect(Self.kinds(history) == [])
     }
 
-    @Test("a call that takes longer than the limit is reported as slow") func callsHaveALimit() {
+    @Test("a call that takes longer than the limit is reported as slow") func slowCallsAreReported() {
         var history = Self.history([(100, 0)])
         history.reads[0].answered = 2100
         #expect(Self.kinds(history) == [])

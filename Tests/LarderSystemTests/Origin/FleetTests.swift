@@ -10,8 +10,10 @@ import Testing
 struct FleetTests {
     // MARK: Larders
 
-    @Test(arguments: RedisProcess.programs, [false, true])
-    func lardersKeepTheirGuarantees(program: String, hasReplicas: Bool) throws {
+    @Test(
+        "larders in front of a failing cluster lose no write and serve no value that is too old",
+        arguments: RedisProcess.programs, [false, true])
+    func lardersServeNoStaleValueDuringFaults(program: String, hasReplicas: Bool) throws {
         let seed = testSeed("fleet \(program)\(hasReplicas ? " with replicas" : "")")
         let origin = try FleetOrigin(hasReplicas: hasReplicas, program: program)
         for number in 0..<FleetOrigin.rounds {
@@ -34,7 +36,7 @@ struct FleetTests {
 
     /// A missed invalidation is found only by the heartbeat: without it the read is stale, and the checker reports it.
     @Test(arguments: [false, true])
-    func heartbeatsDetectASilentOrigin(hasHeartbeat: Bool) throws {
+    func heartbeatsDetectAMissedInvalidation(hasHeartbeat: Bool) throws {
         let origin = try FleetOrigin(hasReplicas: false)
         let tier = try LarderTier(origin: origin.url, options: hasHeartbeat ? [] : Self.patient)
         defer { tier.stop() }
@@ -42,7 +44,7 @@ struct FleetTests {
     }
 
     /// Each machine requests a missing key once, regardless of the number of clients and of the origin's speed.
-    @Test("each machine requests a missing key once") func oneLoadForEachMachine() throws {
+    @Test func eachMachineRequestsAMissingKeyOnce() throws {
         let origin = try FleetOrigin(hasReplicas: false)
         // If a connection is abandoned, the request may be repeated on the next one.
         let tiers = try (0..<2).map { _ in try LarderTier(origin: origin.url, options: Self.patient) }
@@ -91,7 +93,7 @@ struct FleetTests {
     }
 
     @Test("the checker finds planted mistakes, and none in a client without a cache")
-    func theJudgePassesAnUncachedClientAndFindsPlantedFaults() throws {
+    func theCheckerFindsOnlyPlantedMistakes() throws {
         let origin = try FleetOrigin(hasReplicas: false)
         let faults: [FleetFault] = [
             .freeze(key: "k0:0", milliseconds: 400, untilFailover: false),

@@ -14,7 +14,7 @@ import Testing
         return reply
     }
 
-    @Test("an origin that cannot be reached is explained") func anUnusableSeedIsExplained() throws {
+    @Test("an origin that cannot be reached is explained") func anUnreachableOriginIsExplained() throws {
         let closed = LoopbackPort.freeWithClusterBus()
         let reply = try answer("redis+cluster://127.0.0.1:\(closed),127.0.0.1:\(closed + 1)")
         #expect(reply.hasPrefix("-ORIGIN the origin cannot be reached: "), "\(reply)")
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test("a cluster that is partly down at the start recovers", .enabled(if: RedisCluster.isAvailable))
-    func theClusterIsHalfDownAtTheStart() throws {
+    func aClusterThatIsPartlyDownRecovers() throws {
         let cluster = try RedisCluster(isDurable: true)
         let keys = try (0..<3).map { try cluster.key(on: $0) }
         cluster.kill(0)
@@ -46,7 +46,7 @@ import Testing
         for key in keys { try client.eventually("GET \(key)", "$-1\r\n") }
     }
 
-    @Test(.enabled(if: RedisCluster.isAvailable)) func anUnassignedSlotIsAnError() throws {
+    @Test(.enabled(if: RedisCluster.isAvailable)) func keysOfAnUnassignedSlotReturnAnError() throws {
         let cluster = try RedisCluster()
         let (key, other) = (try cluster.key(on: 0), try cluster.key(on: 1))
         for node in cluster.nodes {

@@ -86,7 +86,7 @@ import Testing
     /// An origin with lifetimes is only checked if it may have failed, so it must be checked again after the cycle has
     /// ended.
     @Test("an origin with LIFETIMES is used again after a cycle has ended")
-    func anOriginWithLifetimesIsUpAgain() throws {
+    func anOriginWithLIFETIMESRecoversAfterACycle() throws {
         let clients = try Ring(2).close(" LIFETIMES").map { ($0, try $0.connect()) }
         for (_, client) in clients { try Self.expectCycle(client) }
         #expect(try clients[0].1.call("ORIGIN NONE") == "+OK\r\n")
@@ -94,7 +94,7 @@ import Testing
     }
 
     /// Writes queued in a cycle can never be delivered, and stay in their database.
-    @Test func pendingWritesOfACycleAreKept() throws {
+    @Test func writesQueuedInACycleAreKept() throws {
         let clients = try Ring(2).close(" BEHIND").map { ($0, try $0.connect()) }
         for (_, client) in clients { try Self.awaitCycle(client) }
         let client = clients[0].1

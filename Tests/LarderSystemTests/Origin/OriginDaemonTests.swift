@@ -3,7 +3,8 @@ import Testing
 
 /// Tests of the daemon in front of real servers.
 @Suite struct OriginDaemonTests {
-    @Test func aRedisOriginIsReadOnceAndReportsChanges() throws {
+    @Test("entries from a Redis origin are cached until the origin reports a change")
+    func aRedisOriginInvalidatesChangedKeys() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess()
         let (behind, client) = (try redis.connect(), try daemon.connect())
@@ -26,7 +27,7 @@ import Testing
         try client.eventually("GET n", "$-1\r\n")
     }
 
-    @Test("an entry that expires at the origin expires here too") func anEntryWithALifetimeEndsHereToo() throws {
+    @Test("an entry that expires at the origin expires here too") func entriesExpireWithTheirOriginsEntry() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess()
         let (behind, client) = (try redis.connect(), try daemon.connect())
@@ -37,7 +38,7 @@ import Testing
     }
 
     @Test("entries of a frozen origin are not trusted after the heartbeat limit")
-    func aFrozenOriginIsSoonDistrusted() throws {
+    func entriesOfAFrozenOriginAreNotTrusted() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess([
             "--origin-limit", "300", "--origin-heartbeat", "50", "--origin-heartbeat-limit", "100",
@@ -87,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func aPasswordComesFromAFile() throws {
+    @Test func thePasswordOfAnOriginIsReadFromAFile() throws {
         let redis = try RedisProcess(["--requirepass", "sesame"])
         let daemon = try DaemonProcess()
         let client = try daemon.connect()

@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test("an origin that does not reply delays neither other databases nor the shutdown")
-    func aHangingOriginDelaysNeitherOthersNorTheStop() throws {
+    func aHangingOriginDelaysNothingElse() throws {
         let redis = try RedisProcess()
         // This is longer than a test waits for any reply, so a command that waits for the origin fails the test.
         let daemon = try DaemonProcess(["--origin-limit", "60000"])
@@ -51,7 +51,7 @@ import Testing
 
     /// A change that was in progress when the daemon stopped has no effect.
     @Test("a change of the origin in progress at the shutdown has no effect")
-    func aChangeUnderWayIsNotMadeAtAStop() throws {
+    func anUnfinishedORIGINCommandHasNoEffect() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let redis = try RedisProcess()
         redis.freeze()

@@ -9,7 +9,7 @@ import Testing
 
     // MARK: Broadcast
 
-    @Test func withBroadcastKeysOfThePrefixesAreCached() throws {
+    @Test func withBCASTOnlyKeysOfThePrefixesAreCached() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(Self.patient)
         let (behind, client) = (try redis.connect(), try daemon.connect())
@@ -39,7 +39,7 @@ import Testing
         try client.eventually("GET user:1", "$-1\r\n")
     }
 
-    @Test func withBroadcastChangesOfALarderAreReceived() throws {
+    @Test func withBCASTChangesOfALarderOriginAreReceived() throws {
         let (back, front) = (try DaemonProcess(), try DaemonProcess(Self.patient))
         let (behind, client) = (try back.connect(), try front.connect())
         #expect(try client.call("ORIGIN unix://\(back.socketPath) BCAST") == "+OK\r\n")
@@ -62,7 +62,7 @@ import Testing
     /// The primary is frozen, and no replica takes over, so a replica's value is returned as stale.
     @Test(
         "while the primary is frozen, a value from its replica is returned as stale",
-        .enabled(if: RedisCluster.isAvailable)) func aFrozenPrimarysReplicaIsStaleAtBest() throws
+        .enabled(if: RedisCluster.isAvailable)) func valuesOfAFrozenPrimarysReplicaAreStale() throws
     {
         let cluster = try RedisCluster(replicas: 3)
         let key = try cluster.key(on: 0)
@@ -109,7 +109,7 @@ import Testing
 
     // MARK: Lifetimes
 
-    @Test func withLifetimesTheOriginTracksNothing() throws {
+    @Test func withLIFETIMESTheOriginTracksNoKeys() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(["--origin-limit", "300", "--origin-heartbeat-limit", "200"])
         let (behind, client) = (try redis.connect(), try daemon.connect())

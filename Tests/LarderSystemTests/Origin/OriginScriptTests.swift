@@ -17,7 +17,7 @@ import Testing
         try client.eventually("GET a", "$-1\r\n")
     }
 
-    @Test("a script loaded at the larder runs at the origin") func aScriptThatWasLoadedHereRunsThere() throws {
+    @Test("a script loaded at the larder runs at the origin") func scriptsLoadedAtTheLarderRunAtTheOrigin() throws {
         let script = "return(redis.call('incr',KEYS[1]))"
         let digest = String(try client.call("SCRIPT LOAD \(script)").split(separator: "\r\n")[1])
         #expect(try behind.call("SCRIPT EXISTS \(digest)") == "*1\r\n:0\r\n")
@@ -70,7 +70,8 @@ import Testing
     }
 
     /// Regression test: without waiting for invalidations, some of these reads returned the previous value.
-    @Test func undeclaredChangesOfAScriptAreReadByItsConnection() throws {
+    @Test("a connection reads the undeclared changes of its own script")
+    func undeclaredChangesByAScriptAreReadAtOnce() throws {
         for round in 1...500 {
             #expect(try client.call("GET u") == (round == 1 ? "$-1\r\n" : bulkReply("\(round - 1)")))
             _ = try client.call("EVAL return(redis.call('set','u','\(round)')) 0")

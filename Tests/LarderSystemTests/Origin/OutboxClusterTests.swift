@@ -10,7 +10,7 @@ import Testing
     ]
 
     @Test(.enabled(if: RedisCluster.isAvailable), arguments: RedisProcess.programs)
-    func deliveriesFollowAMovingSlot(program: String) throws {
+    func queuedWritesAreDeliveredWhileASlotMoves(program: String) throws {
         let cluster = try RedisCluster(program: program)
         let daemon = try DaemonProcess(Self.options)
         let client = try daemon.connect()
@@ -46,9 +46,9 @@ import Testing
         #expect(try client.origin("superseded") == 0)
     }
 
-    /// Writes for a killed primary wait, and are delivered to the replica that replaces it. Writes for other primaries do
-    /// not wait.
-    @Test(.enabled(if: RedisCluster.isAvailable)) func deliveriesSurviveAFailover() throws {
+    /// Writes for a killed primary wait, and are delivered to the replica that replaces it. Writes for other primaries
+    /// do not wait.
+    @Test(.enabled(if: RedisCluster.isAvailable)) func queuedWritesAreDeliveredAfterAFailover() throws {
         let cluster = try RedisCluster(replicas: 3)
         let daemon = try DaemonProcess(Self.options)
         let client = try daemon.connect()
@@ -74,7 +74,8 @@ import Testing
         }
     }
 
-    @Test func deliveriesSurviveAKilledOrFrozenLarder() throws {
+    @Test("queued writes are delivered to a larder that was killed or frozen")
+    func queuedWritesReachALarderThatWasKilled() throws {
         let place = try TemporaryDirectory(inMemory: true)
         var back = try DaemonProcess(in: place)
         let front = try DaemonProcess(Self.options)

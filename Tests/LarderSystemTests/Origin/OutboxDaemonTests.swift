@@ -9,7 +9,7 @@ import Testing
     private static let keyCount = 40
 
     /// For a long run overnight: `LARDER_ROUNDS=200 LARDER_SEED=… swift test --filter OutboxDaemonTests`.
-    @Test func noAcknowledgedWriteIsLost() throws {
+    @Test func acknowledgedWritesReachTheOriginDespiteKills() throws {
         let rounds = TestSetting.rounds.number() ?? 3
         let base = testSeed()
         for round in 0..<rounds {

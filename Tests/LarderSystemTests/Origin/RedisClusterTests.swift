@@ -5,7 +5,7 @@ import Testing
 /// Tests of the cluster that origin tests use, with each installed server.
 @Suite(.enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"))
 struct RedisClusterTests {
-    @Test(arguments: RedisProcess.programs) func keysAreSpreadAndRedirected(program: String) throws {
+    @Test(arguments: RedisProcess.programs) func nodesRedirectKeysOfOtherNodes(program: String) throws {
         let cluster = try RedisCluster(program: program)
         for node in 0..<3 {
             let key = try cluster.key(on: node)
@@ -21,7 +21,7 @@ struct RedisClusterTests {
         #expect(try cluster.call(0, "CLUSTER KEYSLOT a{}b") == ":\(ClusterSlot.of("a{}b"))\r\n")
     }
 
-    @Test(arguments: RedisProcess.programs) func aSlotMovesWithItsKeys(program: String) throws {
+    @Test(arguments: RedisProcess.programs) func aMovedSlotTakesItsKeysAlong(program: String) throws {
         let cluster = try RedisCluster(program: program)
         let key = try cluster.key(on: 0)
         let slot = ClusterSlot.of(key)
@@ -46,7 +46,7 @@ struct RedisClusterTests {
     }
 
     @Test(arguments: RedisProcess.programs, ["SIGKILL", "SIGSTOP"])
-    func anotherNodeTakesOver(program: String, signal: String) throws {
+    func aReplicaReplacesAFailedPrimary(program: String, signal: String) throws {
         let cluster = try RedisCluster(replicas: 3, isDurable: true, program: program)
         let key = try cluster.key(on: 0)
         let slot = ClusterSlot.of(key)
@@ -88,7 +88,7 @@ struct RedisClusterTests {
         #expect(try cluster.call(0, "GET \(key)") == "-MOVED \(ClusterSlot.of(key)) 127.0.0.1:1002\r\n")
     }
 
-    @Test func aServerThatCannotStartIsAnError() throws {
+    @Test func aRedisServerThatCannotStartIsAnError() throws {
         let (descriptor, port) = try #require(LoopbackPort.listen())
         defer { close(descriptor) }
         #expect(throws: ChildProcess.Failure.self) {

@@ -22,7 +22,7 @@ import Testing
 
     private func text(_ path: String) throws -> String { String(decoding: try Files.read(path), as: UTF8.self) }
 
-    @Test func allFilesAreInstalled() throws {
+    @Test func makeInstallInstallsAllFiles() throws {
         for path in [
             "/usr/lib/systemd/system/larderd.service", "/usr/lib/systemd/system/larderd.socket",
             "/usr/lib/systemd/user/larderd.service", "/usr/lib/systemd/user/larderd.socket",
@@ -50,7 +50,7 @@ import Testing
     }
 
     /// The command lines in the units contain valid options of larderd.
-    @Test func theCommandLinesOfTheUnitsAreRight() throws {
+    @Test func theCommandLinesOfTheUnitsAreValid() throws {
         let file = place.path + "/larderd.conf"
         for path in [system + "/larderd.service", user + "/larderd.service"] {
             let line = try #require(try text(path).split(separator: "\n").first { $0.hasPrefix("ExecStart=") })
@@ -65,8 +65,8 @@ import Testing
     }
 
     /// The services have few permissions beyond those that they need.
-    @Test("the service has few permissions", .enabled(if: hasSystemd), arguments: ["larderd", "larderweb"])
-    func theServiceIsConfined(_ service: String) throws {
+    @Test(.enabled(if: hasSystemd), arguments: ["larderd", "larderweb"])
+    func theServiceHasFewPermissions(_ service: String) throws {
         let (end, output, errors) = try ChildProcess.run(
             "systemd-analyze",
             ["security", "--offline=true", "--no-pager", "--threshold=20", system + "/\(service).service"])
@@ -77,8 +77,7 @@ import Testing
     }
 
     /// systemd accepts each line of the units, with the programs of this build.
-    @Test(.enabled(if: hasSystemd), arguments: [false, true]) func systemdUnderstandsTheUnits(_ isForUsers: Bool) throws
-    {
+    @Test(.enabled(if: hasSystemd), arguments: [false, true]) func systemdAcceptsTheUnits(_ isForUsers: Bool) throws {
         let directory = isForUsers ? user : system
         let units = ["larderd.service", "larderd.socket", "larderweb.service"].map { directory + "/" + $0 }
         for unit in units {
@@ -103,7 +102,8 @@ import Testing
         #expect((output + errors).contains("larder"))
     }
 
-    @Test("the file for launchd starts larderd with valid options") func launchdsFileIsRight() throws {
+    @Test("the file for launchd starts larderd with valid options")
+    func theLaunchdFileStartsLarderdWithValidOptions() throws {
         let bytes = try Files.read(place.path + "/usr/share/doc/larder/larder.larderd.plist")
         let list = try PropertyListSerialization.propertyList(from: Data(bytes), format: nil) as? [String: Any]
         #expect(list?["Label"] as? String == "larder.larderd")

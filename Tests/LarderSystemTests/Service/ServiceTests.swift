@@ -10,7 +10,7 @@ import Testing
 
     // MARK: Notifications of the manager
 
-    @Test(arguments: [false, true]) func theManagerReceivesTheDaemonsStates(_ isAbstract: Bool) throws {
+    @Test(arguments: [false, true]) func theServiceManagerIsNotifiedOfTheDaemonsStates(_ isAbstract: Bool) throws {
         let file = place.path + "/larderd.conf"
         try Files.write(file, Array("memory = 5M\n".utf8))
         let manager = try ServiceStandIn(in: place, isAbstract: isAbstract)
@@ -29,7 +29,7 @@ import Testing
         #expect(daemon.process.errors.contains("was passed by the service manager, which keeps it"))
     }
 
-    @Test func theManagerReceivesTheReasonOfAFailure() throws {
+    @Test func theServiceManagerIsNotifiedOfTheReasonOfAFailure() throws {
         let manager = try ServiceStandIn(in: place)
         let variables = ServiceStandIn.environment(["NOTIFY_SOCKET=\(manager.notifyName)"])
         for (options, reason) in [
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// A watchdog message is sent twice in each interval that the manager sets. Here, the interval is short.
-    @Test("watchdog messages are sent in time") func theWatchdogIsFed() throws {
+    @Test func watchdogMessagesAreSentInTime() throws {
         let manager = try ServiceStandIn(in: place)
         let faults = try FaultControl(in: place)
         let daemon = try manager.start(
@@ -68,7 +68,7 @@ import Testing
     @Test(
         "no watchdog messages are sent if they are not meant for this process",
         arguments: ["WATCHDOG_PID=1", "WATCHDOG_USEC=0", "WATCHDOG_USEC=soon", "WATCHDOG_USEC=-5"])
-    func anotherWatchdogIsNotFed(_ variable: String) throws {
+    func noMessagesAreSentToAnotherProcessesWatchdog(_ variable: String) throws {
         let manager = try ServiceStandIn(in: place)
         let daemon = try manager.start(variables: ["WATCHDOG_USEC=2000", variable])
         // Wait until the loop's tick has counted commands: the same tick would send a watchdog message.
@@ -87,7 +87,7 @@ import Testing
         "", "/no/such/socket", "@nobody-listens-here", "@", "relative", "vsock:2:1234",
         "/" + String(repeating: "x", count: 300),
     ])
-    func aMissingServiceManagerIsHarmless(_ name: String) throws {
+    func theDaemonWorksWithoutTheServiceManagersSocket(_ name: String) throws {
         let daemon = try DaemonProcess(
             in: place, wrapper: ServiceStandIn.environment(["NOTIFY_SOCKET='\(name)'", "WATCHDOG_USEC=1"]))
         let client = try daemon.connect()
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// The queue of this service manager is always full.
-    @Test func anUnresponsiveServiceManagerIsHarmless() throws {
+    @Test func anUnresponsiveServiceManagerDoesNotBlockTheDaemon() throws {
         let manager = try ServiceStandIn(in: place)
         let filling = UnixSocket.makeDatagram()
         defer { close(filling) }
@@ -112,7 +112,7 @@ import Testing
 
     // MARK: The socket that is passed
 
-    @Test func thePassedSocketStaysAfterTheDaemon() throws {
+    @Test func theServiceManagersSocketIsNotRemoved() throws {
         let manager = try ServiceStandIn(in: place)
         chmod(manager.socketPath, 0o640)
         let daemon = try manager.start()
@@ -188,7 +188,7 @@ import Testing
     @Test(arguments: [
         ["LISTEN_FDS=1", "LISTEN_PID=1"], ["LISTEN_FDS=1"], ["LISTEN_PID=$$"], ["LISTEN_FDS=0", "LISTEN_PID=$$"],
     ])
-    func variablesForAnotherProcessAreIgnored(_ variables: [String]) throws {
+    func socketsPassedToAnotherProcessAreIgnored(_ variables: [String]) throws {
         let daemon = try DaemonProcess(in: place, wrapper: ServiceStandIn.environment(variables))
         #expect(try daemon.connect().call("PING") == "+PONG\r\n")
         #expect(try daemon.stop() == .exited(0))

@@ -19,7 +19,7 @@ package enum TestSetting: String, CaseIterable, Sendable {
     case originServer = "LARDER_ORIGIN_SERVER"
     case makeGolden = "LARDER_MAKE_GOLDEN"
     case updateDocs = "LARDER_UPDATE_DOCS"
-    // Only for larderaccidents.
+    // The following variables are only for the program larderaccidents.
     case point = "LARDER_POINT"
     case pointsPerRun = "LARDER_POINTS_PER_RUN"
     case model = "LARDER_MODEL"

@@ -58,7 +58,7 @@ package struct FileCalls: OptionSet, Hashable, Sendable {
 /// Thread-safe, except for arming one slot from two threads. `@unchecked Sendable`: the memory is mapped for the life
 /// of this object and accessed atomically; a rule is written before it is armed.
 package final class FaultControl: @unchecked Sendable {
-    /// The calls to hit, and the action.
+    /// Describes which calls are hit by a fault, and what happens to them.
     package struct Rule: Sendable {
         package enum Action: Sendable {
             /// Fails the call without making it.
@@ -79,9 +79,10 @@ package final class FaultControl: @unchecked Sendable {
 
         package var calls: FileCalls
         package var action: Action
-        /// Only paths below the root that contain this; empty for all. For a rename, both paths are checked.
+        /// Hits only calls on paths below the root that contain this text; empty for all. For a rename, both paths are
+        /// checked.
         package var path = ""
-        /// Only paths that do not contain this; empty for none.
+        /// Hits no calls on paths that contain this text; if it is empty, no path is excluded.
         package var except = ""
         /// The first call to hit, counted from 1 among the matching calls since the rule was armed.
         package var first: UInt64 = 1
@@ -134,17 +135,17 @@ package final class FaultControl: @unchecked Sendable {
     private let traceBytesMax: Int
     private let place: TemporaryDirectory?
 
-    /// Creates a control block for future processes.
+    /// Creates a control block (memory that this object shares with the preloaded library) for future processes.
     /// - Parameters:
     ///   - place: the directory in which a ``DaemonProcess`` will be started; its larder is affected.
-    ///   - traceBytes: the capacity of the trace; 0 for none. Uses memory as it fills.
+    ///   - traceBytes: the capacity of the trace in bytes; 0 for none. Memory is only used as the trace fills.
     package convenience init(in place: TemporaryDirectory, traceBytes: Int = 0) throws {
         try self.init(root: place.path + "/larder", path: place.path + "/faults", traceBytes: traceBytes, place: place)
     }
 
     /// - Parameters:
     ///   - root: the directory, as the program names it: absolute, without links and dots.
-    ///   - path: the path of the control block. Short-lived, preferably in memory.
+    ///   - path: the path of the control block, preferably on a file system in memory.
     package init(root: String, path: String, traceBytes: Int = 0, place: TemporaryDirectory? = nil) throws {
         self.root = root
         self.path = path
@@ -179,7 +180,7 @@ package final class FaultControl: @unchecked Sendable {
         ChildProcess.Failure(description: "cannot \(what) \(path): \(String(cString: strerror(errno)))")
     }
 
-    /// The environment variables for a program that the faults are to affect.
+    /// Returns the environment variables for a program that the faults are to affect.
     package func environment() throws -> [String] {
         ["LD_PRELOAD=\(try FaultLibrary.path())", "\(LF_VARIABLE)=\(path)"]
     }
@@ -212,7 +213,7 @@ package final class FaultControl: @unchecked Sendable {
         lf_arm(lf_rule_at(control, Int32(slot)), &raw, rule.path, rule.except)
     }
 
-    /// Counts the matching calls without hitting any.
+    /// Makes a slot count the matching calls without hitting any.
     package func count(_ calls: FileCalls, path: String = "", except: String = "", slot: Int = 0) {
         arm(.failing(calls, EIO, path: path, except: except, count: 0), slot: slot)
     }
@@ -221,10 +222,10 @@ package final class FaultControl: @unchecked Sendable {
 
     package func disarm() { for slot in 0..<Self.slots { disarm(slot: slot) } }
 
-    /// The number of calls that matched a slot's rule since it was armed.
+    /// Returns the number of calls that matched a slot's rule since it was armed.
     package func matched(slot: Int = 0) -> UInt64 { lf_load(&lf_rule_at(control, Int32(slot)).pointee.matched) }
 
-    /// The number of calls that a slot's rule hit.
+    /// Returns the number of calls that a slot's rule hit.
     package func hits(slot: Int = 0) -> UInt64 { lf_load(&lf_rule_at(control, Int32(slot)).pointee.hits) }
 
     /// Resumes all calls that a pausing rule has stopped so far.
@@ -235,7 +236,7 @@ package final class FaultControl: @unchecked Sendable {
 
     // MARK: Counters
 
-    /// The number of `calls` made below the root, by all processes so far.
+    /// Returns the number of `calls` on files below the root, by all processes so far.
     package func made(_ calls: FileCalls = .all) -> UInt64 {
         (0..<Int32(LF_CALLS)).reduce(0) { calls.rawValue >> UInt64($1) & 1 == 1 ? $0 + lf_calls(control, $1) : $0 }
     }
@@ -243,7 +244,8 @@ package final class FaultControl: @unchecked Sendable {
     /// The number of calls that were hit by any rule so far.
     package var hits: UInt64 { lf_load(&control.pointee.hits) }
 
-    /// The last call that was hit, such as `fsync JOURNAL/0000000000000001.log`, relative to the root. For messages.
+    /// The last call that was hit, such as `fsync JOURNAL/0000000000000001.log`, relative to the root. For failure
+    /// messages of tests.
     package var lastHit: String { String(cString: lf_last_hit(control)) }
 
     /// The pid of the process that started last.

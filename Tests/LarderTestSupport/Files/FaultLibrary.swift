@@ -2,8 +2,8 @@ import LarderPlatform
 
 /// The library that is preloaded into a program under test (`Tests/FaultLibrary/preload.c`), compiled at its first use.
 ///
-/// Not built by SwiftPM, because it must not be linked into the tests or built with their sanitizer. Linux with glibc
-/// only.
+/// SwiftPM does not build it, because it must not be linked into the tests or built with their sanitizer. It requires
+/// Linux with glibc.
 package enum FaultLibrary {
     package static var isAvailable: Bool {
         #if os(Linux) && canImport(Glibc)
@@ -20,8 +20,8 @@ package enum FaultLibrary {
 
     private static func compile() throws -> String {
         let sources = ["preload.c", "include/faults.h"].map { directory + "/" + $0 }
-        // Named after a digest of its sources, so that an outdated build is never used. Renamed when it is complete,
-        // because several processes may build it at once.
+        // The library is named after a digest of its sources, so that an outdated build is never used. It is built
+        // under a temporary name and renamed when it is complete, because several processes may build it at once.
         let digest = try sources.reduce(UInt64(14_695_981_039_346_656_037)) { digest, path in
             try Files.read(path).reduce(digest) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
         }

@@ -49,7 +49,7 @@ package struct FileTrace {
     /// The caller must keep the bytes valid while this object and its records are used.
     package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-    /// All records from the record at `start`.
+    /// Returns all records, beginning with the record at position `start`.
     package func records(from start: Int = 0) -> [Record] {
         var records: [Record] = []
         var position = start

@@ -52,7 +52,7 @@ package enum Files {
         }
     }
 
-    /// The sizes of all files in a directory and its subdirectories, by path.
+    /// Returns the sizes of all files in a directory and its subdirectories, by path.
     package static func sizes(below path: String) throws -> [String: Int] {
         var sizes: [String: Int] = [:]
         for name in try FileSystem.list(path) {
@@ -66,8 +66,8 @@ package enum Files {
         return sizes
     }
 
-    /// The complete state of a directory: for each file or directory in it, the mode, the modification time and the
-    /// bytes.
+    /// Returns the complete state of a directory: for each file or directory in it, the mode, the modification time and
+    /// the bytes.
     package static func digest(_ path: String) throws -> [String: String] {
         var status = stat()
         guard lstat(path, &status) == 0 else { throw FileError(operation: "stat", path: path, number: errno) }
@@ -89,7 +89,7 @@ package enum Files {
         return digest
     }
 
-    /// The names in a directory with the given suffix.
+    /// Returns the names in a directory that have the given suffix.
     package static func names(in path: String, endingWith suffix: String = "") throws -> [String] {
         try FileSystem.list(path).filter { $0.hasSuffix(suffix) }
     }

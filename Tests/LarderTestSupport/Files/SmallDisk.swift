@@ -38,7 +38,7 @@ import LarderPlatform
         }
     }
 #else
-    /// The placeholder for systems without small disks.
+    /// A placeholder for systems on which no small disk can be made.
     public final class SmallDisk {
         public let path = ""
         public static let isPossible = false

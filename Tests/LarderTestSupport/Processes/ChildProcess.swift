@@ -2,8 +2,8 @@ import LarderPlatform
 
 /// A program started by a test, and its output.
 ///
-/// It is killed when its last reference is released. Thread-safe. `@unchecked Sendable`: the state is guarded by
-/// `lock`.
+/// The program is killed when the last reference to this object is released. Thread-safe. `@unchecked Sendable`: the
+/// state is guarded by `lock`.
 package final class ChildProcess: @unchecked Sendable {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
@@ -20,7 +20,7 @@ package final class ChildProcess: @unchecked Sendable {
     private struct Stream {
         var bytes: [UInt8] = []
         var isOpen = true
-        /// The part of the errors that ``waitForErrorLine(containing:)`` has searched.
+        /// The offset up to which ``waitForErrorLine(containing:)`` has searched `bytes`.
         var searched = 0
     }
 
@@ -81,7 +81,7 @@ package final class ChildProcess: @unchecked Sendable {
         ]
     }
 
-    /// Runs a program to its end.
+    /// Runs a program, and waits until it exits.
     package static func run(
         _ program: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String]? = nil,
         directory: String? = nil
@@ -151,7 +151,7 @@ package final class ChildProcess: @unchecked Sendable {
         }
     }
 
-    /// Whether the program has ended. Does not wait.
+    /// Returns whether the program has ended. Does not wait.
     package func hasEnded() -> Bool { lock.withLock { end != nil } }
 
     /// Kills the program with SIGKILL, and waits for its end.
@@ -183,7 +183,7 @@ package final class ChildProcess: @unchecked Sendable {
 
     // MARK: Start
 
-    /// More descriptors than the tests have open, and fewer than the system allows.
+    /// A limit above all descriptors that the tests have open, and at most the limit of the system.
     private static let descriptorsMax = Int32(
         min(ResourceLimit.openFiles.read()?.rlim_cur ?? 256, 4096))
 }

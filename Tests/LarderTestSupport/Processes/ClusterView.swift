@@ -2,7 +2,7 @@
 package struct ClusterView: Sendable {
     package struct Node: Sendable {
         package var id: String
-        /// The port that it announces to clients.
+        /// The port that the node announces to clients.
         package var port: Int
         package var flags: Set<String>
         /// The ID of the primary, for a replica.
@@ -32,7 +32,7 @@ package struct ClusterView: Sendable {
     /// The node that sent the reply.
     package var own: Node? { nodes.first { $0.flags.contains("myself") } }
 
-    /// The owners of the slots. Nodes that agree have equal values.
+    /// The slots of each owner, by the ID of the owner. Nodes that agree on the owners have equal values.
     package var owners: [String: [ClosedRange<Int>]] {
         Dictionary(nodes.filter { !$0.slots.isEmpty }.map { ($0.id, $0.slots) }) { $0 + $1 }
     }
@@ -49,7 +49,8 @@ package struct ClusterView: Sendable {
 package enum ClusterSlot {
     package static let count = 16_384
 
-    /// The slot of a key, computed from the text in its first braces if there is any, otherwise from the whole key.
+    /// Returns the slot of a key, computed from the text in its first braces if there is any, otherwise from the whole
+    /// key.
     package static func of(_ key: String) -> Int {
         var bytes = Array(key.utf8)[...]
         if let open = bytes.firstIndex(of: UInt8(ascii: "{")),

@@ -39,17 +39,17 @@ package final class DaemonProcess {
 
     package func connect() throws -> SocketClient { try SocketClient(socketPath) }
 
-    /// Sends SIGTERM, and waits for the end.
+    /// Sends SIGTERM, and waits until the daemon has exited.
     @discardableResult
     package func stop() throws -> ProcessEnd {
         process.send(signal: SIGTERM)
         return try process.waitForExit()
     }
 
-    /// Sends SIGKILL, and waits for the end.
+    /// Sends SIGKILL, and waits until the daemon has ended.
     package func kill() { process.killNow() }
 
-    /// The path of the built `larderd`, next to the test program.
+    /// Returns the path of the built `larderd`, or of another program, next to the test program.
     package static func program(_ name: String = "larderd") throws -> String {
         let tests = ownProgram
         guard let slash = tests.lastIndex(of: "/") else {
@@ -72,7 +72,7 @@ package final class DaemonProcess {
         return words[...min(bundle, words.count - 1)].joined(separator: "/")
     }
 
-    /// Runs larderd to its end, for options that do not serve.
+    /// Runs larderd with options that start no server, and waits until it exits.
     package static func run(_ arguments: [String], environment: [String]? = nil, directory: String? = nil) throws -> (
         end: ProcessEnd, output: String, errors: String
     ) {

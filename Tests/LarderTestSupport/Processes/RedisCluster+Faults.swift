@@ -3,13 +3,14 @@ import LarderPlatform
 extension RedisCluster {
     // MARK: Stopping and restarting nodes
 
-    /// Sends SIGKILL, and waits for the end.
+    /// Sends SIGKILL to a node, and waits until its process has ended.
     package func kill(_ node: Int) { servers[node].kill() }
 
-    /// Sends SIGSTOP: the node accepts requests and does not reply.
+    /// Sends SIGSTOP to a node, which then accepts requests and does not reply.
     package func freeze(_ node: Int) { servers[node].freeze() }
 
-    /// Sends SIGCONT. For a moment, a node that was replaced still acts as the primary: see ``waitUntilReady()``.
+    /// Sends SIGCONT to a node. For a moment, a primary that was replaced by a replica still acts as the primary: see
+    /// ``waitUntilReady()``.
     package func thaw(_ node: Int) { servers[node].thaw() }
 
     /// Restarts a killed node, at its port and with its files. It announces the same port as before.

@@ -3,8 +3,8 @@ import LarderPlatform
 /// A cluster of `redis-server` or `valkey-server` on 127.0.0.1, in directories of its own. Its processes are killed
 /// when this object is released.
 ///
-/// Nodes are numbered from 0: first the primaries, then the replicas in turn. Calls to a node use its Unix-domain
-/// socket, bypassing proxies and announced addresses.
+/// Nodes are numbered from 0: first the primaries, then the replicas, which are assigned to the primaries in turn.
+/// Calls to a node use its Unix-domain socket, bypassing proxies and announced addresses.
 ///
 /// Thread-safe: mutable state is requested from the nodes each time.
 package final class RedisCluster: Sendable {
@@ -74,7 +74,8 @@ package final class RedisCluster: Sendable {
                 try ok(number, ["CLUSTER", "ADDSLOTSRANGE", "\(first)", "\(end - 1)"])
             }
         }
-        // Connect the nodes only after all have their epochs: a node that has met others does not accept an epoch.
+        // Connect the nodes only after each has its configuration epoch: a node that has met others does not accept an
+        // epoch.
         for number in nodes {
             for other in nodes where other != number {
                 try ok(number, ["CLUSTER", "MEET", "127.0.0.1", "\(servers[other].port)"])
@@ -97,7 +98,7 @@ package final class RedisCluster: Sendable {
     package var seeds: String { servers.map { "127.0.0.1:\($0.port)" }.joined(separator: ",") }
     package var url: String { "redis+cluster://\(seeds)" }
 
-    /// The node that listens on a port, or announces it.
+    /// Returns the node that announces a port or listens on it; nil if there is none.
     package func node(announcing port: Int) -> Int? {
         announced.value.firstIndex(of: port) ?? servers.firstIndex { $0.port == port }
     }
@@ -144,7 +145,7 @@ package final class RedisCluster: Sendable {
     /// The nodes that are running and not frozen.
     package var upNodes: [Int] { nodes.filter { servers[$0].isUp } }
 
-    /// The node that serves a slot: of the running nodes that claim it, the one with the highest epoch.
+    /// Returns the node that serves a slot: of the running nodes that claim it, the one with the highest epoch.
     package func primary(ofSlot slot: Int) throws -> Int {
         let claims = upNodes.compactMap { node -> (node: Int, epoch: Int)? in
             guard let own = try? view(node).own, own.isPrimary, own.owns(slot) else { return nil }
@@ -158,7 +159,7 @@ package final class RedisCluster: Sendable {
 
     package func primary(ofKey key: String) throws -> Int { try primary(ofSlot: ClusterSlot.of(key)) }
 
-    /// The running replicas of a node.
+    /// Returns the running replicas of a node.
     package func replicas(of node: Int) throws -> [Int] {
         upNodes.filter { replica in (try? view(replica).own?.primary) == ids[node] }
     }

@@ -47,7 +47,7 @@ package final class RedisProcess: @unchecked Sendable {
     /// Whether the process is running and not frozen.
     package var isUp: Bool { lock.withLock { !frozen && !process.hasEnded() } }
 
-    /// Sends SIGKILL, and waits for the end.
+    /// Sends SIGKILL, and waits until the process has ended.
     package func kill() {
         lock.withLock {
             process.killNow()
@@ -82,7 +82,7 @@ package final class RedisProcess: @unchecked Sendable {
         try waitUntilListening()
     }
 
-    /// Waits until it listens, which takes some milliseconds.
+    /// Waits until the server listens, which takes some milliseconds.
     private func waitUntilListening() throws {
         let started = lock.withLock { process }
         while (try? SocketClient(socketPath)) == nil {

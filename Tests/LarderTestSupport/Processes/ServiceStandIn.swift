@@ -3,7 +3,7 @@ import LarderPlatform
 /// A stand-in for systemd: a listening socket that outlives the daemons to which it is passed (`LISTEN_FDS`), and a
 /// socket for their notifications (`NOTIFY_SOCKET`).
 ///
-/// Its files are in the directory of the daemons. Single owner: one thread at a time.
+/// Its files are in the directory of the daemons. Single owner: only one thread at a time may use it.
 package final class ServiceStandIn {
     /// The socket to which the daemons' clients connect.
     package let socketPath: String
@@ -30,7 +30,8 @@ package final class ServiceStandIn {
         close(notifications)
     }
 
-    /// A command that starts the rest of its command line with these variables and with its own pid as `LISTEN_PID`.
+    /// Returns a command that starts the rest of its command line with these variables and with its own pid as
+    /// `LISTEN_PID`.
     package static func environment(_ variables: [String]) -> [String] {
         let names = variables.map { "export \($0.replacing("PID=$$", with: "PID=\"$$\"")); " }.joined()
         return ["sh", "-c", names + "exec \"$0\" \"$@\""]

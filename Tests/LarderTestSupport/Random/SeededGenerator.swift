@@ -1,8 +1,7 @@
-// Reproducible random numbers.
-
 import LarderPlatform
 
-/// SplitMix64: small, fast, and with the same numbers for the same seed on every platform.
+/// A random number generator that returns the same numbers for the same seed on every platform. Uses SplitMix64, which
+/// is small and fast.
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
@@ -20,15 +19,15 @@ package struct SeededGenerator: RandomNumberGenerator {
 }
 
 extension SeededGenerator {
-    /// A number from 0, less than `limit`.
+    /// Returns a random number that is at least 0 and less than `limit`.
     package mutating func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &self) }
 
-    /// Random bytes.
+    /// Returns `count` random bytes.
     package mutating func bytes(count: Int) -> [UInt8] {
         (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) }
     }
 
-    /// True in one of `chances` cases on average.
+    /// Returns true in one of `chances` cases on average.
     package mutating func oneIn(_ chances: Int) -> Bool {
         Int.random(in: 0..<max(chances, 1), using: &self) == 0
     }

@@ -13,7 +13,7 @@ package final class FakeLarder: @unchecked Sendable {
 
     package init(scanCount: Int = 2) { self.scanCount = scanCount }
 
-    /// A server whose replies come from `larder`.
+    /// Starts a server whose replies come from `larder`.
     package static func server(_ larder: FakeLarder = FakeLarder()) throws -> FakeServer {
         try FakeServer { larder.answer($0) }
     }
@@ -86,7 +86,8 @@ package final class FakeLarder: @unchecked Sendable {
         if let value = entries[key] { output.bulk(value) } else { output.null() }
     }
 
-    /// Entries whose key begins with `own` have 12.345 seconds left, all others do not expire.
+    /// Returns the remaining lifetime in milliseconds; -1 if the entry does not expire, -2 if there is none. Entries
+    /// whose key begins with `own` have 12.345 seconds left; all others do not expire.
     private func timeToLive(of key: [UInt8]) -> Int {
         if entries[key] == nil { return -2 }
         return key.starts(with: "own".utf8) ? 12_345 : -1
@@ -104,7 +105,8 @@ package final class FakeLarder: @unchecked Sendable {
             ], &output)
     }
 
-    /// Cursors are positions among the sorted keys. Supports only the pattern `x*` and none.
+    /// Writes the reply of SCAN. Cursors are positions among the sorted keys. The only supported patterns have the form
+    /// `x*`.
     private func writeScan(_ arguments: [[UInt8]], _ output: inout ReplyBuffer) {
         let start = Int(String(decoding: arguments[0], as: UTF8.self)) ?? 0
         let pattern = arguments.firstIndex(of: Array("MATCH".utf8)).map { arguments[$0 + 1] }

@@ -34,7 +34,7 @@ package final class FakeServer: Sendable {
     private let changed = Condition()
     private let state: State
     private let listener: CInt
-    /// Readable once the server must stop.
+    /// A pipe that becomes readable when the threads must stop.
     private let stopPipe: (read: CInt, write: CInt)
 
     /// The state shared by the threads. `@unchecked Sendable`: guarded by `lock`.
@@ -73,7 +73,7 @@ package final class FakeServer: Sendable {
     /// The number of connections so far.
     package var connectionCount: Int { lock.withLock { state.connections } }
 
-    /// Waits until this side has closed a connection, counted from 0.
+    /// Waits until the server has closed a connection. Connections are counted from 0.
     package func waitForEnd(ofConnection number: Int) {
         lock.withLock {
             while !state.ended.contains(number) { changed.wait(lock) }
@@ -87,7 +87,8 @@ package final class FakeServer: Sendable {
             return state.isStopped
         }
         guard !wasStopped else { return }
-        // Closing alone has no effect while a process that another test has just started holds a copy of this end.
+        // Writes a byte, because closing alone has no effect while a process that another test has just started has a
+        // copy of this end.
         var byte: UInt8 = 1
         _ = write(stopPipe.write, &byte, 1)
         close(stopPipe.write)

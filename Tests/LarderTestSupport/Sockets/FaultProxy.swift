@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// A TCP proxy in front of servers at 127.0.0.1, with a port for each, that simulates network faults.
 ///
-/// `cluster.announce(ports: proxy.ports)` leads clients of a cluster through it. Connections from
+/// `cluster.announce(ports: proxy.ports)` makes clients of a cluster connect through the proxy. Connections from
 /// ``RedisCluster/sourceAddress``, which nodes use for replication, are not affected: faults are between clients and
 /// nodes.
 ///
@@ -16,7 +16,7 @@ package final class FaultProxy: @unchecked Sendable {
         /// The maximum additional delay in milliseconds, random for each piece. Bytes of one connection keep their
         /// order, but may overtake bytes of another connection.
         package var jitter = 0
-        /// Directions in which nothing is forwarded. Bytes are held, and forwarded when the fault ends.
+        /// Directions in which nothing is forwarded. The bytes are kept, and forwarded when the fault ends.
         package var holds: Set<Direction> = []
         /// Directions in which bytes are lost. A connection that has lost bytes forwards nothing more in that
         /// direction, because it must not continue after a gap.
@@ -76,7 +76,7 @@ package final class FaultProxy: @unchecked Sendable {
 
     /// - Parameters:
     ///   - servers: the ports of the servers.
-    ///   - seed: for jitter.
+    ///   - seed: the seed for the random jitter.
     package init(to servers: [Int], seed: UInt64 = 0) throws {
         self.servers = servers
         let listening = servers.compactMap { _ in LoopbackPort.listen() }
@@ -170,7 +170,8 @@ package final class FaultProxy: @unchecked Sendable {
         }
     }
 
-    /// Skips a link that was closed in the meantime, because its descriptors may have been reused.
+    /// Handles the results of poll(2). Skips links that were closed in the meantime, because their descriptors may have
+    /// been reused.
     private func handle(_ entries: [pollfd], _ polled: [ProxyLink]) {
         var bytes = [UInt8](repeating: 0, count: 4096)
         if entries[0].revents != 0 { while read(wakePipe.read, &bytes, bytes.count) == bytes.count {} }
@@ -196,7 +197,7 @@ package final class FaultProxy: @unchecked Sendable {
             }
         }
         guard client >= 0 else { return }
-        // 127.0.0.2
+        // The address 127.0.0.2, see ``RedisCluster/sourceAddress``.
         let isExempt = UInt32(bigEndian: address.sin_addr.s_addr) == 0x7F00_0002
         let other =
             faults[server].refuses && !isExempt

@@ -27,8 +27,9 @@ package enum LoopbackPort {
         return (descriptor, Int(UInt16(bigEndian: address.sin_port)))
     }
 
-    /// A free port for a cluster node. The port 10,000 above it, which nodes use between each other, is free too. Both
-    /// are below the range from which systems assign ports to connections, so that they are still free after a restart.
+    /// Returns a free port for a cluster node. The port 10,000 above it, which nodes use between each other, is free
+    /// too. Both are below the range from which systems assign ports to connections, so that they are still free after
+    /// a restart.
     package static func freeWithClusterBus() -> Int {
         while true {
             let port = Int.random(in: 10_000..<22_000)
@@ -38,7 +39,7 @@ package enum LoopbackPort {
         }
     }
 
-    /// A free port.
+    /// Returns a free port.
     package static func free() -> Int {
         guard let (descriptor, port) = listen() else { preconditionFailure("no port of 127.0.0.1 is free") }
         close(descriptor)

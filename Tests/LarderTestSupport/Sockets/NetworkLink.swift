@@ -8,7 +8,7 @@ package final class NetworkLink: Sendable {
     /// A command that starts the rest of its command line in its own network namespace.
     package static let wrapper = ["unshare", "--net"]
 
-    /// Whether it is available here.
+    /// Whether this machine can create network links.
     package static let isPossible: Bool = {
         guard geteuid() == 0, let process = try? ChildProcess("unshare", ["--net", "sleep", "60"]) else { return false }
         defer { process.killNow() }

@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// A connection through a ``FaultProxy``: the client's socket, the server's socket, and the bytes in between.
 ///
-/// Single owner: the proxy, with its lock held.
+/// Single owner: only the proxy uses it, while its lock is locked.
 final class ProxyLink {
     typealias Direction = FaultProxy.Direction
 
@@ -55,7 +55,8 @@ final class ProxyLink {
 
     // MARK: Receiving
 
-    /// Returns a poll entry for each direction's source: reads its bytes, and writes the bytes of the other direction.
+    /// Returns a poll entry for each direction's source, which is polled for reading its bytes and for writing the
+    /// bytes of the other direction.
     func entries() -> [pollfd] {
         Direction.allCases.map { direction in
             let way = ways[direction.rawValue]
@@ -124,7 +125,7 @@ final class ProxyLink {
         }
     }
 
-    /// When the next piece is due; nil if there is none.
+    /// Returns the time at which the next piece is due; nil if there is none.
     func due(_ fault: FaultProxy.Fault) -> Int64? {
         Direction.allCases.compactMap { direction in
             let way = ways[direction.rawValue]

@@ -1,7 +1,7 @@
 /// Finds the ends of replies in a stream of bytes, without decoding them, because tests compare replies byte by byte.
 package enum RawReply {
-    /// The length of the first reply in `bytes`, in RESP2 or RESP3.
-    /// - Returns: nil if it is incomplete.
+    /// Returns the length of the first reply in `bytes`, in RESP2 or RESP3.
+    /// - Returns: nil if the reply is incomplete.
     package static func length(_ bytes: [UInt8], from start: Int = 0) -> Int? {
         var position = start
         var missing = 1
@@ -32,7 +32,7 @@ package enum RawReply {
         return nil
     }
 
-    /// The replies in `bytes`; the last one may be incomplete.
+    /// Returns the replies in `bytes`; the last one may be incomplete.
     package static func split(_ bytes: [UInt8]) -> [[UInt8]] {
         var replies: [[UInt8]] = []
         var position = 0
@@ -46,27 +46,27 @@ package enum RawReply {
 }
 
 extension RawReply {
-    /// The bytes of a bulk string; empty for null and for other replies.
+    /// Returns the bytes of a bulk string; empty for null and for other replies.
     package static func bulk(_ reply: [UInt8]) -> [UInt8] {
         guard reply.first == UInt8(ascii: "$"), let end = lineEnd(reply, 0), reply.count >= end + 4 else { return [] }
         return Array(reply[(end + 2)...].dropLast(2))
     }
 
-    /// The value of an integer; nil for other replies.
+    /// Returns the value of an integer; nil for other replies.
     package static func integer(_ reply: [UInt8]) -> Int? {
         guard reply.first == UInt8(ascii: ":") else { return nil }
         return Int(String(decoding: reply.dropFirst().dropLast(2), as: UTF8.self))
     }
 
-    /// The elements of an array of bulk strings. An element that is not a bulk string, such as null, is returned as an
-    /// empty one. If the reply is not an array, the result is empty.
+    /// Returns the elements of an array of bulk strings. An element that is not a bulk string, such as null, is
+    /// returned as an empty one. If the reply is not an array, the result is empty.
     package static func bulks(_ reply: [UInt8]) -> [[UInt8]] {
         guard reply.first == UInt8(ascii: "*"), let end = lineEnd(reply, 0) else { return [] }
         return split(Array(reply[(end + 2)...])).map(bulk)
     }
 }
 
-/// A request as an array of bulk strings.
+/// Returns a request, encoded as an array of bulk strings.
 package func encodeRequest(_ words: [[UInt8]]) -> [UInt8] {
     var bytes = Array("*\(words.count)\r\n".utf8)
     for word in words { bytes += Array("$\(word.count)\r\n".utf8) + word + [0x0D, 0x0A] }
@@ -75,7 +75,7 @@ package func encodeRequest(_ words: [[UInt8]]) -> [UInt8] {
 
 package func encodeRequest(_ words: [String]) -> [UInt8] { encodeRequest(words.map { Array($0.utf8) }) }
 
-/// `line` split at its spaces, as a request.
+/// Returns the words of `line`, split at its spaces, as an encoded request.
 package func encodeRequest(_ line: String) -> [UInt8] {
     encodeRequest(line.split(separator: " ", omittingEmptySubsequences: false).map(String.init))
 }

@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// A blocking client of a Unix-domain socket that returns raw replies.
 ///
-/// Single owner: one thread at a time.
+/// Single owner: only one thread at a time may use it.
 package final class SocketClient {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
@@ -110,6 +110,7 @@ package final class SocketClient {
         return Array(received[taken...])
     }
 
+    /// Receives more bytes.
     /// - Returns: false at the end of the stream.
     private func receiveMore() throws -> Bool {
         received.removeFirst(taken)

@@ -1,6 +1,7 @@
 import LarderPlatform
 
-/// An origin for tests of fetching: each call returns its number, waits while the origin is held, and fails on request.
+/// An origin for tests of fetching. Each call returns its number, waits after ``hold()`` until ``letGo()`` is called,
+/// and fails while ``fails`` is true.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class TestOrigin: @unchecked Sendable {
@@ -48,8 +49,8 @@ package final class TestOrigin: @unchecked Sendable {
     }
 }
 
-/// Waits for an effect of another task. The test's time limit ends the wait. If the wait takes long, the caller's
-/// location is printed.
+/// Waits until a condition holds, such as an effect of another task. Only the test's time limit ends the wait. If the
+/// wait takes long, the caller's location is printed.
 package func eventually(
     _ isSo: () async throws -> Bool, fileID: String = #fileID, line: Int = #line
 ) async rethrows {

@@ -2,7 +2,7 @@ import LarderObserving
 import LarderTestSupport
 import Testing
 
-/// The buffer of pending changes: one change per key, up to a limit.
+/// Tests of the buffer of changes that an observer has not read yet: it has at most one change per key, up to a limit.
 @Suite(.timeLimit(.minutes(10))) struct ChangeBufferTests {
     let buffer = ChangeBuffer(max: 4)
 
@@ -12,7 +12,7 @@ import Testing
         for key in keys { buffer.add(kind, key: Array(key.utf8)) }
     }
 
-    /// Returns all pending changes, and then the end.
+    /// Returns all pending changes: adds a last change, and reads those before it.
     private func rest() async throws -> [String] {
         add("~end")
         var found: [String] = []
@@ -31,7 +31,7 @@ import Testing
         #expect(try await rest() == ["stored a"])
     }
 
-    @Test func aFullBufferFallsBehindAndContinues() async throws {
+    @Test func aFullBufferReportsThatItFellBehindAndContinues() async throws {
         add("a", "b", "c", "d", "a", "d")
         #expect(buffer.count == 4)
         add("e")
@@ -68,14 +68,14 @@ import Testing
         #expect(try await rest() == ["purged x y", "stored a"])
     }
 
-    @Test func purgesOfTagsCountAgainstTheLimit() async throws {
+    @Test func purgedTagsCountTowardsTheLimitOfTheBuffer() async throws {
         buffer.purge(tags: [[0x78], [0x79], [0x7A], [0x78]])
         #expect(buffer.count == 4)
         buffer.purge(tags: [[0x78]])
         #expect(try await rest() == ["fellBehind"])
     }
 
-    @Test func aLossIsThrownOnceAfterEarlierChanges() async throws {
+    @Test func aBufferThrowsItsErrorOnceAfterEarlierChanges() async throws {
         add("a")
         buffer.lose(Lost())
         #expect(try await buffer.next()?.description == "stored a")
@@ -84,7 +84,7 @@ import Testing
         #expect(try await rest() == ["fellBehind"])
     }
 
-    @Test func aLossIsThrownBeforeLaterChanges() async throws {
+    @Test func aBufferThrowsItsErrorBeforeLaterChanges() async throws {
         add("a")
         buffer.lose(Lost())
         buffer.fallBehind()
@@ -93,7 +93,7 @@ import Testing
         #expect(try await rest() == ["fellBehind", "stored b"])
     }
 
-    @Test func aWaitingTaskIsServedAndACancelledOneIsNot() async throws {
+    @Test func waitingTasksGetChangesAndCancelledTasksDoNot() async throws {
         let cancelled = Task { try await buffer.next() }
         await eventually { buffer.takerCount == 1 }
         let served = Task { try await buffer.next() }

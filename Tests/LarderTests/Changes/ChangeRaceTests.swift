@@ -2,12 +2,12 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// An observer that receives all changes knows the stored state, despite concurrent writes.
+/// Tests that an observer that receives all changes knows the stored state, despite concurrent writes.
 @Suite(.timeLimit(.minutes(10))) struct ChangeRaceTests {
     private static let end = "~end"
 
-    /// Returns the state as an observer knows it, which applies the reported changes, and reads everything again if it
-    /// fell behind.
+    /// Returns the state that an observer knows after it has applied the reported changes, and how often it fell behind
+    /// and read everything again.
     private func follow(_ cache: Cache, _ changes: DecodedChanges<Int>) async throws -> (
         known: [String: Int], gaps: Int
     ) {
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: [4, 1_024])
-    func anObserverEndsWithTheStoredState(_ bufferMax: Int) async throws {
+    func observersOfConcurrentWritesEndWithTheStoredState(_ bufferMax: Int) async throws {
         let work = try Workspace()
         let time = work.time
         let seed = testSeed()

@@ -3,9 +3,9 @@ import LarderEngine
 import LarderTestSupport
 import Testing
 
-/// Changes reported to observers, for every way in which entries change.
+/// Tests of the changes that are reported to observers, for every way in which entries change.
 @Suite(.timeLimit(.minutes(10))) struct ChangesTests: Sendable {
-    // Safe, because only one task at a time creates caches with it.
+    // `nonisolated(unsafe)` is safe here, because only one task at a time creates caches in the workspace.
     nonisolated(unsafe) let work: Workspace
     let cache: Cache
 
@@ -14,7 +14,7 @@ import Testing
         cache = try work.cache(policy: .high)
     }
 
-    /// Returns the changes reported so far. Stores and removes one more key, which must be reported.
+    /// Returns the changes reported so far: stores the key `end`, and reads the changes before that of `end`.
     private func notified(_ changes: CacheChanges, _ cache: Cache? = nil, end: String = "~end") async throws -> [String]
     {
         try await (cache ?? self.cache).set(0, forKey: end)
@@ -99,7 +99,7 @@ import Testing
         #expect(try await notified(changes) == ["stored b"])
     }
 
-    @Test func aDeletedDatabaseEndsTheSequence() async throws {
+    @Test func deletingTheDatabaseEndsTheSequenceWithAnError() async throws {
         let changes = try cache.changes()
         let waiting = Task { try await changes.first { $0.kind == .stored } }
         try await cache.delete()
@@ -109,7 +109,7 @@ import Testing
 
     // MARK: Which keys
 
-    @Test func aPrefixMatchesExactly() async throws {
+    @Test func onlyChangesOfKeysWithThePrefixAreReported() async throws {
         let changes = try cache.changes(prefix: "user:")
         for key in ["user", "user:", "user:1", "user;", "usfr:", "", "User:1"] { try await cache.set(1, forKey: key) }
         #expect(try await notified(changes, end: "user:~") == ["stored user:", "stored user:1"])
@@ -118,7 +118,7 @@ import Testing
         #expect(try await notified(one, end: "user:1") == [])
     }
 
-    @Test func keysMayHaveAnyBytes() async throws {
+    @Test func changesOfKeysWithAnyBytesAreReported() async throws {
         let changes = try cache.changes(prefix: [0, 255] as [UInt8])
         try await cache.set(1, forKey: [0, 255, 0, 42] as [UInt8])
         try await cache.set(1, forKey: [0, 254] as [UInt8])
@@ -128,7 +128,7 @@ import Testing
         #expect(try await iterator.next()?.keyBytes == [0, 255])
     }
 
-    @Test func impossibleArgumentsAreRefused() throws {
+    @Test func invalidArgumentsAreRefused() throws {
         let long = String(repeating: "x", count: 65_537)
         expectError(.invalidArgument) { _ = try cache.changes(prefix: long) }
         expectError(.invalidArgument) { _ = try cache.changes(forKey: long) }
@@ -158,7 +158,7 @@ import Testing
         #expect(Set(try await notified(changes)).isSubset(of: ["expired ~end"]))
     }
 
-    @Test func anEntryThatWasStoredAgainHasNotExpired() async throws {
+    @Test func anEntryThatWasStoredAgainIsNotReportedAsExpired() async throws {
         let changes = try cache.changes()
         try await cache.set(1, forKey: "k", policy: .seconds(10))
         work.time.advance(milliseconds: 10_000)
@@ -194,7 +194,7 @@ import Testing
         #expect(try await notified(changes, end: "a~") == ["expired a"])
     }
 
-    @Test func anExpiryNoticedByARemovalIsReportedAsExpired() async throws {
+    @Test func removingAnExpiredEntryReportsItAsExpired() async throws {
         let changes = try cache.changes()
         try await cache.set(1, forKey: "k", policy: .seconds(10))
         _ = try await notified(changes)
@@ -215,7 +215,7 @@ import Testing
         #expect(Set(try await notified(changes, end: "k~")).contains("expired k"))
     }
 
-    @Test func deadlinesBeyondTheLimitAreLeftToTheSweep() async throws {
+    @Test func expiriesBeyondTheLimitAreReportedByTheSweep() async throws {
         let changes = try cache.changes(prefix: "k", bufferMax: 100_000)
         let count = 65_536 + 500
         try await cache.set(Dictionary(uniqueKeysWithValues: (0..<count).map { ("k\($0)", 1) }), policy: .seconds(10))
@@ -240,7 +240,7 @@ import Testing
         #expect(try await changes.makeAsyncIterator().nextText() == "fellBehind")
     }
 
-    @Test func aPurgeForgetsDeadlines() async throws {
+    @Test func purgedEntriesAreNotReportedAsExpired() async throws {
         let changes = try cache.changes()
         try await cache.set(1, forKey: "k", policy: .seconds(10))
         try await cache.removeAll()
@@ -251,7 +251,7 @@ import Testing
 
     // MARK: Values
 
-    @Test func valuesAreTheNewestWhenTheyAreRead() async throws {
+    @Test func aDecodedChangeHasTheNewestValue() async throws {
         let changes = try cache.decodedChanges(Reader.self, prefix: "r")
         try await cache.set(Reader("Ana"), forKey: "r1")
         try await cache.set(Reader("Eve"), forKey: "r1")
@@ -275,7 +275,7 @@ import Testing
 
     // MARK: The end
 
-    @Test func aSequenceEndsWithItsCacheAndItsTask() async throws {
+    @Test func aSequenceEndsWhenItsCacheClosesOrItsTaskIsCancelled() async throws {
         let changes = try cache.changes()
         let cancelled = Task { try await changes.first { $0.kind == .purged } }
         cancelled.cancel()
@@ -286,7 +286,7 @@ import Testing
         #expect(try await changes.first { _ in true } == nil)
     }
 
-    @Test func aSequenceThatIsReleasedStopsTheWatch() async throws {
+    @Test func releasingOrCancellingAllSequencesStopsTheObservation() async throws {
         let feed = try Engine.open(work.directory).changes
         #expect(!feed.isOn)
         var changes: CacheChanges? = try cache.changes()
@@ -319,7 +319,7 @@ import Testing
 }
 
 extension CacheChanges.Iterator {
-    /// The next change as text.
+    /// Returns the next change as text.
     fileprivate func nextText() async throws -> String? {
         var iterator = self
         return try await iterator.next()?.description

@@ -3,9 +3,9 @@ import LarderEngine
 import LarderTestSupport
 import Testing
 
-/// Change feeds of the library.
+/// Tests of the library's change feeds, which can continue from the position of any change.
 @Suite(.timeLimit(.minutes(10))) struct PositionedChangesTests: Sendable {
-    // Safe, because only one task at a time creates caches with it.
+    // `nonisolated(unsafe)` is safe here, because only one task at a time creates caches in the workspace.
     nonisolated(unsafe) let work: Workspace
     let cache: Cache
 
@@ -14,7 +14,7 @@ import Testing
         cache = try work.cache(policy: .high)
     }
 
-    /// Returns the changes up to a key.
+    /// Returns the changes before that of the key `end`, and the position of the change of `end`.
     private func notified<Value>(_ changes: PositionedChanges<Value>, end: String) async throws
         -> (texts: [String], position: ChangePosition)
     {
@@ -27,7 +27,7 @@ import Testing
         return (texts, .beginning)
     }
 
-    @Test func aFeedReportsEverythingOnceAndContinues() async throws {
+    @Test func aFeedReportsEachEntryOnceAndThenNewChanges() async throws {
         try await cache.set(1, forKey: "a")
         try await cache.set("text", forKey: "b")
         let all = try cache.decodedChanges(Int.self, since: .beginning)
@@ -70,7 +70,7 @@ import Testing
         let changes = try cache.decodedChanges(Int.self, since: .now, prefix: "a")
         var iterator = changes.makeAsyncIterator()
         let cache = cache
-        // The change may come before the wait or after it.
+        // The change may be made before the feed waits, or while it waits.
         let writer = Task {
             var number = 0
             while !Task.isCancelled {
@@ -85,7 +85,7 @@ import Testing
         _ = await writer.result
     }
 
-    @Test func aFeedEndsWithItsTaskAndItsCache() async throws {
+    @Test func aFeedEndsWhenItsTaskIsCancelledOrItsCacheCloses() async throws {
         let changes = try cache.changes(since: .now)
         let ended = Task {
             for try await _ in changes { Issue.record("nothing has changed") }

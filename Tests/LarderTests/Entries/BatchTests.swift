@@ -73,7 +73,7 @@ import Testing
         try cache.apply(CacheBatch())
     }
 
-    @Test func anEmptyBatchMakesNoFiles() throws {
+    @Test func anEmptyBatchCreatesNoFiles() throws {
         let fresh = try work.cache("fresh", policy: nil)
         try fresh.batch { _ in }
         #expect(try Cache.databases(in: work.directory) == ["books"])
@@ -102,7 +102,7 @@ import Testing
         #expect(batch.count == 1)
     }
 
-    @Test func severalThreadsFillOneBatch() throws {
+    @Test func severalThreadsCanFillOneBatch() throws {
         let batch = CacheBatch()
         let errors = Recorder<String>()
         let threads = (0..<4).map { thread in

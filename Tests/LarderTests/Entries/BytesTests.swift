@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Testing
 
-/// Bytes of any type are stored as bytes, and older entries can be read.
+/// Tests that texts and bytes of any type are stored as raw bytes, and that entries in earlier formats can be read.
 @Suite struct BytesTests {
     let work: Workspace
     let cache: Cache
@@ -14,7 +14,7 @@ import Testing
 
     private let bytes: [UInt8] = [0, 1, 255, 34, 91]
 
-    @Test func bytesAreStoredAsTheyAre() throws {
+    @Test func bytesAreStoredWithoutEncoding() throws {
         try cache.set(Data(bytes), forKey: "data")
         try cache.set(bytes, forKey: "array")
         try cache.set(ContiguousArray(bytes), forKey: "contiguous")
@@ -36,8 +36,9 @@ import Testing
         #expect(try cache.value([UInt8].self, forKey: "empty") == [])
     }
 
-    /// Other programs store text without quotes, so quotes may be part of the text.
-    @Test func textIsStoredAsItIs() throws {
+    /// Text is stored without JSON quotes, as other programs store it, so quotes in the stored bytes are part of the
+    /// text.
+    @Test func textIsStoredWithoutEncoding() throws {
         for text in ["", "plain", "\"quoted\"", "null", "5", "{\"a\":1}", "中"] {
             try cache.set(text, forKey: "set")
             try cache.set(Optional(text), forKey: "optional")
@@ -62,7 +63,7 @@ import Testing
         for reader in [cache, json] { #expect(try reader.value(String.self, forKey: "json") == "x") }
     }
 
-    /// The client reads it in the same way, because it cannot know how the value was stored.
+    /// A client reads such a value in the same way, because it cannot know how the value was stored.
     @Test func aRawPropertyListIsReadAsAModel() throws {
         let lists = try work.cache { $0.codec = .propertyList }
         try lists.set(["a": 1], forKey: "list")
@@ -82,7 +83,7 @@ import Testing
             #expect(try reader.value([UInt8].self, forKey: "array") == bytes)
             #expect(try reader.value(Data?.self, forKey: "data") == Data(bytes))
         }
-        // And vice versa: the codec of the entry is used.
+        // Conversely, the other cache can read raw bytes, because the codec of the entry is used.
         try cache.set(Data(bytes), forKey: "data")
         #expect(try before.value(Data.self, forKey: "data") == Data(bytes))
     }
@@ -97,7 +98,7 @@ import Testing
     }
 
     /// A stored nil is an entry. Reading an optional distinguishes it from a missing entry.
-    @Test func aStoredNilIsThere() throws {
+    @Test func aStoredNilDiffersFromAMissingEntry() throws {
         try cache.set(Int?.none, forKey: "none")
         try cache.set(Int?.some(5), forKey: "some")
         try cache.set(Data?.none, forKey: "bytes")

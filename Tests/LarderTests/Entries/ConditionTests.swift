@@ -5,7 +5,7 @@ import LarderTestSupport
 import Synchronization
 import Testing
 
-/// Changes that depend on what is stored.
+/// Tests of changes that depend on the stored value.
 @Suite struct ConditionTests {
     let work: Workspace
     let cache: Cache
@@ -77,7 +77,7 @@ import Testing
         #expect(try cache.info(forKey: "new")?.rule == .governed)
         try cache.setBytes([1], forKey: "own", policy: .keep)
         #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(6))
-        // A value so long that it is written before it is committed.
+        // A value that is so long that it is written to a file before it is committed.
         try cache.setBytes([UInt8](repeating: 7, count: 5 << 20), forKey: "own", policy: .keep)
         #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(6))
     }
@@ -109,7 +109,7 @@ import Testing
 
     // MARK: Numbers
 
-    @Test func numbersAreCounted() throws {
+    @Test func incrementingANumberKeepsItsLifetime() throws {
         #expect(try cache.increment("n") == 1)
         #expect(try cache.increment("n", by: -3) == -2)
         #expect(try cache.value(Int.self, forKey: "n") == -2)
@@ -124,7 +124,7 @@ import Testing
         expectError(.decoding) { try cache.increment("n") }
         #expect(try cache.increment("n", by: 0.5) == 43)
         #expect(try cache.increment("n") == 44)
-        // As stored by a client or a shell.
+        // Clients and shells store numbers as raw text.
         try cache.setBytes(Array("7".utf8), forKey: "raw")
         #expect(try cache.increment("raw") == 8)
         #expect(try cache.info(forKey: "raw")?.codec == .raw)
@@ -149,7 +149,7 @@ import Testing
 
     // MARK: Updating
 
-    @Test func anUpdateReadsChangesAndStores() throws {
+    @Test func anUpdateChangesTheStoredValueAndKeepsItsDeadline() throws {
         let first = try cache.update([String].self, forKey: "k") { list -> Int in
             #expect(list == nil)
             list = ["a"]
@@ -211,7 +211,7 @@ import Testing
         #expect(try cache.value(Int.self, forKey: "k") == 3)
     }
 
-    /// With a fixed number of attempts, one of a hundred updates used to fail.
+    /// Regression test: with a fixed number of attempts, one of a hundred updates failed.
     @Test func updatesOfManyThreadsAllSucceed() throws {
         let cache = cache
         onThreads(8) { _ in
@@ -237,7 +237,7 @@ import Testing
         #expect(try await cache.value(Int.self, forKey: "k") == 300)
     }
 
-    @Test func anUpdateConflictNamesTheRemedy() throws {
+    @Test func theErrorOfAnUpdateConflictSuggestsMoreAttempts() throws {
         let text = expectError(.conflict) {
             try cache.update(Int.self, forKey: "k", attempts: 1) { number in
                 try cache.increment("k")
@@ -247,7 +247,7 @@ import Testing
         #expect(text.contains("the only attempt") && text.contains("allow more attempts"))
     }
 
-    /// Neither slow closures nor contention make an update fail early; pauses grow, with jitter.
+    /// Neither slow closures nor contention make an update fail early; the pauses between attempts grow, with jitter.
     @Test func anUpdateStopsAfterItsTimeLimitOnly() {
         var runs = UpdateAttempts(most: nil, limitMilliseconds: 100, now: 0)
         // A slow closure gets the minimum number of attempts.
@@ -262,15 +262,15 @@ import Testing
         #expect(rests[0] < 50_001 && rests[5] > rests[0] && rests[999] > 490_000_000)
         #expect(runs.rest(now: 99, random: 0) == 0)
         #expect(runs.rest(now: 100, random: 0) == nil)
-        // A given number of attempts is exact; without a time limit there is no end.
+        // If a number of attempts is specified, it is exact. Without a time limit, the attempts never end.
         runs = UpdateAttempts(most: 2, limitMilliseconds: 0, now: 0)
         #expect(runs.rest(now: 9, random: 0) != nil && runs.rest(now: 9, random: 0) == nil)
         runs = UpdateAttempts(most: nil, limitMilliseconds: nil, now: 0)
         for _ in 0..<100 { #expect(runs.rest(now: .max, random: 0.5) != nil) }
     }
 
-    /// The sum must fit into the type, even if the daemon or another counter could hold it.
-    @Test func integersOfEveryWidthCount() throws {
+    /// The sum must fit into the type of the call, even if the daemon or another counter could hold it.
+    @Test func incrementsMustFitIntoTheIntegerTypeOfTheCall() throws {
         #expect(try cache.increment("u8", by: UInt8(250)) == 250)
         expectError(.invalidArgument) { try cache.increment("u8", by: UInt8(6)) }
         #expect(try cache.value(UInt8.self, forKey: "u8") == 250)
@@ -284,13 +284,13 @@ import Testing
         #expect(text.contains("in the range of Int32"))
     }
 
-    @Test func anImpossibleLifetimeNamesTheCall() throws {
+    @Test func theErrorForAnInvalidLifetimeNamesTheCall() throws {
         try cache.set(1, forKey: "k")
         let text = expectError(.invalidArgument) { try cache.touch("k", policy: .seconds(0)) }
         #expect(text.hasPrefix("touch in database 'books', key 'k': "))
     }
 
-    @Test func aPolicyIsShownInWords() {
+    @Test func entryPoliciesHaveReadableDescriptions() {
         let shown: [(EntryPolicy, String)] = [
             (.database, "database"), (.keep, "keep"), (.low, "low"), (.never, "never"), (.hours(24), "low"),
             (.seconds(90), "every:90"), (.after(.milliseconds(1_500)), "every:1.500"), (.seconds(0), "every:0.0"),
@@ -300,8 +300,8 @@ import Testing
         for (policy, text) in shown { #expect("\(policy)" == text) }
     }
 
-    /// A sum that no `Double` holds used to be stored, although it could not be read.
-    @Test func aSumThatNoDoubleHoldsIsRefused() throws {
+    /// Regression test: a sum that is too large for a `Double` was stored, although it could not be read.
+    @Test func aSumTooLargeForADoubleIsRefused() throws {
         try cache.set(1.7e308, forKey: "d")
         expectError(.invalidArgument) { try cache.increment("d", by: 1.7e308) }
         expectError(.invalidArgument) { try cache.increment("d", by: .infinity) }
@@ -315,7 +315,7 @@ import Testing
     }
 
     /// Threads that count by `increment`, `update` and `replace` do not lose each other's changes.
-    @Test func countersOfManyThreadsLoseNothing() throws {
+    @Test func concurrentIncrementsAreNeverLost() throws {
         let cache = cache
         try cache.set(0, forKey: "replaced")
         let threads = (0..<4).map { _ in
@@ -356,7 +356,7 @@ import Testing
 
     // MARK: Keys
 
-    @Test func integersAndUUIDsAreKeys() throws {
+    @Test func integersAndUUIDsCanBeKeys() throws {
         let id = UUID()
         try cache.set("int", forKey: 42)
         try cache.set("minus", forKey: -7)
@@ -377,7 +377,7 @@ import Testing
         #expect(try cache.remove([42, -7, 1]) == 2)
     }
 
-    @Test func lifetimesInMinutesHoursAndDays() throws {
+    @Test func lifetimesCanBeGivenInSecondsMinutesHoursAndDays() throws {
         let lifetimes: [(EntryPolicy, Duration)] = [
             (.after(.milliseconds(1_500)), .milliseconds(1_500)), (.seconds(1.5), .milliseconds(1_500)),
             (.minutes(2), .seconds(120)), (.hours(24), .seconds(86_400)), (.days(7), .seconds(604_800)),

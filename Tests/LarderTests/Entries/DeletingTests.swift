@@ -18,7 +18,7 @@ import Testing
         #expect(try Cache.delete(named: "one", directory: work.directory) == false)
     }
 
-    @Test func withoutALarderThereIsNothingToDelete() throws {
+    @Test func deletingWithoutALarderDoesNothing() throws {
         #expect(try Cache.delete(named: "one", directory: work.directory) == false)
         #expect(try Cache.deleteAll(directory: work.directory) == [])
         #expect(try Cache.databases(in: work.directory) == [])
@@ -77,7 +77,7 @@ import Testing
         #expect(try Cache.deleteAll(directory: work.directory) == [])
     }
 
-    @Test func damageIsAnErrorAndSettingAsideRepairsIt() throws {
+    @Test func quarantiningADamagedDatabaseMakesItUsableAgain() throws {
         let cache = try work.cache("books", policy: .middle)
         try cache.set(1, forKey: "k")
         expectError(.invalidArgument) { try Cache.setAsideDamaged(named: "books", directory: work.directory) }
@@ -105,7 +105,8 @@ import Testing
         #expect(try other.count() == 1)
     }
 
-    /// By the call, or automatically with the option, even after the handle that found the damage was closed.
+    /// A salvage starts when the program calls it, or automatically with the option, even after the handle that found
+    /// the damage was closed.
     @Test func salvagingKeepsReadableEntries() throws {
         for isByItself in [false, true] {
             let name = isByItself ? "itself" : "called"

@@ -22,7 +22,7 @@ import Testing
         #expect(try cache.keys(EntryOptions(backward: true)) == ["一", "é", "z", "b", "ab", "a", "B", "9", "10", ""])
     }
 
-    @Test func boundsAndPrefixes() throws {
+    @Test func boundsAndPrefixesSelectTheEnumeratedKeys() throws {
         try fill(["a", "ab", "abc", "b", "ba", "c"])
         #expect(try cache.keys(EntryOptions(from: "b")) == ["b", "ba", "c"])
         #expect(try cache.keys(EntryOptions(from: "aba")) == ["abc", "b", "ba", "c"])
@@ -52,7 +52,7 @@ import Testing
         #expect(try cache.entries(of: Reader.self, to: "c", backward: true, limit: 2).keys() == ["ba", "b"])
     }
 
-    @Test func prefixesOfHighBytes() throws {
+    @Test func prefixesThatEndIn0xFFSelectAllTheirKeys() throws {
         // A previous implementation computed a wrong end of a prefix with 0xFF.
         let keys: [[UInt8]] = [[0xFE], [0xFE, 0xFF], [0xFE, 0xFF, 0x01], [0xFF], [0xFF, 0xFF], [0xFF, 0xFF, 0xFF]]
         for key in keys { try cache.setBytes([1], forKey: key) }
@@ -65,7 +65,7 @@ import Testing
         #expect(try found(EntryOptions(from: [0xFF] as [UInt8])) == Array(keys[3...]))
     }
 
-    @Test func limitsAndStopping() throws {
+    @Test func anEnumerationEndsAtItsLimitOrWhenItIsStopped() throws {
         try fill(["a", "b", "c", "d"])
         #expect(try cache.keys(EntryOptions(limit: 2)) == ["a", "b"])
         #expect(try cache.keys(EntryOptions(limit: 0)) == [])
@@ -92,7 +92,7 @@ import Testing
         #expect(all == ["a false a false", "b true b true", "c false c false"])
     }
 
-    @Test func entriesThatExpireDuringARunAreSkipped() throws {
+    @Test func entriesThatExpireDuringAnEnumerationAreSkipped() throws {
         try fill(["a", "b"])
         try cache.set(Reader("c"), forKey: "c", policy: .never)
         let run = try cache.entries(of: Reader.self).makeIterator()
@@ -103,7 +103,7 @@ import Testing
         #expect(try run.next() == nil)
     }
 
-    @Test func aRunSeesTheDatabaseAsOfItsStart() throws {
+    @Test func anEnumerationShowsTheDatabaseAsOfItsStart() throws {
         try fill(["a", "b", "c"])
         let sequence = cache.entries(of: Reader.self)
         var seen: [String] = []
@@ -114,7 +114,7 @@ import Testing
             try cache.set(Reader("d"), forKey: "d")
         }
         #expect(seen == ["a", "b", "c"])
-        // The next run sees the current entries.
+        // The next enumeration sees the current entries.
         #expect(try sequence.map { try $0.value().userName } == ["a", "changed", "d"])
     }
 
@@ -149,7 +149,7 @@ import Testing
         #expect(decoded.value == 12)
     }
 
-    @Test func anEntryThrowsAfterTheNextStep() throws {
+    @Test func anEntryThrowsAfterItsIteratorHasMovedOn() throws {
         try fill(["a", "b"])
         let run = try cache.entries(of: Reader.self).makeIterator()
         let first = try #require(try run.next())
@@ -167,7 +167,7 @@ import Testing
         #expect(try run.next() == nil)
     }
 
-    @Test func entriesShowTheirBytes() throws {
+    @Test func entriesReturnTheirStoredBytes() throws {
         try cache.setBytes([1, 2], forKey: "raw")
         try cache.set([3], forKey: "json")
         #expect(try cache.entries(of: Data.self).map { try $0.bytes() } == [Array("[3]".utf8), [1, 2]])
@@ -184,7 +184,7 @@ import Testing
         #expect(try cache.entries(of: Int.self).values() == [1, 2])
     }
 
-    /// A single key of another program that is not text used to end the call.
+    /// Regression test: one key of another program that is not text made the call fail.
     @Test func keysThatAreNotTextAreOmittedFromTheKeys() async throws {
         try await cache.set(1, forKey: "a")
         try await cache.set(2, forKey: [0xC3] as [UInt8])
@@ -195,14 +195,14 @@ import Testing
         #expect(found == [[0x61]: 1, [0xC3]: 2])
     }
 
-    @Test func keysThatSwiftConsidersEqualAreAnError() throws {
+    @Test func aDictionaryOfKeysThatSwiftConsidersEqualIsAnError() throws {
         try cache.set(1, forKey: "\u{e9}")
         try cache.set(2, forKey: "e\u{301}")
         #expect(try cache.keys().count == 2)
         expectError(.decoding) { _ = try cache.entries(of: Int.self).dictionary() }
     }
 
-    @Test func aPurgeOrADeletionEndsARunWithAnError() throws {
+    @Test func aPurgeOrADeletionEndsAnEnumerationWithAnError() throws {
         try fill(["a", "b", "c"])
         let purged = try cache.entries(of: Reader.self).makeIterator()
         let entry = try #require(try purged.next())
@@ -216,7 +216,7 @@ import Testing
         expectError(.deleted) { _ = try deleted.next() }
     }
 
-    @Test func runsMayBeNested() throws {
+    @Test func enumerationsCanBeNested() throws {
         try fill(["a", "b", "c"])
         var pairs: [String] = []
         try cache.entries(of: Reader.self).enumerate { outer, _ in
@@ -241,7 +241,7 @@ import Testing
         }
     }
 
-    @Test func filteringByPredicate() throws {
+    @Test func aPredicateSelectsTheEnumeratedEntries() throws {
         for index in 0..<20 { try cache.set(Reader("r\(index)", price: Double(index)), forKey: "r\(index)") }
         try cache.set(Reader("王五", price: 3), forKey: "中")
         let cheap = #Predicate<Reader> { $0.book.price < 2 }

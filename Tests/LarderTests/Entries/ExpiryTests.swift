@@ -32,7 +32,7 @@ import Testing
         #expect(try cache.remove("k") == false)
     }
 
-    @Test func neverMeansNever() throws {
+    @Test func withThePolicyNeverEntriesDoNotExpire() throws {
         let cache = try work.cache(policy: .never)
         try cache.set(1, forKey: "k")
         work.time.advance(milliseconds: 86_400_000 * 365 * 100)
@@ -64,7 +64,7 @@ import Testing
         EntryPolicy.seconds(0), .seconds(-1), .seconds(.nan), .seconds(1e12), .after(.zero), .after(.seconds(-1)),
         .after(.seconds(9_000_000_001)), .until(Date(timeIntervalSince1970: 1e12)),
     ])
-    func impossiblePoliciesAreRefused(_ policy: EntryPolicy) throws {
+    func invalidPoliciesAreRefused(_ policy: EntryPolicy) throws {
         let cache = try work.cache()
         expectError(.invalidArgument) { try cache.set(1, forKey: "k", policy: policy) }
         expectError(.invalidArgument) { try cache.setBytes([1], forKey: "k", policy: policy) }
@@ -78,7 +78,7 @@ import Testing
         EntryPolicy.until(millisecondsSince1970: .min), .until(millisecondsSince1970: 1_700_000_000_000),
         .until(Date.distantPast), .until(Date(timeIntervalSince1970: -.infinity)),
     ])
-    func aDeadlineThatHasPassedMeansExpiredAtOnce(_ policy: EntryPolicy) throws {
+    func anEntryStoredWithAPastDeadlineIsExpiredAtOnce(_ policy: EntryPolicy) throws {
         let cache = try work.cache()
         try cache.set(1, forKey: "k")
         try cache.set(2, forKey: "k", policy: policy)
@@ -122,7 +122,7 @@ import Testing
         #expect(try cache.info(forKey: "k")?.rule == .own(1_700_000_003_500))
     }
 
-    @Test func rewritingRenewsAndReadingDoesNot() throws {
+    @Test func writingRenewsTheLifetimeAndReadingDoesNot() throws {
         let cache = try work.cache(policy: .highest)
         try cache.set(1, forKey: "read")
         try cache.set(1, forKey: "written")
@@ -134,7 +134,7 @@ import Testing
         #expect(try cache.value(Int.self, forKey: "written") == 2)
     }
 
-    @Test func aPolicyChangeAppliesButNeverRevives() throws {
+    @Test func aPolicyChangeExtendsFreshEntriesButNotExpiredOnes() throws {
         let cache = try work.cache(policy: .highest)
         try cache.set(1, forKey: "old")
         work.time.advance(milliseconds: 5_000)
@@ -171,7 +171,7 @@ import Testing
     }
 
     @Test(arguments: [3_600_000, 5_000] as [Int64])
-    func aClockSetBackKeepsNothingAliveForLonger(_ step: Int64) throws {
+    func settingTheClockBackDoesNotDelayExpiry(_ step: Int64) throws {
         let cache = try work.cache(policy: .highest)
         try cache.set(1, forKey: "k")
         work.time.stepWall(milliseconds: -step)
@@ -182,7 +182,7 @@ import Testing
         #expect(try cache.value(Int.self, forKey: "k") == nil)
     }
 
-    @Test func aClockSetBackOverARestartHidesNothing() throws {
+    @Test func settingTheClockBackBetweenRunsHidesNoEntries() throws {
         let cache = try work.cache(policy: .high)
         try cache.set(1, forKey: "k")
         cache.close()
@@ -209,7 +209,7 @@ import Testing
         try cache.set(1, forKey: "governed")
         try other.set(1, forKey: "k", policy: .seconds(1))
         #expect(try cache.sweep() == 0)
-        // The index keeps deadlines to about a second.
+        // Advances a little further than the deadline, because the expiry index rounds deadlines to about a second.
         work.time.advance(milliseconds: 11_100)
         #expect(try cache.count() == 1)
         #expect(try cache.storedCount() == 1_201)

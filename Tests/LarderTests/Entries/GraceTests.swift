@@ -3,7 +3,7 @@ import LarderEngine
 import LarderTestSupport
 import Testing
 
-/// Grace and jitter of entries that the library stores.
+/// Tests of the grace and the jitter of entries that the library stores.
 @Suite struct GraceTests {
     let work: Workspace
 
@@ -42,7 +42,7 @@ import Testing
         #expect(try cache.bytes(forKey: "k") == long)
     }
 
-    @Test func aJitterShortensLives() throws {
+    @Test func jitterShortensLifetimes() throws {
         let cache = try work.cache(policy: .high)
         func lives(_ policy: EntryPolicy) throws -> [Int64] {
             try (0..<200).map { _ in
@@ -66,7 +66,7 @@ import Testing
         #expect(try Set(lives(.database)) == [60_000])
     }
 
-    @Test func aDatabaseIsMadeWithItsGrace() throws {
+    @Test func aDatabaseIsCreatedWithTheGivenGrace() throws {
         let cache = try Cache(
             named: "g", policy: .high, grace: .seconds(5), jitter: 0, directory: work.directory, options: work.options()
         )

@@ -11,7 +11,7 @@ import Testing
         cache = try work.cache()
     }
 
-    @Test func manyAreReadAtOnce() throws {
+    @Test func severalKeysAreReadInOneCall() throws {
         try cache.set(1, forKey: "a")
         try cache.set(2, forKey: "b")
         try cache.set(3, forKey: "expired", policy: .seconds(1))
@@ -29,7 +29,7 @@ import Testing
         expectError(.decoding) { _ = try cache.values(Int.self, forKeys: ["a", "text"]) }
     }
 
-    @Test func manyAreStoredInOneBatch() throws {
+    @Test func severalEntriesAreStoredInOneBatch() throws {
         try cache.set(["a": Reader("a"), "b": Reader("b")])
         #expect(try cache.keys() == ["a", "b"])
         try cache.set(["x": 1, "y": 2, "x": 3] as KeyValuePairs, policy: .seconds(1))
@@ -41,12 +41,12 @@ import Testing
         #expect(try cache.count() == 3)
     }
 
-    @Test func oneThatCannotBeStoredKeepsAllFromBeingStored() throws {
+    @Test func ifOneValueCannotBeEncodedNoneIsStored() throws {
         expectError(.encoding) { try cache.set(["a": 1.0, "b": .nan, "c": 2]) }
         #expect(try cache.storedCount() == 0)
     }
 
-    @Test func manyAreRemovedInOneBatch() throws {
+    @Test func severalEntriesAreRemovedInOneBatch() throws {
         try cache.set(["a": 1, "b": 2, "c": 3])
         try cache.set(1, forKey: "expired", policy: .seconds(1))
         work.time.advance(milliseconds: 1_000)
@@ -57,7 +57,7 @@ import Testing
         #expect(try cache.remove([[0x62] as [UInt8]]) == 0)
     }
 
-    @Test func aPrefixIsRemoved() throws {
+    @Test func removingAPrefixRemovesTheEntriesWithIt() throws {
         for index in 0..<1_500 { try cache.set(index, forKey: "user:\(index)") }
         try cache.set(1, forKey: "user")
         try cache.set(1, forKey: "user;")
@@ -72,7 +72,7 @@ import Testing
         #expect(try cache.remove(prefix: "").entries == 2)
     }
 
-    @Test func everythingIsRemoved() throws {
+    @Test func removeAllRemovesEveryEntry() throws {
         try cache.set(["a": 1, "b": 2])
         let report = try cache.removeAll(counting: true)
         #expect(report.entries == 2 && report.bytes > 0)
@@ -87,7 +87,7 @@ import Testing
         #expect(try work.cache().storedCount() == 0)
     }
 
-    @Test func counting() throws {
+    @Test func countExcludesExpiredEntries() throws {
         #expect(try cache.count() == 0)
         try cache.set(["a": 1, "b": 2])
         try cache.set(1, forKey: "short", policy: .seconds(1))

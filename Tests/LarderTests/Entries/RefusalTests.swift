@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Testing
 
-/// Values and calls that are refused, and the error messages.
+/// Tests of values and calls that are refused, and of the error messages.
 @Suite struct RefusalTests {
     private struct Price<Number: Codable>: Codable { var amount: Number }
 
@@ -94,7 +94,8 @@ import Testing
         }
     }
 
-    /// Foundation recurses for every level, and crashes when its stack is exhausted.
+    /// Foundation recurses for every level of nesting, and crashes when its stack is exhausted. Larder therefore limits
+    /// the levels.
     @Test func veryDeepModelsDoNotCrash() throws {
         for codec in [ModelCodec.standard, .json] {
             let cache = try work.cache { $0.codec = codec }

@@ -16,7 +16,7 @@ import Testing
         return try cache.value(Value.self, forKey: "k") == value
     }
 
-    @Test func modelsComeBackAsTheyWere() throws {
+    @Test func modelsAreReadBackUnchanged() throws {
         #expect(try roundTrip(Reader(book: Book(name: "一本书", price: 18.5), userName: "王五")))
         #expect(try roundTrip(Everything()))
         #expect(try roundTrip([Reader("a"), Reader("b")]))
@@ -24,8 +24,8 @@ import Testing
         #expect(try roundTrip([Int]()))
     }
 
-    /// Values of some megabytes, which are written before they are committed.
-    @Test func longValuesComeBackAsTheyWere() throws {
+    /// Stores values of some megabytes, which are written to a file before they are committed.
+    @Test func longValuesAreReadBackUnchanged() throws {
         let (text, bytes) = (String(repeating: "long ", count: 1 << 20), [UInt8](repeating: 7, count: 5 << 20))
         for policy in [EntryPolicy.database, .never, .highest] {
             try cache.set(text, forKey: "text", policy: policy, durability: .always)
@@ -39,7 +39,7 @@ import Testing
         #expect(try cache.bytes(forKey: "bytes") == nil)
     }
 
-    @Test func bareValuesComeBackAsTheyWere() throws {
+    @Test func topLevelValuesAreReadBackUnchanged() throws {
         #expect(try roundTrip(Int.min))
         #expect(try roundTrip(UInt64.max))
         #expect(try roundTrip(0.1 + 0.2))
@@ -61,7 +61,7 @@ import Testing
         #expect(try cache.value(Int?.self, forKey: "other") == nil)
     }
 
-    @Test func theTypeMayBeInferredAndSubscriptsRead() throws {
+    @Test func valuesCanBeReadByInferredTypeAndBySubscript() throws {
         try cache.set(Reader("a"), forKey: "k")
         let inferred: Reader? = try cache.value(forKey: "k")
         #expect(inferred == Reader("a"))
@@ -69,14 +69,14 @@ import Testing
         #expect(try cache["other", as: Reader.self] == nil)
     }
 
-    @Test func settingAgainReplaces() throws {
+    @Test func settingAKeyAgainReplacesItsValue() throws {
         try cache.set(Reader("a"), forKey: "k")
         try cache.set(7, forKey: "k")
         #expect(try cache.value(Int.self, forKey: "k") == 7)
         #expect(try cache.count() == 1)
     }
 
-    @Test func keysAreBytes() throws {
+    @Test func keysAreComparedByTheirBytes() throws {
         enum Setting: String, CacheKey { case theme }
         let composed = "\u{e9}"
         let decomposed = "e\u{301}"
@@ -113,7 +113,7 @@ import Testing
             #expect(text.contains("65537") && text.contains("65536"))
             #expect(text.count < 400)
         }
-        // A batch accepts a key that is too long, but then nothing of it is applied.
+        // A key that is too long can be added to a batch, but then no part of the batch is applied.
         let batch = cache.makeBatch()
         batch.remove(longest)
         batch.remove(longest + "k")
@@ -125,7 +125,7 @@ import Testing
         #expect(try cache.count() == 1)
     }
 
-    @Test func rawBytesAreKeptAsTheyAre() throws {
+    @Test func rawBytesAreReadBackUnchanged() throws {
         try cache.setBytes([0, 1, 255], forKey: "k")
         #expect(try cache.bytes(forKey: "k") == [0, 1, 255])
         #expect(try cache.info(forKey: "k")?.codec == .raw)
@@ -158,7 +158,7 @@ import Testing
         #expect([#"{"name":"a/b 书","price":1.5}"#, #"{"price":1.5,"name":"a/b 书"}"#].contains(text))
     }
 
-    @Test func largeValuesComeBack() throws {
+    @Test func largeValuesAreReadBackUnchanged() throws {
         let text = String(repeating: "0123456789abcdef书", count: 200_000)
         try cache.set(text, forKey: "k")
         #expect(try cache.value(String.self, forKey: "k") == text)
@@ -166,7 +166,7 @@ import Testing
         #expect(try cache.bytes(forKey: "k", fillCache: false)?.count == text.utf8.count)
     }
 
-    @Test func removing() throws {
+    @Test func removingAnEntryReturnsWhetherItExisted() throws {
         try cache.set(1, forKey: "k")
         #expect(try cache.remove("k"))
         #expect(try cache.remove("k") == false)
@@ -174,7 +174,7 @@ import Testing
         #expect(try cache.storedCount() == 0)
     }
 
-    @Test func setNeverTouchesTheCallersModel() throws {
+    @Test func setDoesNotChangeTheCallersModel() throws {
         // A previous implementation wrote its time stamp into the model itself.
         let model = Everything()
         try cache.set(model, forKey: "k")

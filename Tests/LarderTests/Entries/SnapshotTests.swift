@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Testing
 
-/// Code that reads from a cache or a snapshot.
+/// Returns the user names of all readers in a cache or a snapshot. Shows that the same code can read from both.
 private func userNames(_ reading: some CacheReading) throws -> [String] {
     try reading.entries(of: Reader.self).values().map(\.userName)
 }
@@ -40,7 +40,7 @@ private func userNames(_ reading: some CacheReading) throws -> [String] {
         #expect(try snapshot.dictionary(matching: #Predicate<Reader> { $0.userName == "b" }) == ["b": Reader("b")])
     }
 
-    @Test func aSnapshotFreezesDataAndNotTime() throws {
+    @Test func entriesOfASnapshotExpireButAreNotSwept() throws {
         try cache.set(1, forKey: "k")
         let snapshot = try cache.snapshot()
         work.time.advance(milliseconds: 60_000)

@@ -5,14 +5,14 @@ import Testing
 
 @testable import Larder
 
-/// Tags in the library: entries that are removed together.
+/// Tests of tags in the library, by which entries are removed together.
 @Suite(.timeLimit(.minutes(10))) struct TagTests {
     let work: Workspace
 
     init() throws { work = try Workspace() }
 
-    /// Models in memory, entries on the disk, and snapshots respect a removal.
-    @Test(arguments: [0, 64 << 20]) func entriesRemovedByTagAreNotReadAgain(memory: Int) throws {
+    /// A removal by tag applies to decoded models in memory, to entries on disk, and to snapshots.
+    @Test(arguments: [0, 64 << 20]) func entriesRemovedByTagAreNotReturned(memory: Int) throws {
         var cache = try work.cache { $0.memoryBytes = memory }
         for index in 0..<50 { try cache.set(index, forKey: "k\(index)", tags: ["all", index < 25 ? "low" : "high"]) }
         try cache.set(100, forKey: "untagged")
@@ -61,7 +61,7 @@ import Testing
         #expect(try cache.value(Int.self, forKey: "k") == 3)
     }
 
-    /// The library's increment once stored the sum without the tags.
+    /// Regression test: `increment` stored the sum without the tags.
     @Test func anIncrementKeepsTheTags() throws {
         let cache = try work.cache()
         try cache.set(1, forKey: "k", tags: ["t"])
@@ -72,8 +72,9 @@ import Testing
         #expect(try cache.value(Double.self, forKey: "k") == nil)
     }
 
-    /// Asynchronous reads from memory once came without the tags, so that no update found the entry that it had read.
-    @Test func anAsynchronousUpdateOfAHotEntryKeepsItsTags() async throws {
+    /// Regression test: asynchronous reads from memory returned entries without their tags, so an update did not
+    /// recognize the entry that it had read.
+    @Test func anAsynchronousUpdateOfAnEntryInMemoryKeepsItsTags() async throws {
         let cache = try work.cache()
         try await cache.set(1, forKey: "k", tags: ["t"])
         try await cache.update(Int.self, forKey: "k", attempts: 1) { $0 = 2 }
@@ -94,7 +95,7 @@ import Testing
         #expect(try cache.tags(forKey: "k") == ["t"])
     }
 
-    @Test func impossibleTagsOfABatchLeaveItUnchanged() throws {
+    @Test func invalidTagsLeaveABatchUnchanged() throws {
         let cache = try work.cache()
         let batch = cache.makeBatch()
         let text = expectError(.invalidArgument) { try batch.set(1, forKey: "k", tags: [""]) }
@@ -137,7 +138,7 @@ import Testing
         #expect(origin.calls == 2)
     }
 
-    /// The purge may concern the value that the origin returned before it.
+    /// A value that the origin returned before the purge may be one of the values to be purged, so it is not stored.
     @Test(arguments: [false, true]) func aTagPurgeDuringAFetchPreventsStoring(soft: Bool) async throws {
         let cache = try work.cache()
         let origin = TestOrigin()

@@ -6,9 +6,9 @@ import Testing
 
 @testable import Larder
 
-/// Blocking work runs outside Swift's cooperative pool, and all other work in it.
+/// Tests that blocking work runs outside Swift's cooperative thread pool, and all other work in it.
 ///
-/// Serialized, because each test holds all of the process's threads for the library's blocking work.
+/// Serialized, because tests make all of the process's threads for the library's blocking work wait.
 @Suite(.serialized) struct AsyncTests {
     let work: Workspace
 
@@ -53,7 +53,7 @@ import Testing
         #expect(try await Cache.deleteAll(directory: work.directory) == ["y"])
     }
 
-    @Test func manyAtOnceAllFinish() async throws {
+    @Test func manyConcurrentCallsAllFinish() async throws {
         let cache = try work.cache()
         for group in 0..<40 {
             for index in 0..<5 { try await cache.set(index, forKey: "\(group):\(index)") }
@@ -68,7 +68,7 @@ import Testing
         #expect(try await cache.count() == 0)
     }
 
-    /// More entries than are read ahead at a time, with all options of a run.
+    /// Enumerates more entries than are read ahead at a time, with all options of an enumeration.
     @Test func entriesAreEnumeratedInOrder() async throws {
         let cache = try work.cache()
         try await cache.set((0..<500).map { (key: String(1_000 + $0), value: $0) })
@@ -92,7 +92,7 @@ import Testing
         #expect(try await even.dictionary()["1002"] == 2)
         #expect(try await even.keys().first == "1000")
         #expect(try await even.map { try $0.value() }.count == 250)
-        // Visited entries stay readable, unlike in a synchronous run.
+        // Visited entries stay readable, unlike in a synchronous enumeration.
         var first: CacheEntry<Int>?
         for try await entry in even where first == nil { first = entry }
         #expect(try first?.value() == 0)
@@ -102,15 +102,16 @@ import Testing
             try await cache.entries(of: Int.self, limit: -1).values()
         }
         #expect(limit?.code == .invalidArgument)
-        // An abandoned run does not keep the larder open.
+        // An enumeration that was stopped early does not keep the larder open.
         for try await _ in cache.entries(of: Int.self) { break }
         await cache.close()
         let again = try await Cache(named: "books", directory: work.directory)
         await again.close()
     }
 
-    /// Concurrent writes are not visible; entries that expire during the run are skipped, even if they were read ahead.
-    @Test func aRunShowsOneInstant() async throws {
+    /// Concurrent writes are not visible; entries that expire during the enumeration are skipped, even if they were
+    /// read ahead.
+    @Test func anEnumerationDoesNotShowConcurrentWrites() async throws {
         let cache = try work.cache()
         try await cache.set((0..<400).map { (key: String(1_000 + $0), value: $0) })
         try await cache.set(1, forKey: "1001", policy: .seconds(1))
@@ -128,7 +129,7 @@ import Testing
 
     // MARK: Threads
 
-    /// While the threads for blocking work are held, all blocking work is stopped, but the pool is not.
+    /// While all threads for blocking work wait at a gate, all blocking calls wait, but other tasks continue.
     @Test func blockingWorkDoesNotBlockTheCooperativePool() async throws {
         let cache = try work.cache { $0.memoryBytes = 0 }
         try await cache.set((0..<300).map { (key: String(1_000 + $0), value: $0) })
@@ -155,7 +156,7 @@ import Testing
                 finished.with { $0 += 1 }
             }
         }
-        // There are more calls than the pool has threads, but a concurrent ticker continues.
+        // There are more calls than the pool has threads, but this task continues to run.
         for _ in 0..<2_000 { await Task.yield() }
         #expect(finished.value == 0)
         gate.open()
@@ -163,8 +164,8 @@ import Testing
         #expect(finished.value == calls.count)
     }
 
-    /// Reads from memory need no other thread.
-    @Test func hotReadsStayOnTheirThread() async throws {
+    /// Reads from memory do not use the threads for blocking work.
+    @Test func readsFromMemoryDoNotUseTheThreadsForBlockingWork() async throws {
         let cache = try work.cache()
         try await cache.set(Reader("a"), forKey: "k")
         try await cache.set([1, 2], forKey: "list")

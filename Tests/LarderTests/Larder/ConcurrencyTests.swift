@@ -46,7 +46,7 @@ import Testing
         #expect(wrong.all == [])
     }
 
-    @Test func batchesKeepSumsForConcurrentReaders() throws {
+    @Test func readersNeverSeeAPartlyAppliedBatch() throws {
         // One writer transfers money between accounts in batches; readers always see the same sum.
         let cache = try work.cache(policy: .never)
         let accounts = (0..<10).map { "account \($0)" }
@@ -72,7 +72,7 @@ import Testing
         #expect(wrong.all == [])
     }
 
-    @Test func openingClosingAndDeletingAllAtOnce() throws {
+    @Test func concurrentOpeningClosingAndDeletingThrowsOnlyExpectedErrors() throws {
         // In any interleaving, each call gets a result or an error that explains it.
         let directory = work.directory
         let options = work.options()

@@ -2,7 +2,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// The forms in which fetching calls are written: each compiles and works as expected.
+/// Tests that all forms in which fetching calls can be written compile and work.
 @Suite struct FetchFormsTests {
     private struct Weather: Codable, Equatable, Sendable {
         var degrees = 7
@@ -14,7 +14,7 @@ import Testing
         try await cache.value(Weather.self, forKey: "context") { try await ask() }
     }
 
-    @Test func closuresOfSeveralStatements() async throws {
+    @Test func fetchClosuresCanHaveSeveralStatements() async throws {
         let work = try Workspace()
         let cache = try work.cache()
         let asked = Recorder<String>()
@@ -36,7 +36,7 @@ import Testing
         #expect(asked.all == ["a", "b", "c"])
     }
 
-    @Test func contextsThatExpectAnOptional() async throws {
+    @Test func fetchesCompileWhereAnOptionalIsExpected() async throws {
         let work = try Workspace()
         let cache = try work.cache()
         #expect(try await inContextOfAnOptional(cache) == Weather())
@@ -47,8 +47,8 @@ import Testing
         }
     }
 
-    /// A closure that throws CancellationError says nothing about its origin.
-    @Test func aClosureThatThrowsCancellationIsNotAFailure() async throws {
+    /// A closure that throws CancellationError is not a failure of the origin, so the key does not back off.
+    @Test func aClosureThatThrowsCancellationDoesNotCountAsAFailure() async throws {
         let work = try Workspace()
         let cache = try work.cache()
         await #expect(throws: CancellationError.self) {
@@ -63,7 +63,7 @@ import Testing
 
     /// The model may be an optional, specified or inferred. Nil means that the origin has no value, which is
     /// remembered; other values are stored like those of the wrapped type.
-    @Test func optionalModels() async throws {
+    @Test func aFetchedNilIsRememberedForOptionalModels() async throws {
         let work = try Workspace()
         let cache = try work.cache()
         let asked = Recorder<String>()

@@ -3,9 +3,9 @@ import LarderFetching
 import LarderTestSupport
 import Testing
 
-/// Read-through calls: every source and every state of an entry.
+/// Tests of read-through calls, with every source and every state of an entry.
 @Suite(.timeLimit(.minutes(10))) struct FetchingTests: Sendable {
-    // Safe, because only one task at a time creates caches with it.
+    // `nonisolated(unsafe)` is safe here, because only one task at a time creates caches in the workspace.
     nonisolated(unsafe) let work: Workspace
     let origin = TestOrigin()
     let cache: Cache
@@ -34,10 +34,10 @@ import Testing
         }
     }
 
-    /// Time passes until the entry is stale.
+    /// Advances the time until the entry is stale.
     private func becomeStale() { work.time.advance(milliseconds: 60_000) }
 
-    // MARK: One flight
+    // MARK: Single flight
 
     @Test func concurrentCallersShareOneFetch() async throws {
         origin.hold()
@@ -51,7 +51,7 @@ import Testing
         await eventually { FlightTable.shared.count == 0 }
     }
 
-    @Test func handlesAndTypesShareOneFetch() async throws {
+    @Test func callersWithOtherHandlesAndTypesShareOneFetch() async throws {
         let other = try work.cache(policy: nil)
         let text = Recorder<String>()
         origin.hold()
@@ -127,7 +127,7 @@ import Testing
         #expect(origin.cancellations == 0)
     }
 
-    @Test func aFetchIsCancelledWithItsLastCaller() async throws {
+    @Test func aFetchIsCancelledWhenAllCallersAreCancelled() async throws {
         origin.hold()
         let tasks = (0..<3).map { _ in Task { try await fetch() } }
         await origin.waitUntil(calls: 1)
@@ -158,7 +158,7 @@ import Testing
         #expect(try await fetch() == 1)
         work.time.advance(milliseconds: 60_000 + 600_000)
         #expect(try await fetch() == 2)
-        // The same holds while another caller fetches, which was served the stale value before.
+        // The same holds while a fetch is running that began when the stale value could still be served.
         becomeStale()
         origin.hold()
         #expect(try await fetch() == 2)
@@ -198,7 +198,7 @@ import Testing
         #expect(try await cache.statistics().originFailures == 1)
     }
 
-    @Test func aSoftTimeoutWaitsForTheOriginFirst() async throws {
+    @Test func aStaleValueIsServedAfterTheSoftTimeout() async throws {
         #expect(try await fetch() == 1)
         becomeStale()
         var options = FetchOptions()
@@ -213,7 +213,7 @@ import Testing
         try await eventually { try cache.value(Int.self, forKey: "k") == 3 }
     }
 
-    @Test func aHardTimeoutEndsTheWait() async throws {
+    @Test func aHardTimeoutEndsTheWaitForTheOrigin() async throws {
         origin.hold()
         var options = FetchOptions()
         options.hardTimeout = .milliseconds(5)
@@ -309,7 +309,7 @@ import Testing
         #expect(info.timeToLive == .seconds(3_600) && info.grace == .seconds(7))
     }
 
-    @Test func aKeptPolicyIsThatOfTheStaleEntry() async throws {
+    @Test func thePolicyKeepUsesTheLifetimeOfTheStaleEntry() async throws {
         try await cache.set(0, forKey: "k", policy: .seconds(100).grace(.seconds(600)), tags: ["t"])
         var options = FetchOptions(policy: .keep)
         options.softTimeout = nil
@@ -342,9 +342,9 @@ import Testing
         await #expect(throws: LarderError.self) { try await closed.value(forKey: "k") { 1 } }
     }
 
-    // MARK: Nothing there
+    // MARK: Missing values
 
-    @Test func aMissingValueIsRemembered() async throws {
+    @Test func theAbsenceOfAValueIsRemembered() async throws {
         let asked = Recorder<Int>()
         func find() async throws -> Int? {
             try await cache.value(Int.self, forKey: "k") { () -> Int? in
@@ -372,9 +372,8 @@ import Testing
 
     // MARK: Concurrent writes
 
-    @Test(arguments: ["set", "remove", "removeAll", "prefix"]) func changesDuringAFetchAreKept(_ what: String)
-        async throws
-    {
+    @Test(arguments: ["set", "remove", "removeAll", "prefix"])
+    func aFetchDoesNotOverwriteChangesMadeMeanwhile(_ what: String) async throws {
         try await cache.set(0, forKey: "other")
         origin.hold()
         let task = Task { try await fetch() }
@@ -402,7 +401,7 @@ import Testing
         #expect(try await cache.value(Int.self, forKey: "k") == 99)
     }
 
-    @Test func fetchingTheOwnKeyIsARecursionError() async throws {
+    @Test func fetchingAKeyWithinItsOwnFetchIsARecursionError() async throws {
         await fails(.recursion) {
             _ = try await cache.value(Int.self, forKey: "a") { [cache] in
                 try await cache.value(Int.self, forKey: "b") { [cache] in
@@ -410,7 +409,7 @@ import Testing
                 }
             }
         }
-        // Cached values can be read.
+        // A closure can read cached values.
         try await cache.set(3, forKey: "c")
         let sum = try await cache.value(Int.self, forKey: "d") { [cache] in
             try await cache.value(Int.self, forKey: "c") { 0 } + (try await cache.value(Int.self, forKey: "d") ?? 1)
@@ -430,7 +429,7 @@ import Testing
         for task in [Task { try await both("a", "b") }, Task { try await both("b", "a") }] {
             await fails(.recursion) { _ = try await task.value }
         }
-        // Cycles via a third key, and via several keys.
+        // Cycles that include a third key, and calls for several keys, are detected too.
         let all = Recorder<String>()
         @Sendable func next(_ key: String, _ other: String) async throws -> Int? {
             let options = FetchOptions()
@@ -468,8 +467,8 @@ import Testing
         await eventually { origin.calls == 2 && origin.running == 0 && FlightTable.shared.count == 0 }
     }
 
-    /// A closure that throws CancellationError says nothing about its origin.
-    @Test func aClosureThatThrowsCancellationIsNotAFailure() async throws {
+    /// A closure that throws CancellationError is not a failure of the origin, so the key does not back off.
+    @Test func aClosureThatThrowsCancellationDoesNotCountAsAFailure() async throws {
         for keys in [["a"], ["b", "c"]] {
             await #expect(throws: CancellationError.self) {
                 if keys.count == 1 {
@@ -502,7 +501,7 @@ import Testing
         #expect(origin.calls == 2)
     }
 
-    @Test func undecodedValuesAreRefreshedAheadToo() async throws {
+    @Test func valuesAreRefreshedAheadWithoutDecodedModelsToo() async throws {
         let cache = try await Cache.inMemory(policy: .high, options: work.options { $0.decodedModels = false })
         for _ in 0..<2 { _ = try await cache.value(Int.self, forKey: "k") { [origin] in try await origin.value() } }
         #expect(origin.calls == 1)
@@ -591,7 +590,7 @@ import Testing
         #expect(try await find(["a", "b"], soft: .zero) == ["a": 1, "b": 2], "somebody fetches already")
         origin.letGo()
         try await eventually { try cache.value(Int.self, forKey: "b") == 100 }
-        // A soft timeout waits for the origin first.
+        // With a soft timeout, the call first waits for the origin.
         becomeStale()
         #expect(try await find(["a", "b"], soft: .seconds(3_600)) == ["a": 200, "b": 200])
         becomeStale()
@@ -613,7 +612,7 @@ import Testing
             }
         }
         await eventually { origin.cancellations == 1 }
-        // This also holds for another caller's fetch.
+        // The hard timeout also ends the wait for another caller's fetch.
         let one = Task { try await fetch("b") }
         await origin.waitUntil(calls: 2)
         await fails(.timeout) { _ = try await cache.values(Int.self, forKeys: ["b"], options: options) { _ in [:] } }
@@ -625,7 +624,7 @@ import Testing
             }
         }
         await eventually { origin.cancellations == 3 }
-        // The existing value is served instead.
+        // If there is a stale value, it is served when the hard timeout is reached.
         origin.letGo()
         #expect(try await one.value == 2)
         try await cache.set(5, forKey: "d")

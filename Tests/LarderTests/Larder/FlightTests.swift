@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderFetching
 
-/// Callers that share a fetch, with a cache that answers on request.
+/// Tests of callers that share a fetch, with a cache whose lookups wait until the test lets them continue.
 @Suite(.timeLimit(.minutes(10))) struct FlightTests {
     /// A cache of one key. Each lookup returns the value at the time of its start.
     private struct HeldCache: FetchBackend {
@@ -33,7 +33,8 @@ import Testing
         func failedInBackground(_ error: any Error) {}
     }
 
-    /// The result of an earlier lookup may have changed before a caller arrived.
+    /// A caller that joins a running lookup must check the cache again, because the value may have changed since that
+    /// lookup began.
     @Test func aCallerThatJoinsALookupChecksTheCacheItself() async throws {
         let cache = HeldCache()
         let options = try CheckedFetch(FetchOptions(), cache.name)

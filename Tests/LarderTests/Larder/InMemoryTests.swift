@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-/// Serialized, because the tests look for directories that others left behind.
+/// Tests of larders in memory. Serialized, because the tests look for directories that others left behind.
 @Suite(.serialized) struct InMemoryTests {
     @Test func aLarderInMemoryLeavesNoFiles() throws {
         let cache = try Cache.inMemory(policy: .low)
@@ -17,7 +17,7 @@ import Testing
         try cache.set(Reader("a"), forKey: "k")
         #expect(try cache.value(Reader.self, forKey: "k") == Reader("a"))
         #expect(cache.policy == .low)
-        // Another database of the same larder, and other handles that keep it open.
+        // Opens another database of the same larder, and a snapshot. Each handle keeps the larder open.
         let other = try Cache(named: "other", directory: directory)
         try other.set(1, forKey: "k")
         let snapshot = try cache.snapshot()
@@ -43,7 +43,7 @@ import Testing
                 ])
         }
 
-        /// The threads of all larders of this process.
+        /// Returns the names of the threads of all larders of this process.
         private static func threads() throws -> [String] {
             try FileSystem.list("/proc/self/task").compactMap { number in
                 let name = try? String(contentsOfFile: "/proc/self/task/\(number)/comm", encoding: .utf8)
@@ -116,7 +116,7 @@ import Testing
 
     /// A killed process cannot remove its directory; the next process that creates a larder in memory does.
     @Test func leftoversOfAKilledProcessAreRemoved() throws {
-        // The process ID of a process that has exited.
+        // Gets the ID of a process that has exited.
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/true")
         try process.run()
@@ -180,8 +180,8 @@ import Testing
         return "\(of.hits) \(of.misses), \(of.writes) \(of.removals) \(of.purges)"
     }
 
-    /// A key that was not in memory used to be counted twice, or, if the read bypassed memory, not at all.
-    @Test func everyRequestedKeyCountsOnce() throws {
+    /// Regression test: a key that was not in memory was counted twice, or, if the read bypassed memory, not at all.
+    @Test func everyRequestedKeyIsCountedOnce() throws {
         for change in [{ _ in }, { $0.decodedModels = false }, { $0.memoryBytes = 0 }]
             as [(inout CacheOptions) -> Void]
         {
@@ -216,7 +216,7 @@ import Testing
         }
     }
 
-    @Test func everyKeyRequestedByATaskCountsOnce() async throws {
+    @Test func everyKeyRequestedByAsynchronousCallsIsCountedOnce() async throws {
         for isCold in [false, true] {
             let cache = try reopened(isCold)
             let before = try counts(cache)
@@ -260,7 +260,7 @@ import Testing
         #expect(try counts(cache) == "3 1, 4 0 0")
     }
 
-    /// Removing a missing entry used to be counted, and removing everything was not.
+    /// Regression test: removing a missing entry was counted, and removing everything was not.
     @Test func removalsCountExistingEntriesOnly() throws {
         for change in [{ _ in }, { $0.memoryBytes = 0 }] as [(inout CacheOptions) -> Void] {
             let work = try Workspace()

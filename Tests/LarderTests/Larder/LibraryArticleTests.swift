@@ -9,7 +9,7 @@ import Testing
 
     init() throws { cache = try Cache.inMemory() }
 
-    @Test func gettingStarted() throws {
+    @Test func theExamplesForGettingStartedWork() throws {
         // Counts. A missing entry counts as 0.
         let visits = try cache.increment("visits")
 
@@ -29,13 +29,13 @@ import Testing
         #expect(try cache.value(String.self, forKey: "owner") == "Ana")
     }
 
-    @Test func gettingStartedWithTasks() async throws {
+    @Test func theExamplesForGettingStartedWithTasksWork() async throws {
         try await cache.set("good morning", forKey: "greeting")
         let greeting = try await cache.value(String.self, forKey: "greeting")
         #expect(greeting == "good morning")
     }
 
-    @Test func gettingStartedWithTests() throws {
+    @Test func theExamplesForGettingStartedWithTestsWork() throws {
         let time = ManualTimeSource()
         var options = CacheOptions()
         options.timeSource = time
@@ -60,7 +60,7 @@ import Testing
         @Sendable func news() async throws -> [String]? { ["apples are fresh"] }
     }
 
-    @Test func fetching() async throws {
+    @Test func theExamplesForFetchingWork() async throws {
         let api = API()
         func setUp() throws {
             try cache.setPolicy(.middle, grace: .seconds(86_400))
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func origins() async throws {
+    @Test func theExamplesForOriginsWork() async throws {
         let http = HTTP()
         let service = ClosureOrigin("weather service") { city in
             let response = try await http.get("/weather/" + city)
@@ -159,7 +159,7 @@ import Testing
         func warning(_ text: String) {}
     }
 
-    @Test func originsThatAreSlowOrDown() async throws {
+    @Test func theExamplesForSlowOriginsWork() async throws {
         let log = Log()
         let http = HTTP()
         let service = ClosureOrigin("weather service") { city in
@@ -180,7 +180,7 @@ import Testing
         #expect(try await !weather.cache.contains("oslo"))
     }
 
-    @Test func writingToOrigins() async throws {
+    @Test func theExamplesForWritingToOriginsWork() async throws {
         let sent = Recorder<String>()
         let origin = ClosureOrigin(
             "orders",
@@ -212,7 +212,7 @@ import Testing
         func cancel(_ key: String, idempotencyKey: String) async throws { sent.add(key) }
     }
 
-    @Test func savingEventually() async throws {
+    @Test func theExamplesForOutboxesWork() async throws {
         let shop = Shop()
         let outbox = try Outbox<Order>(cache) { delivery in
             guard let order = delivery.value else {
@@ -233,7 +233,7 @@ import Testing
         await outbox.close()
     }
 
-    @Test func savingEventuallyWithAnotherModel() async throws {
+    @Test func theExamplesForOutboxesWithAnotherModelWork() async throws {
         let previous = try Outbox<PreviousOrder>(cache) { _ in throw CancellationError() }
         try await previous.save(PreviousOrder(fruit: 5), forKey: "order:3")
         await previous.close()
@@ -252,7 +252,7 @@ import Testing
         await outbox.close()
     }
 
-    @Test func policiesAndFreshness() throws {
+    @Test func theExamplesForPoliciesWork() throws {
         try cache.setPolicy(.middle)
 
         try cache.set("follows the database", forKey: "usual")
@@ -293,7 +293,7 @@ import Testing
         #expect(try cache.timeToLive(forKey: "settings") == .never)
     }
 
-    @Test func batchesAndSnapshots() throws {
+    @Test func theExamplesForBatchesAndSnapshotsWork() throws {
         try cache.batch { batch in
             try batch.set(4, forKey: "apples")
             try batch.set(2, forKey: "pears", policy: .hours(1))
@@ -326,7 +326,7 @@ import Testing
         #expect(removed == 2)
     }
 
-    @Test func observingChanges() async throws {
+    @Test func theExamplesForObservingChangesWork() async throws {
         let cache = cache
         let reader = Task {
             let changes = try cache.changes(prefix: "reader:")
@@ -351,14 +351,14 @@ import Testing
         #expect(try await [reader.value, buyer.value] == [true, true])
     }
 
-    @Test func enumerationInAsynchronousCode() async throws {
+    @Test func theExamplesForAsynchronousEnumerationWork() async throws {
         try await cache.set(4, forKey: "apples")
         for try await entry in cache.entries(of: Int.self, from: "a", to: "m") {
             print(entry.key, try entry.value())
         }
     }
 
-    @Test func errorsAndDurability() throws {
+    @Test func theExamplesForErrorsAndDurabilityWork() throws {
         do {
             try cache.set("morning", forKey: "greeting")
             let number = try cache.value(Int.self, forKey: "greeting")

@@ -11,7 +11,7 @@ import Testing
         struct Item {
             var value: Reader
             var storedAt: Int64
-            /// nil: governed by the database's policy.
+            /// The entry's own deadline; an inner nil if it never expires; nil if it follows the database's policy.
             var own: Int64??
             /// In milliseconds; nil for the database's grace, which is none.
             var grace: Int64?
@@ -63,7 +63,7 @@ import Testing
         }
 
         let keys = (0..<24).map { "key \($0)" } + ["", "é", "e\u{301}", "key"]
-        // As bytes, because Swift considers the two spellings of é equal.
+        // Identifies keys by their bytes, because Swift considers the two spellings of é equal.
         func id(_ key: String) -> String { Array(key.utf8).description }
 
         func pickPolicy() -> (EntryPolicy, (Int64) -> Int64??) {
@@ -75,7 +75,7 @@ import Testing
                 return (.seconds(Double(span) / 1000), { .some($0 + span) })
             case 3:
                 let instant = now + Int64.random(in: -5_000...60_000, using: &random)
-                // Deadlines refer to the wall clock, which may be behind.
+                // Deadlines refer to the wall clock, which may be behind the engine's time.
                 let ahead = now - work.time.wallMilliseconds()
                 return (
                     .until(millisecondsSince1970: instant - (ahead > 1 ? ahead : 0)), { _ in .some(instant) }
@@ -96,7 +96,7 @@ import Testing
 
         func pickGrace() -> Int64? { random.oneIn(2) ? nil : Int64([0, 5_000, 90_000][random.below(3)]) }
 
-        /// A model of a random size class, including sizes that are stored in another way.
+        /// Returns a model of a random size, including sizes that are so large that they are stored in another way.
         func pickValue(_ number: Int) -> Reader {
             var value = Reader("v\(number)", price: Double(number))
             let length = [0, 100, 5_000, 1 << 20, 4 << 20][random.oneIn(200) ? 3 + random.below(2) : random.below(3)]
@@ -132,7 +132,7 @@ import Testing
                 expected.change(to: policy, now: now)
             case 60..<62:
                 try cache.removeAll()
-                // The database starts again without any entries.
+                // After the purge, the database has no entries, and earlier changes of its policy have no effect.
                 expected.items = [:]
                 expected.deadBefore = 0
             case 62..<65:
@@ -142,14 +142,15 @@ import Testing
             case 68..<69: try cache.removeExpired()
             case 69..<75:
                 cache.close()
-                // A clock that is behind at a start is tested in ExpiryTests.
+                // Sets the clock to the engine's time. ExpiryTests test a clock that is behind at the start.
                 work.time.stepWall(milliseconds: now - work.time.wallMilliseconds())
                 cache = try work.cache(policy: nil) { $0.memoryBytes = memoryBytes }
             default: moveTime()
             }
         }
 
-        /// Stops the test at the first difference, because later ones are meaningless.
+        /// Compares the cache with the expected state. Stops the test at the first difference, because later ones are
+        /// meaningless.
         func check(_ number: Int, _ place: Comment) throws {
             let fresh = expected.fresh(now: now)
             if number % 10 == 0 {
@@ -195,25 +196,25 @@ import Testing
         /// again.
         func update(_ key: String, _ number: Int) throws {
             var runs = 0
-            let meddles = random.below(4)
+            let changeKind = random.below(4)
             let before = fresh(key)
             try cache.update(Reader.self, forKey: key) { value in
                 runs += 1
                 #expect(value == fresh(key)?.value)
-                if runs == 1, let before { try meddle(key, before, meddles, number) }
+                if runs == 1, let before { try changeConcurrently(key, before, changeKind, number) }
                 value = Reader("u\(number)", price: (value?.book.price ?? 0) + 1)
             }
-            // Setting the same lifetime changes nothing visible, and is not a change.
-            if before != nil, meddles == 1 || meddles == 3 { #expect(runs == 2) }
+            // If another caller has changed the lifetime or the tags, the closure has run again.
+            if before != nil, changeKind == 1 || changeKind == 3 { #expect(runs == 2) }
             let previous = fresh(key)
             let value = Reader("u\(number)", price: (previous?.value.book.price ?? 0) + 1)
             expected.items[id(key)] = item(value, previous?.own ?? nil, previous?.grace, previous?.tags ?? [])
         }
 
-        private func meddle(_ key: String, _ previous: Expected.Item, _ kind: Int, _ number: Int) throws {
+        private func changeConcurrently(_ key: String, _ previous: Expected.Item, _ kind: Int, _ number: Int) throws {
             switch kind {
             case 1:
-                // Set a new lifetime. Deadlines refer to the wall clock, which may be behind.
+                // Set a new lifetime, relative to the wall clock, which may be behind the engine's time.
                 let instant = now + 70_000 + Int64(number)
                 let ahead = now - work.time.wallMilliseconds()
                 try cache.touch(key, policy: .until(millisecondsSince1970: instant - (ahead > 1 ? ahead : 0)))
@@ -247,7 +248,7 @@ import Testing
             try cache.remove(name)
         }
 
-        /// The metadata of an entry.
+        /// Checks the metadata of an entry.
         func checkFacts(_ key: String, _ place: Comment) throws {
             let item = fresh(key)
             try #require(try cache.tags(forKey: key).map { Set($0) } == item.map { Set($0.tags) }, place)

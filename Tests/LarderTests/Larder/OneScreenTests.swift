@@ -3,9 +3,9 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// A typical program on one screen.
+/// A typical program, so short that it fits on one screen.
 @Suite struct OneScreenTests {
-    @Test func theExampleWorks() throws {
+    @Test func theExampleOfATypicalProgramWorks() throws {
         let larder = try TemporaryDirectory(inMemory: true)
         let cache = try Cache(named: "userdb", policy: .low, directory: larder.path)
         let stored = Reader(book: Book(name: "一本书", price: 18.5), userName: "王五")

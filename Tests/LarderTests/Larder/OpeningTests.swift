@@ -39,7 +39,7 @@ import Testing
         #expect(cache.policy == .middle)
     }
 
-    @Test func thePolicyStaysInTheDatabase() throws {
+    @Test func thePolicyIsStoredInTheDatabase() throws {
         try work.cache(policy: .middle).close()
         let again = try work.cache(policy: nil)
         #expect(again.policy == .middle)
@@ -49,7 +49,7 @@ import Testing
         #expect(again.policy == .never)
     }
 
-    @Test func anIntervalIsAPolicyOfItsOwn() throws {
+    @Test func anIntervalCanBeThePolicyOfADatabase() throws {
         let cache = try Cache(named: "books", interval: 2.5, directory: work.directory, options: work.options())
         #expect(cache.policy == .every(2.5))
         try cache.set(1, forKey: "a")
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: [0, -1, 0.0004, 9_000_000_001, .infinity, -.infinity, .nan])
-    func impossibleIntervalsAreRefused(_ seconds: Double) throws {
+    func invalidIntervalsAreRefused(_ seconds: Double) throws {
         let text = expectError(.invalidArgument) {
             _ = try Cache(named: "books", interval: seconds, directory: work.directory, options: work.options())
         }
@@ -69,14 +69,14 @@ import Testing
     }
 
     @Test(arguments: ["", "Books", "a/b", "..", ".a", "-a", "16", "007", "a b", "é", String(repeating: "a", count: 65)])
-    func impossibleNamesAreRefused(_ name: String) throws {
+    func invalidNamesAreRefused(_ name: String) throws {
         let text = expectError(.invalidArgument) { _ = try work.cache(name) }
         #expect(text.contains("1 to 64 characters"))
         expectError(.invalidArgument) { try Cache.delete(named: name, directory: work.directory) }
         expectError(.invalidArgument) { try Cache.setAsideDamaged(named: name, directory: work.directory) }
     }
 
-    /// The contents of an outbox are changed only by the outbox.
+    /// The database of an outbox cannot be opened as a cache, because only the outbox may change it.
     @Test func outboxDatabasesCannotBeOpenedAsCaches() throws {
         let text = expectError(.invalidArgument) { _ = try work.cache("orders.outbox") }
         #expect(text.contains("reserved for outboxes"))
@@ -84,7 +84,7 @@ import Testing
         #expect(try Cache.databases(in: work.directory) == [])
     }
 
-    @Test func impossibleOptionsAreRefused() throws {
+    @Test func invalidOptionsAreRefused() throws {
         let changes: [(String, (inout CacheOptions) -> Void)] = [
             ("memoryBytes", { $0.memoryBytes = -1 }), ("blockCacheBytes", { $0.blockCacheBytes = -1 }),
             ("bloomBitsPerKey", { $0.bloomBitsPerKey = 65 }),
@@ -106,7 +106,7 @@ import Testing
         #expect(try Cache.databases(in: "/dev/null/larder") == [])
     }
 
-    @Test func theDefaultDirectoryBelongsToTheProgram() {
+    @Test func theDefaultDirectoryIsNamedAfterTheProgram() {
         let path = Cache.defaultDirectory
         let program = CommandLine.arguments.first.map { URL(fileURLWithPath: $0).lastPathComponent } ?? ""
         #expect(path.hasSuffix("/\(program)/larder"))
@@ -174,12 +174,12 @@ import Testing
         #expect(cache.name == "books")
     }
 
-    @Test func anotherHolderOfTheLarderIsNamed() throws {
+    @Test func theErrorNamesTheProcessThatHasTheLarderOpen() throws {
         try work.cache().close()
         let file = open(work.directory + "/LOCK", O_RDWR)
         #expect(file >= 0)
         defer { close(file) }
-        // As another process would do.
+        // Locks the file, as another process would do.
         #expect(flock(file, LOCK_EX | LOCK_NB) == 0)
         let text = expectError(.larderHeld) { _ = try work.cache() }
         #expect(text.contains("process \(getpid())"))
@@ -189,7 +189,7 @@ import Testing
         _ = try work.cache()
     }
 
-    @Test func openHandlesKeepTheLarderAndTheLastOneReleasesIt() throws {
+    @Test func aLarderStaysOpenUntilItsLastHandleIsReleased() throws {
         var cache: Cache? = try work.cache()
         try cache?.set(1, forKey: "a")
         let snapshot = try cache?.snapshot()
@@ -239,7 +239,7 @@ import Testing
         #expect(try reopened.statistics().memoryLimitBytes == 16 << 20)
     }
 
-    @Test func aLarderOpenWithWeakerDurabilityIsRefused() throws {
+    @Test func everysecondIsRefusedIfTheLarderIsOpenWithoutIt() throws {
         let weak = try work.cache { $0.durability = .os }
         expectError(.invalidArgument) { _ = try work.cache { $0.durability = .everysecond } }
         let strong = try work.cache { $0.durability = .always }

@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// Reversed JSON, as an encoding that only its own closures can read.
+/// A codec that stores JSON with its bytes in reverse order, so that no other codec can read it.
 private let reversed = ModelCodec.custom(
     encode: { Array(try JSONEncoder().encode($0).reversed()) },
     decode: { try JSONDecoder().decode($0, from: Data($1.reversed())) })
@@ -13,7 +13,7 @@ private let reversed = ModelCodec.custom(
 
     init() throws { work = try Workspace() }
 
-    @Test func propertyListsComeBackAsTheyWere() throws {
+    @Test func propertyListsAreReadBackUnchanged() throws {
         let cache = try work.cache { $0.codec = .propertyList }
         try cache.set(Everything(), forKey: "k")
         #expect(try cache.value(Everything.self, forKey: "k") == Everything())
@@ -59,7 +59,7 @@ private let reversed = ModelCodec.custom(
         #expect(try custom.snapshot().value(Reader.self, forKey: "custom") == Reader("custom"))
     }
 
-    @Test func customJSONCoders() throws {
+    @Test func customJSONCodersAreUsed() throws {
         let encoder = JSONEncoder()
         encoder.dateEncodingStrategy = .iso8601
         encoder.outputFormatting = .sortedKeys
@@ -115,7 +115,7 @@ private let reversed = ModelCodec.custom(
         #expect(texts[1].1.contains("Reader") && texts[1].1.contains("json"))
     }
 
-    @Test func theDecodersOwnErrorIsKept() throws {
+    @Test func aDecodingErrorHasTheDecodersErrorAsUnderlyingError() throws {
         let cache = try work.cache()
         try cache.set("text", forKey: "k")
         do {
@@ -220,7 +220,8 @@ private let reversed = ModelCodec.custom(
     }
 
     @Test func anEntryReplacedDuringDecodingIsNotRemoved() throws {
-        // The entry used to be read, decoded and then removed, although it might have been replaced in the meantime.
+        // Regression test: the entry was read, decoded and then removed, although it might have been replaced in the
+        // meantime.
         let decoded = Guarded(0)
         let writer = try work.cache()
         let cache = try work.cache { options in
@@ -240,7 +241,7 @@ private let reversed = ModelCodec.custom(
     }
 
     @Test func damagedJSONIsAnError() throws {
-        // As another program might leave it: marked as JSON, truncated.
+        // Stores truncated JSON that is marked as JSON, as another program might leave it.
         let broken = ModelCodec.custom(encode: { _ in Array(#"{"name":"a","pri"#.utf8) }, decode: { _, _ in 0 })
         let cache = try work.cache { $0.codec = broken }
         try cache.set(1, forKey: "k")

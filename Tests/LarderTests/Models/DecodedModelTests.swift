@@ -4,7 +4,7 @@ import LarderTestSupport
 import Synchronization
 import Testing
 
-/// Counts how often it was decoded, by any thread.
+/// A model that counts how often it was decoded, by any thread.
 private struct Counted: Codable, Equatable {
     static let decodings = Atomic<Int>(0)
     var number: Int
@@ -20,7 +20,7 @@ private struct Counted: Codable, Equatable {
     }
 }
 
-/// Would be shared if it did not conform to the protocol.
+/// A model that would be shared between readers if it did not conform to ``DecodedEachTime``.
 private struct Anew: Codable, Sendable, DecodedEachTime {
     var number: Int
     var identity = Object()
@@ -33,7 +33,8 @@ private final class Shared: Codable {
     init(_ number: Int) { self.number = number }
 }
 
-/// Lines of text in separate allocations. All lines of a page are equal, so mixed pages can be detected.
+/// A model of several lines of text, each in a separate allocation. All lines of a page are equal, so mixed pages can
+/// be detected.
 private struct Page: Codable {
     var lines: [String]
 
@@ -41,20 +42,21 @@ private struct Page: Codable {
     var isWhole: Bool { lines.count == 8 && lines.allSatisfy { $0 == lines[0] && $0.hasSuffix("inline") } }
 }
 
-/// Decoded models of frequently read entries, which can be observed only by the saved work.
+/// Tests that the decoded models of frequently read entries are kept. The tests count how often models are decoded,
+/// because nothing else shows this.
 @Suite(.serialized) struct DecodedModelTests {
     let work: Workspace
 
     init() throws { work = try Workspace() }
 
-    /// The number of times that `Counted` was decoded in the meantime.
+    /// Returns how many times `Counted` was decoded while `body` ran.
     private func decodings(_ body: () throws -> Void) rethrows -> Int {
         let before = Counted.decodings.load(ordering: .relaxed)
         try body()
         return Counted.decodings.load(ordering: .relaxed) - before
     }
 
-    @Test func aHotModelIsDecodedOnce() throws {
+    @Test func aModelThatIsReadRepeatedlyIsDecodedOnce() throws {
         let cache = try work.cache()
         try cache.set(Counted(1), forKey: "k")
         let count = try decodings {
@@ -66,7 +68,7 @@ private struct Page: Codable {
         #expect(count == 1)
     }
 
-    /// A list of numbers that fills a good part of the memory.
+    /// A list of texts that takes a large part of the memory budget.
     private struct Large: Codable, Equatable {
         static let decodings = Atomic<Int>(0)
         var texts: [String]
@@ -112,7 +114,7 @@ private struct Page: Codable {
         #expect(statistics.memoryBytes <= statistics.memoryLimitBytes)
     }
 
-    @Test func theOptionDisablesDecodedModels() throws {
+    @Test func withoutDecodedModelsEveryReadDecodes() throws {
         let cache = try work.cache { $0.decodedModels = false }
         try cache.set(Counted(1), forKey: "k")
         #expect(try decodings { for _ in 0..<10 { _ = try cache.value(Counted.self, forKey: "k") } } == 10)
@@ -124,7 +126,7 @@ private struct Page: Codable {
         #expect(try decodings { for _ in 0..<10 { _ = try cache.value(Counted.self, forKey: "k") } } == 10)
     }
 
-    /// This holds for writes from anywhere in the process, by any call.
+    /// A write replaces the decoded model, whichever call and whichever handle of the process makes it.
     @Test func everyWriteReplacesTheDecodedModel() throws {
         let cache = try work.cache()
         let other = try work.cache()
@@ -166,7 +168,7 @@ private struct Page: Codable {
         #expect(try cache.value(Counted.self, forKey: "governed") == nil)
     }
 
-    @Test func anotherTypeIsDecodedForItself() throws {
+    @Test func readingAnotherTypeDecodesTheEntryAsThatType() throws {
         let cache = try work.cache()
         try cache.set(5, forKey: "k")
         for _ in 0..<3 {
@@ -177,8 +179,8 @@ private struct Page: Codable {
         }
     }
 
-    /// Two caches on one database that decode dates differently.
-    @Test func eachCodecGetsItsOwn() throws {
+    /// Two caches on one database decode dates differently. Each gets the models of its own codec.
+    @Test func eachCodecGetsItsOwnDecodedModel() throws {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .secondsSince1970
         let standard = try work.cache()
@@ -190,7 +192,7 @@ private struct Page: Codable {
         }
     }
 
-    @Test func objectsAreNeverShared() throws {
+    @Test func readersNeverShareObjects() throws {
         let cache = try work.cache()
         try cache.set(Shared(1), forKey: "one")
         try cache.set([Shared(1)], forKey: "many")
@@ -213,7 +215,7 @@ private struct Page: Codable {
         #expect(anew[0] != nil && anew[0] !== anew[1] && anew[1] !== anew[2])
     }
 
-    @Test func snapshotsReadTheirOwnInstant() throws {
+    @Test func snapshotsDoNotReturnModelsOfLaterWrites() throws {
         let cache = try work.cache()
         try cache.set(Counted(1), forKey: "k")
         _ = try cache.value(Counted.self, forKey: "k")
@@ -225,7 +227,7 @@ private struct Page: Codable {
         }
     }
 
-    @Test func closedAndDeletedCachesThrow() throws {
+    @Test func readsOfClosedAndDeletedCachesThrow() throws {
         let cache = try work.cache()
         try cache.set(Counted(1), forKey: "k")
         _ = try cache.value(Counted.self, forKey: "k")
@@ -240,7 +242,7 @@ private struct Page: Codable {
     }
 
     /// Models are bounded by the memory budget: not all of many large models are kept, and all reads are correct.
-    @Test func manyModelsStayWithinTheBudget() throws {
+    @Test func moreModelsThanFitIntoMemoryAreReadCorrectly() throws {
         let cache = try work.cache { $0.memoryBytes = 200_000 }
         let text = String(repeating: "x", count: 1000)
         for index in 0..<500 { try cache.set([text, "\(index)"], forKey: "k\(index)") }
@@ -280,7 +282,7 @@ private struct Page: Codable {
     }
 
     /// Readers never see a model that was replaced before their call.
-    @Test func readersAndWritersOnOneKey() async throws {
+    @Test func readersNeverGetAModelReplacedBeforeTheirCall() async throws {
         let cache = try work.cache()
         let written = Guarded(0)
         try await cache.set(Counted(0), forKey: "k")

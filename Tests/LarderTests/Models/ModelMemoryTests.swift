@@ -24,7 +24,7 @@
     }
     private struct Linked: Codable, Sendable { var first: Node }
 
-    /// The decoder does not see the memory that the initializer allocates.
+    /// A model whose initializer allocates memory that the decoder does not see.
     private struct Swollen: Codable, Sendable {
         var number: Int
         var table: [[UInt8]]
@@ -44,25 +44,25 @@
     }
     private struct SwollenList: Codable, Sendable { var swollen: [Swollen] }
 
-    /// Decoded by a custom codec, so that the relation between encoded and decoded size is unknown.
+    /// A model that is decoded by a custom codec, so that the relation between encoded and decoded size is unknown.
     private struct Packed: Codable, Sendable {
         var pixels: [UInt8]
         var names: [String]
     }
 
-    /// Decoded models of any shape stay within their share of the allowed memory. Measured in a separate process, by
-    /// the allocator's figures.
+    /// Tests that decoded models of any shape stay within their share of the allowed memory. A separate process fills
+    /// the memory and measures its resident size.
     @Suite(.serialized, .timeLimit(.minutes(10)), .disabled(if: TestSetting.sanitized.isSet)) struct ModelMemoryTests {
         private static let memoryBytes = 16 << 20
 
-        /// The memory use of the process, in bytes.
+        /// Returns the resident memory of the process, in bytes.
         private static func resident() throws -> Int {
             let fields = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
             return (Int(fields[1]) ?? .max / 4096) * 4096
         }
 
         /// Exits with an error if the process uses much more memory than at the start plus the allowed amount: the
-        /// budget, entries on their way to LevelDB, LevelDB's own memory, and the allocator's overhead.
+        /// budget, entries that are not yet in LevelDB, LevelDB's own memory, and the allocator's overhead.
         private static func check(_ what: Any.Type, _ before: Int) throws {
             let grown = try resident() - before
             precondition(grown < 3 * memoryBytes, "\(what): \(grown >> 20) MiB more")
@@ -104,7 +104,7 @@
             cache.close()
         }
 
-        @Test func arraysOfNothing() async {
+        @Test func arraysOfEmptyElementsStayWithinTheMemoryLimit() async {
             await #expect(processExitsWith: .success) {
                 let nulls = "[" + Array(repeating: "null", count: 1_000).joined(separator: ",") + "]"
                 try Self.fill([Wide?].self, nulls)
@@ -116,7 +116,7 @@
             }
         }
 
-        @Test func collectionsAndTexts() async {
+        @Test func collectionsAndTextsStayWithinTheMemoryLimit() async {
             await #expect(processExitsWith: .success) {
                 let fields = (0..<300).map { "\"\($0)\":null" }.joined(separator: ",")
                 try Self.fill([String: Wide?].self, "{\(fields)}")
@@ -134,7 +134,7 @@
             }
         }
 
-        @Test func objectsAndTrees() async {
+        @Test func objectsAndTreesStayWithinTheMemoryLimit() async {
             await #expect(processExitsWith: .success) {
                 let leaf = "{\"leaf\":{}}"
                 let fork = (0..<7).reduce(leaf) { tree, _ in "{\"fork\":{\"left\":\(tree),\"right\":\(tree)}}" }
@@ -144,7 +144,7 @@
             }
         }
 
-        @Test func modelsLargerThanTheirEncoding() async {
+        @Test func modelsLargerThanTheirEncodingStayWithinTheMemoryLimit() async {
             await #expect(processExitsWith: .success) {
                 try Self.fill(Swollen.self, "{\"number\":1}")
                 try Self.fill(SwollenList.self, "{\"swollen\":[{\"number\":1},{\"number\":2}]}")
@@ -152,7 +152,7 @@
             }
         }
 
-        @Test func otherCodecs() async {
+        @Test func modelsOfOtherCodecsStayWithinTheMemoryLimit() async {
             await #expect(processExitsWith: .success) {
                 let before = try Self.resident()
                 let codec = ModelCodec.custom(

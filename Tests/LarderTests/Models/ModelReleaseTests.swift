@@ -7,7 +7,7 @@ import Testing
 /// The number of models that the current test has released.
 private let letGo = Atomic<Int>(0)
 
-/// Writes to the cache when it is released.
+/// A model that reads from the cache and writes to it when it is released.
 private struct Witness: Codable, Sendable {
     final class Bell: Sendable {
         let cache: Cache?
@@ -48,8 +48,8 @@ private struct Witness: Codable, Sendable {
     }
 }
 
-/// A decoded model is released without any lock held, however its entry ends: its deinitializer may call the cache.
-/// Otherwise these tests would hang.
+/// Tests that a decoded model is released while no lock is held, whichever way its entry is removed, because its
+/// deinitializer may call the cache. Otherwise, these tests would hang.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct ModelReleaseTests {
     let work: Workspace
 
@@ -74,27 +74,29 @@ private struct Witness: Codable, Sendable {
         cache.close()
     }
 
-    @Test func overwriting() throws { try check { try $0.set(5, forKey: "k0") } }
+    @Test func overwritingReleasesModelsOutsideLocks() throws { try check { try $0.set(5, forKey: "k0") } }
 
-    @Test func overwritingInABatch() throws {
+    @Test func overwritingInABatchReleasesModelsOutsideLocks() throws {
         try check(20) { cache in
             try cache.batch { batch in for number in 0..<20 { try batch.set(number, forKey: "k\(number)") } }
         }
     }
 
-    @Test func changingTheDeadline() throws { try check { try $0.touch("k0", policy: .never) } }
+    @Test func changingADeadlineReleasesModelsOutsideLocks() throws { try check { try $0.touch("k0", policy: .never) } }
 
-    @Test func removing() throws { try check { try $0.remove("k0") } }
+    @Test func removingReleasesModelsOutsideLocks() throws { try check { try $0.remove("k0") } }
 
-    @Test func removingMany() throws { try check(20) { try $0.remove((0..<20).map { "k\($0)" }) } }
+    @Test func removingManyKeysReleasesModelsOutsideLocks() throws {
+        try check(20) { try $0.remove((0..<20).map { "k\($0)" }) }
+    }
 
-    @Test func removingAPrefix() throws { try check(20) { try $0.remove(prefix: "k") } }
+    @Test func removingAPrefixReleasesModelsOutsideLocks() throws { try check(20) { try $0.remove(prefix: "k") } }
 
-    @Test func purging() throws { try check(20) { try $0.removeAll() } }
+    @Test func purgingReleasesModelsOutsideLocks() throws { try check(20) { try $0.removeAll() } }
 
-    @Test func deleting() throws { try check(20) { try $0.delete() } }
+    @Test func deletingReleasesModelsOutsideLocks() throws { try check(20) { try $0.delete() } }
 
-    @Test func expiryThatAReadFinds() throws {
+    @Test func expiryFoundByAReadReleasesModelsOutsideLocks() throws {
         try check { cache in
             try cache.sweep()
             work.time.advance(milliseconds: 3_600_000)
@@ -103,14 +105,14 @@ private struct Witness: Codable, Sendable {
         }
     }
 
-    @Test func expiryBeforeACheckpoint() throws {
+    @Test func expiryBeforeACheckpointReleasesModelsOutsideLocks() throws {
         try check(20) { cache in
             work.time.advance(milliseconds: 3_600_000)
             try cache.sweep()
         }
     }
 
-    @Test func sweeping() throws {
+    @Test func sweepingReleasesModelsOutsideLocks() throws {
         try check(20) { cache in
             try cache.sweep()
             work.time.advance(milliseconds: 7_200_000)
@@ -119,9 +121,9 @@ private struct Witness: Codable, Sendable {
         }
     }
 
-    @Test func eviction() throws {
+    @Test func evictionReleasesModelsOutsideLocks() throws {
         try check(20, atLeast: 10, memoryBytes: 400_000) { cache in
-            // More models than fit into memory.
+            // Stores more models than fit into memory.
             for number in 0..<2_000 {
                 try cache.set(number, forKey: "much \(number)")
                 _ = try cache.value(Int.self, forKey: "much \(number)")
@@ -129,11 +131,11 @@ private struct Witness: Codable, Sendable {
         }
     }
 
-    @Test func anotherModelInItsPlace() throws {
+    @Test func decodingAnotherModelReleasesTheFirstOutsideLocks() throws {
         try check { cache in _ = try cache.value(Int.self, forKey: "k0") }
     }
 
-    @Test func shuttingDown() throws {
+    @Test func shutdownReleasesModelsOutsideLocks() throws {
         let cache = try work.cache("witness", policy: .high)
         let other = try work.cache("another", policy: .high)
         Witness.current.cache = cache
@@ -147,8 +149,8 @@ private struct Witness: Codable, Sendable {
         #expect(letGo.load(ordering: .relaxed) == before + 1)
     }
 
-    /// Concurrent readers and writers, and models whose release calls the cache.
-    @Test func manyAtOnce() async throws {
+    /// Runs concurrent readers and writers, with models whose release calls the cache.
+    @Test func concurrentWritesReleaseModelsOutsideLocks() async throws {
         let cache = try work.cache("witness", policy: .high) { $0.memoryBytes = 1 << 20 }
         Witness.current.cache = cache
         defer { Witness.current.cache = nil }
@@ -168,8 +170,8 @@ private struct Witness: Codable, Sendable {
         await cache.close()
     }
 
-    /// A failed commit drops all its entries from memory.
-    @Test func failedCommits() throws {
+    /// A failed commit drops all its entries from memory, and with them their models.
+    @Test func failedCommitsReleaseModelsOutsideLocks() throws {
         final class Disk: Sendable {
             let isFull = Atomic<Bool>(false)
         }

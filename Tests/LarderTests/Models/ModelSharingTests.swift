@@ -2,7 +2,7 @@ import Larder
 import Synchronization
 import Testing
 
-/// Not Sendable: mutable.
+/// A class that is not Sendable, because it is mutable.
 private final class Box: Codable {
     var number = 1
 }
@@ -32,7 +32,7 @@ private struct Plain: Codable, Equatable {
     }
 }
 
-/// Which decoded models are shared between readers follows from what the compiler knows of their type.
+/// Tests which decoded models are shared between readers: those whose type the compiler knows to be Sendable.
 @Suite(.serialized) struct ModelSharingTests {
     let work: Workspace
     let cache: Cache
@@ -89,8 +89,8 @@ private struct Plain: Codable, Equatable {
         }
     }
 
-    /// This program compiles without a warning, and used to crash.
-    @Test func tasksChangeTheirOwnCopy() async throws {
+    /// Regression test: this program compiles without a warning, and crashed.
+    @Test func tasksCanChangeTheirOwnCopyOfAModel() async throws {
         try await cache.set(Holder(), forKey: "k")
         let cache = cache
         await withTaskGroup(of: Bool.self) { group in
@@ -109,7 +109,7 @@ private struct Plain: Codable, Equatable {
         }
     }
 
-    @Test func everyReadingCallSharesHotValues() throws {
+    @Test func allReadingCallsShareOneDecodedModel() throws {
         try cache.set(Plain(), forKey: "k")
         let before = Plain.decodings.load(ordering: .relaxed)
         for _ in 0..<10 {
@@ -137,8 +137,9 @@ private struct Plain: Codable, Equatable {
         #expect(try read(Holder.self)?.box.number == 1)
     }
 
-    /// Many keys at one instant, some in memory with a decoded model, some without, some not in memory at all.
-    @Test func manyKeysAreReturnedInOrder() throws {
+    /// Reads many keys at one instant: some are in memory with a decoded model, some without, and some are not in
+    /// memory at all.
+    @Test func valuesOfManyKeysAreReturnedInTheOrderOfTheKeys() throws {
         for number in 0..<100 { try cache.set(number, forKey: "k\(number)") }
         for number in stride(from: 0, to: 100, by: 3) { _ = try cache.value(Int.self, forKey: "k\(number)") }
         let keys = (0..<120).map { "k\($0)" }

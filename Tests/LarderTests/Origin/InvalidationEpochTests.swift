@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-/// Which replies of an origin may be stored; tested without an origin.
+/// Tests, without an origin, which replies of an origin may be stored.
 @Suite struct InvalidationEpochTests {
     /// A reply may be stored if its key was not changed since the request was sent and is not being changed.
     @Test func repliesAreStoredUnlessTheirKeysChange() {
@@ -84,10 +84,10 @@ import Testing
             _ = try database.fetch(request, now: engine.now(), .mayBlock, ticket: &ticket) { _, _ in }
         }
         _ = trust.changed([Array("k".utf8)])
-        try trust.settle(database)
+        try trust.applyNotifications(to: database)
         #expect(isChanged.value)
         #expect(!trust.isSettled(["k"]))
-        try trust.settle(database)
+        try trust.applyNotifications(to: database)
         #expect(trust.isSettled(["k"]))
     }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-/// A cache in front of an origin that reports changes.
+/// Tests of a cache in front of an origin that reports changes.
 @Suite(.timeLimit(.minutes(10))) struct OriginCoherenceTests {
     private let workspace: Workspace
     private let origin: ScriptedCacheOrigin
@@ -19,23 +19,23 @@ import Testing
         let cache = try workspace.cache()
         try await cache.setPolicy(.high, grace: grace)
         let front = OriginCache(cache, origin: origin, writing: writing, options: .patient, limits: .patient)
-        await eventually { front.isBelieved }
+        await eventually { front.receivesChanges }
         return (front, try #require(origin.changes))
     }
 
-    @Test func anOriginThatHoldsItsChangesIsReleasedWithItsCache() async throws {
+    @Test func anOriginThatRetainsItsListenerIsReleasedWithItsCache() async throws {
         let released = WeakReference<ScriptedCacheOrigin>()
         do {
             let origin = ScriptedCacheOrigin(tells: true)
             released.object = origin
             let front = OriginCache(try workspace.cache(), origin: origin, options: .patient, limits: .patient)
-            await eventually { front.isBelieved }
+            await eventually { front.receivesChanges }
             #expect(origin.changes != nil)
         }
         await eventually { released.object == nil }
     }
 
-    /// Used by one task.
+    /// A weak reference. `@unchecked Sendable`: one task uses it.
     private final class WeakReference<Object: AnyObject>: @unchecked Sendable {
         weak var object: Object?
     }
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// The request was sent before the change: its callers get the old value, later ones do not, and nothing is cached.
-    @Test func aChangeDuringARequest() async throws {
+    @Test func aReplyIsNotCachedIfItsKeyChangesMeanwhile() async throws {
         let (cache, _) = try await cache()
         origin.isHeld = true
         let first = Task { try await cache.value(String.self, forKey: "a") }
@@ -106,7 +106,7 @@ import Testing
         #expect(origin.reads.count == 2)
     }
 
-    @Test func aChangeDuringARequestForManyKeys() async throws {
+    @Test func aChangedKeyOfAReplyForManyKeysIsNotCached() async throws {
         let (cache, _) = try await cache()
         origin.isHeld = true
         let first = Task { try await cache.values(String.self, forKeys: ["a", "b"]) }
@@ -118,18 +118,18 @@ import Testing
         #expect(origin.reads == [["a", "b"], ["a"]])
     }
 
-    @Test func anAbsentKeyThatComes() async throws {
+    @Test func aKeyIsReturnedAfterTheOriginAddsIt() async throws {
         let (cache, _) = try await cache()
         #expect(try await cache.value(String.self, forKey: "c") == nil)
         origin.change("c", to: "3")
         #expect(try await cache.value(String.self, forKey: "c") == "3")
     }
 
-    @Test func everythingIsUnverifiedWhenNotificationsStop() async throws {
+    @Test func readsGoToTheOriginAfterNotificationsStop() async throws {
         let (cache, changes) = try await cache(grace: .seconds(60))
         #expect(try await cache.values(String.self, forKeys: ["a", "b"]).count == 2)
         changes.lost()
-        #expect(!cache.isBelieved)
+        #expect(!cache.receivesChanges)
         origin.change("a", to: "new", silently: true)
         // The origin can still be read; nothing is cached.
         #expect(try await cache.value(String.self, forKey: "a") == "new")
@@ -147,19 +147,20 @@ import Testing
         #expect(origin.reads.count == count)
     }
 
-    @Test func withoutAGraceNothingUnverifiedIsServed() async throws {
+    @Test func withoutAGraceInvalidatedValuesAreNotServed() async throws {
         let (cache, changes) = try await cache()
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         changes.changedAll()
-        #expect(cache.isBelieved)
+        #expect(cache.receivesChanges)
         origin.fails = true
         await #expect(throws: ScriptedCacheOrigin.Failure.self) {
             _ = try await cache.value(String.self, forKey: "a")
         }
     }
 
-    /// The origin begins another epoch without a notification, for example because of a clock.
-    @Test func anotherEpoch() async throws {
+    /// The number of the epoch in the origin's replies changes without a notification. Cached values of the previous
+    /// epoch may then be outdated, so they are not served.
+    @Test func aNewEpochOfTheOriginInvalidatesCachedValues() async throws {
         let (cache, _) = try await cache()
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         origin.change("a", to: "new", silently: true)
@@ -169,10 +170,10 @@ import Testing
         origin.epoch = nil
         origin.change("a", to: "newer", silently: true)
         #expect(try await cache.value(String.self, forKey: "a") == "newer")
-        #expect(!cache.isBelieved)
+        #expect(!cache.receivesChanges)
     }
 
-    @Test func anEpochThatEndsDuringARequest() async throws {
+    @Test func aReplyIsNotCachedIfItsEpochEndsMeanwhile() async throws {
         let (cache, _) = try await cache()
         origin.isHeld = true
         let reader = Task { try await cache.value(String.self, forKey: "a") }
@@ -183,7 +184,7 @@ import Testing
         #expect(try await !cache.cache.contains("a"))
     }
 
-    @Test func entriesOnDiskAreUnverified() async throws {
+    @Test func afterARestartEntriesAreReadFromTheOriginAgain() async throws {
         do {
             let (cache, _) = try await cache()
             #expect(try await cache.value(String.self, forKey: "a") == "1")
@@ -194,7 +195,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "a") == "new")
     }
 
-    @Test func unwatchedValuesAreNotCached() async throws {
+    @Test func valuesWhoseChangesAreNotReportedAreNotCached() async throws {
         let (cache, _) = try await cache()
         origin.isWatched = false
         #expect(try await cache.value(String.self, forKey: "a") == "1")
@@ -203,7 +204,7 @@ import Testing
         #expect(try await !cache.cache.contains("a"))
     }
 
-    @Test func manyChangesOfUnreadKeys() async throws {
+    @Test func tooManyReportedChangesInvalidateAllValues() async throws {
         let (cache, changes) = try await cache()
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         changes.changed((0..<200_000).map { "key:\($0)" })
@@ -213,7 +214,7 @@ import Testing
 
     // MARK: Writing
 
-    @Test func writingThrough() async throws {
+    @Test func writesThroughTheCacheReachTheOriginAndAreCached() async throws {
         let (cache, _) = try await cache()
         try await cache.set("mine", forKey: "a", lifetime: .seconds(20))
         #expect(origin["a"] == "mine")
@@ -240,7 +241,7 @@ import Testing
         #expect(origin["a"] == "1")
     }
 
-    @Test func writingAround() async throws {
+    @Test func writesAroundTheCacheAreNotCached() async throws {
         let (cache, _) = try await cache(writing: .around)
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         try await cache.set("mine", forKey: "a")
@@ -249,7 +250,7 @@ import Testing
         #expect(origin.reads.count == 2)
     }
 
-    @Test func aWriteWithAnUnknownOutcome() async throws {
+    @Test func aWriteWithAnUnknownOutcomeInvalidatesItsKey() async throws {
         let (cache, _) = try await cache()
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         origin.fails = true
@@ -259,7 +260,8 @@ import Testing
         #expect(origin.reads.count == 2)
     }
 
-    /// Only the origin knows which write was the last, whichever is acknowledged first.
+    /// Only the origin knows which of two concurrent writes was the last, whichever is acknowledged first. So neither
+    /// is cached.
     @Test(arguments: [true, false]) func concurrentWritesAreNotCached(_ firstEndsFirst: Bool) async throws {
         let (first, second) = (TestOrigin(), TestOrigin())
         let origin = ClosureOrigin(
@@ -285,7 +287,7 @@ import Testing
         #expect(try await cache.cache.contains("a"))
     }
 
-    @Test func aChangeDuringTheWrite() async throws {
+    @Test func aWriteIsNotCachedIfItsKeyChangesMeanwhile() async throws {
         let (cache, changes) = try await cache()
         origin.isHeld = true
         let writer = Task { try await cache.set("mine", forKey: "a") }

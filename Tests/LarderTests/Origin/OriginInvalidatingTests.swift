@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-/// A program that learns of changes in its own way, and invalidates its cache.
+/// Tests of a program that learns of changes at the origin in its own way, and invalidates its cache.
 @Suite(.timeLimit(.minutes(5)), .serialized) struct OriginInvalidatingTests {
     /// The kind of invalidation.
     enum Word: CaseIterable {
@@ -19,7 +19,7 @@ import Testing
         let cache = try workspace.cache()
         try await cache.setPolicy(.high, grace: .seconds(60))
         let front = OriginCache(cache, origin: origin, options: .patient, limits: .patient)
-        await eventually { front.isBelieved }
+        await eventually { front.receivesChanges }
         return (front, origin)
     }
 
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: Word.allCases, [(false, false), (true, true)])
-    func aRememberedAbsenceEnds(_ word: Word, _ how: (tells: Bool, isPurge: Bool)) async throws {
+    func anInvalidationEndsARememberedAbsence(_ word: Word, _ how: (tells: Bool, isPurge: Bool)) async throws {
         let (cache, origin) = try await front(tells: how.tells)
         origin.change("page:1", to: nil, silently: true)
         #expect(try await cache.value(String.self, forKey: "page:1") == nil)
@@ -103,7 +103,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "page:1") == "new")
     }
 
-    @Test(arguments: Word.allCases) func anEarlierWriteIsNotCached(_ word: Word) async throws {
+    @Test(arguments: Word.allCases) func aWriteSentBeforeAnInvalidationIsNotCached(_ word: Word) async throws {
         let (cache, origin) = try await front(tells: false)
         origin.holdsWrites = true
         let writer = Task { try await cache.set("mine", forKey: "page:1") }
@@ -114,7 +114,7 @@ import Testing
         #expect(try await !cache.cache.contains("page:1"))
     }
 
-    @Test func aPurgeDuringAnInvalidationIsNotAFailure() async throws {
+    @Test func aPurgeDuringAnInvalidationDoesNotMakeItFail() async throws {
         let (cache, _) = try await front(tells: false)
         let batch = CacheBatch()
         for number in 0..<2_000 { try batch.set(number, forKey: "page:\(number)") }
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func moreThanOneCursorReads() async throws {
+    @Test func thousandsOfKeysWithAPrefixAreAllInvalidated() async throws {
         let (cache, _) = try await front(tells: false)
         let batch = CacheBatch()
         for number in 0..<9_000 { try batch.set(number, forKey: "page:\(number)") }

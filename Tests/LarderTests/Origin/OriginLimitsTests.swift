@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-/// A cache whose origin is slow or down.
+/// Tests of a cache whose origin is slow or down.
 @Suite(.timeLimit(.minutes(5))) struct OriginLimitsTests {
     private let workspace: Workspace
     private let origin: ScriptedCacheOrigin
@@ -29,7 +29,7 @@ import Testing
         return OriginCache(cache, origin: chosen, options: options, limits: limits)
     }
 
-    private func expectResting(
+    private func expectOpenCircuit(
         _ reason: String, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
     ) async {
         await #expect(throws: OriginFailure.resting(origin.name, reason: reason), sourceLocation: sourceLocation) {
@@ -39,7 +39,7 @@ import Testing
 
     // MARK: Limits
 
-    @Test(arguments: [false, true]) func aWriteThatTimesOut(isRemoval: Bool) async throws {
+    @Test(arguments: [false, true]) func aWriteThatTimesOutPreventsCachingOfItsKey(isRemoval: Bool) async throws {
         let cache = try cache(call: .seconds(1))
         // On a busy machine an answer may take as long as the limit, so try again.
         await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
@@ -65,13 +65,13 @@ import Testing
         #expect(cache.status.timeouts >= 1)
     }
 
-    @Test func aReadThatTimesOut() async throws {
+    @Test func aReadThatTimesOutServesAStaleValueOrThrows() async throws {
         let cache = try cache(call: .seconds(1), grace: .seconds(60))
         await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
         workspace.time.advance(milliseconds: 60_000)
         origin.isHeld = true
         defer { origin.isHeld = false }
-        // No caller has a separate time limit.
+        // The callers have no time limits of their own, so the limit for calls of the origin applies.
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         for keys in [["b"], ["c", "d"]] {
             await #expect(throws: OriginFailure.timedOut(origin.name, milliseconds: 1_000)) {
@@ -81,8 +81,8 @@ import Testing
         #expect(cache.status.timeouts >= 3)
     }
 
-    /// If the origin's function ends because its task is cancelled, nothing is known about the origin.
-    @Test func aCancelledWriteIsNotAFailure() async throws {
+    /// If the origin's function ends because its task is cancelled, this is not a failure of the origin.
+    @Test func aCancelledWriteDoesNotCountAsAFailure() async throws {
         let slow = TestOrigin()
         slow.hold()
         let cache = try cache(
@@ -100,7 +100,7 @@ import Testing
         #expect(slow.cancellations == 1 && cache.status.failures == 0 && cache.trust.callCount == 0)
     }
 
-    @Test func limitsAreClamped() {
+    @Test func limitsOutOfRangeAreClamped() {
         var limits = OriginCacheLimits()
         (limits.call, limits.failuresBeforeRest, limits.rest) = (.zero, -1, .seconds(-5))
         var checked = OriginCacheLimits.Checked(limits)
@@ -110,7 +110,7 @@ import Testing
         #expect(checked.call == 86_400_000 && checked.rest == 86_400_000)
     }
 
-    // MARK: Rests
+    // MARK: Back-off and circuit breaker
 
     private func fail(_ cache: OriginCache, _ keys: [String]) async {
         for key in keys {
@@ -135,26 +135,26 @@ import Testing
         #expect(events.all.map(\.message).filter { $0.contains("is now asked at most every 1000 ms") }.count == 1)
         origin.fails = false
         let reads = origin.reads.count
-        await expectResting("Failure()") { _ = try await cache.value(String.self, forKey: "b") }
-        await expectResting("Failure()") { _ = try await cache.values(String.self, forKeys: ["b", "c"]) }
+        await expectOpenCircuit("Failure()") { _ = try await cache.value(String.self, forKey: "b") }
+        await expectOpenCircuit("Failure()") { _ = try await cache.values(String.self, forKeys: ["b", "c"]) }
         // Stale values are served, and kept when a write is refused.
         #expect(try await cache.value(String.self, forKey: "a") == "1")
-        await expectResting("Failure()") { try await cache.set("mine", forKey: "a") }
-        await expectResting("Failure()") { try await cache.remove("a") }
+        await expectOpenCircuit("Failure()") { try await cache.set("mine", forKey: "a") }
+        await expectOpenCircuit("Failure()") { try await cache.remove("a") }
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         #expect(origin.reads.count == reads && origin.writes.isEmpty && origin["a"] == "1")
         #expect(cache.status.refused == 6 && cache.status.calls == 6)
 
         workspace.time.advance(milliseconds: 1_000)
         #expect(!cache.status.isResting)
-        // A key whose call was refused does not back off by itself.
+        // A key whose call was refused while the circuit was open does not back off.
         #expect(try await cache.value(String.self, forKey: "b") == "2")
         #expect(cache.status.failuresInRow == 0 && cache.status.lastError == nil)
         #expect(events.all.last?.message.hasSuffix("is available again") == true)
         #expect(try await cache.values(String.self, forKeys: ["a", "c"]) == ["a": "1"])
     }
 
-    @Test func oneCallAtATimeProbesTheOrigin() async throws {
+    @Test func onlyOneCallAtATimeProbesTheOrigin() async throws {
         let cache = try cache()
         origin.fails = true
         await fail(cache, five)
@@ -165,12 +165,12 @@ import Testing
             let reads = origin.reads.count
             let probe = Task { try await cache.value(String.self, forKey: fails ? "6" : "b") }
             await eventually { origin.running == 1 }
-            await expectResting("Failure()") { _ = try await cache.value(String.self, forKey: "7") }
+            await expectOpenCircuit("Failure()") { _ = try await cache.value(String.self, forKey: "7") }
             #expect(cache.status.isResting && cache.status.restLeft == .zero)
             origin.isHeld = false
             if fails {
                 await #expect(throws: ScriptedCacheOrigin.Failure.self) { try await probe.value }
-                await expectResting("Failure()") { _ = try await cache.value(String.self, forKey: "7") }
+                await expectOpenCircuit("Failure()") { _ = try await cache.value(String.self, forKey: "7") }
                 #expect(cache.status.restLeft == .seconds(1))
             } else {
                 #expect(try await probe.value == "2")
@@ -181,7 +181,7 @@ import Testing
     }
 
     /// Calls that were sent before the circuit opened do not close it when they end.
-    @Test func callsFromBeforeTheCircuitOpenedAreIgnored() async throws {
+    @Test func callsSentBeforeTheCircuitOpenedDoNotCloseIt() async throws {
         let cache = try cache()
         origin.fails = true
         origin.isHeld = true
@@ -190,7 +190,7 @@ import Testing
         origin.isHeld = false
         for each in early { await #expect(throws: ScriptedCacheOrigin.Failure.self) { try await each.value } }
         #expect(cache.status.failures == 8 && cache.status.failuresInRow == 5)
-        await expectResting("Failure()") { _ = try await cache.value(String.self, forKey: "b") }
+        await expectOpenCircuit("Failure()") { _ = try await cache.value(String.self, forKey: "b") }
     }
 
     @Test func repeatedFailuresOfOneReadCountOnce() async throws {
@@ -206,7 +206,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "b") == "2")
     }
 
-    @Test func aRefusalIsNotAFailure() async throws {
+    @Test func aRefusalByTheOriginDoesNotCountAsAFailure() async throws {
         let cache = try cache(origin: ClosureOrigin("picky") { _ in throw OriginFailure.refused("no such page") })
         for key in five + five.map({ $0 + $0 }) {
             await #expect(throws: OriginFailure.refused("no such page")) {
@@ -217,7 +217,7 @@ import Testing
         #expect(cache.status.failures == 0 && cache.status.calls == 20)
     }
 
-    /// Other keys do not back off either.
+    /// If the origin refuses a key, neither that key nor any other key backs off.
     @Test func aRefusedKeyDoesNotBackOff() async throws {
         let cache = try cache(
             origin: ClosureOrigin("picky") { key in
@@ -232,7 +232,7 @@ import Testing
         #expect(try await cache.values(String.self, forKeys: ["good", "other"]).count == 2)
     }
 
-    /// For one key and for several: stale values are served while the circuit is open.
+    /// Stale values are served while the circuit is open, for one key and for several.
     @Test func originElseCacheServesStaleValuesWhileTheCircuitIsOpen() async throws {
         let cache = try cache(grace: .seconds(60))
         #expect(try await cache.value(String.self, forKey: "a") == "1")
@@ -269,8 +269,9 @@ import Testing
         #expect(cache.status.timeouts >= 5 && slow.cancellations == cache.status.timeouts)
     }
 
-    /// A cancelled caller says nothing about the origin, even if its call was the probe.
-    @Test func aCancelledProbeIsNotAFailure() async throws {
+    /// A cancelled call is not a failure of the origin, even if it was the probe: the call that tests whether the
+    /// origin is available again.
+    @Test func aCancelledProbeDoesNotCountAsAFailure() async throws {
         let cache = try cache()
         origin.fails = true
         await fail(cache, five)
@@ -278,7 +279,7 @@ import Testing
         origin.holdsWrites = true
         let probe = Task { try await cache.set("mine", forKey: "a") }
         await eventually { origin.running == 1 }
-        await expectResting("Failure()") { try await cache.set("mine", forKey: "b") }
+        await expectOpenCircuit("Failure()") { try await cache.set("mine", forKey: "b") }
         probe.cancel()
         origin.holdsWrites = false
         await #expect(throws: ScriptedCacheOrigin.Failure.self) { try await probe.value }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-/// Reads of a cache in front of an origin.
+/// Tests of reads from a cache in front of an origin.
 @Suite(.timeLimit(.minutes(10))) struct OriginReadingTests {
     private let workspace: Workspace
     private let origin: ScriptedCacheOrigin
@@ -42,7 +42,7 @@ import Testing
         #expect(try await !cache.cache.contains("a"))
     }
 
-    /// The error affects only its reader: neither the key nor the origin backs off.
+    /// A decoding error affects only its reader: neither the key nor the origin backs off.
     @Test func aDecodingErrorAffectsItsReaderOnly() async throws {
         origin.change("book", to: #"{"name":"Reader","price":2.5}"#)
         let cache = try cache()
@@ -60,7 +60,7 @@ import Testing
         #expect(cache.status.failures == 0)
     }
 
-    @Test func absentIsRememberedForAWhile() async throws {
+    @Test func theAbsenceOfAKeyIsRememberedForAWhile() async throws {
         let cache = try cache()
         #expect(try await cache.value(String.self, forKey: "c") == nil)
         #expect(try await cache.value(String.self, forKey: "c") == nil)
@@ -71,7 +71,7 @@ import Testing
         #expect(origin.reads.count == 2)
     }
 
-    @Test func theEarlierDeadlineApplies() async throws {
+    @Test func theEarlierDeadlineOfOriginAndCacheApplies() async throws {
         let cache = try cache()
         origin.lifetime = .seconds(10)
         origin.isHeld = true
@@ -89,7 +89,7 @@ import Testing
         origin.change("c", to: "3")
         #expect(try await cache.value(String.self, forKey: "c", options: options) == "3")
         #expect(try await cache.cache.timeToLive(forKey: "c") == .milliseconds(5_000))
-        // A value that expired on its way is returned to the caller, and not cached.
+        // A value that expired before it arrived is returned to the caller, and not cached.
         options.policy = .never
         origin.lifetime = .zero
         origin.change("d", to: "4")
@@ -118,7 +118,7 @@ import Testing
         #expect(origin.reads.count == 2)
     }
 
-    @Test func graceServesWhileTheOriginFails() async throws {
+    @Test func staleValuesAreServedWhileTheOriginFails() async throws {
         let cache = try cache(grace: .seconds(60))
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         workspace.time.advance(milliseconds: 60_000)
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func anOriginThatNeverAnswers() async throws {
+    @Test func readsOfAHangingOriginServeAStaleValueOrThrow() async throws {
         let cache = try cache(grace: .seconds(60))
         #expect(OriginCache.standardOptions.hardTimeout == .seconds(10))
         #expect(try await cache.value(String.self, forKey: "a") == "1")
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func otherSources() async throws {
+    @Test func theSourceOptionSelectsTheCacheOrTheOrigin() async throws {
         let cache = try cache()
         #expect(try await cache.value(String.self, forKey: "a", options: FetchOptions(.cacheOnly)) == nil)
         #expect(try await cache.values(String.self, forKeys: ["a"], options: FetchOptions(.cacheOnly)).isEmpty)
@@ -169,7 +169,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "a", options: FetchOptions(.cacheOnly)) == "new")
     }
 
-    @Test func wrongAnswersAreAnError() async throws {
+    @Test func tooFewAnswersOfAnOriginAreAnError() async throws {
         let cache = try cache()
         origin.answersMissing = 1
         await #expect(throws: OriginFailure.wrongAnswers(origin.name, expected: 1, got: 0)) {
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test func closures() async throws {
+    @Test func aClosureCanBeAReadOnlyOrigin() async throws {
         let books = ClosureOrigin("books", of: Book.self, lifetime: .seconds(30)) { key in
             key == "none" ? nil : Book(name: key, price: 1)
         }

@@ -3,13 +3,13 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// A program with an outbox is killed while it saves and delivers: no acknowledged write is lost, and the writes of
-/// each key keep their order.
+/// Kills a program with an outbox while it saves and delivers: no acknowledged write is lost, and the writes of each
+/// key keep their order.
 @Suite(.timeLimit(.minutes(10))) struct OutboxCrashTests {
     private static let keyCount = 5
     private static let rounds = 6
 
-    /// One line of a file that survives the process.
+    /// Appends a line to a file, which keeps it when the process is killed.
     private static func note(_ line: String, in file: CInt) {
         let bytes = Array((line + "\n").utf8)
         _ = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
@@ -40,7 +40,7 @@ import Testing
         String(decoding: try Files.read(path), as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
     }
 
-    @Test func nothingAcknowledgedIsLost() async throws {
+    @Test func noAcknowledgedWriteIsLostInAKill() async throws {
         let temporary = try TemporaryDirectory(inMemory: true)
         let directory = temporary.path
         var first = 1

@@ -4,7 +4,8 @@ import Testing
 
 @testable import Larder
 
-/// Write-behind. Nothing is delivered in the background here: each test triggers deliveries.
+/// Tests of write-behind with an outbox. Unless a test says otherwise, nothing is delivered in the background: the test
+/// triggers deliveries.
 @Suite(.timeLimit(.minutes(10))) struct OutboxTests {
     private struct Down: Error {}
 
@@ -78,7 +79,7 @@ import Testing
 
     private var tokensOfA: [String] { tokens.all.filter { $0.hasPrefix("a ") }.map { String($0.suffix(32)) } }
 
-    @Test func aFailedWriteBacksOffAloneAndKeepsItsToken() async throws {
+    @Test func aFailedWriteDelaysNoOtherWriteAndKeepsItsToken() async throws {
         let outbox = try outbox()
         faults.with { $0["a"] = Down() }
         try await outbox.save("1", forKey: "a")
@@ -107,7 +108,7 @@ import Testing
         #expect(Set(tokensOfA).count == 2)
     }
 
-    @Test func aWriteDuringItsDeliveryComesAfterIt() async throws {
+    @Test func aWriteMadeDuringADeliveryIsDeliveredAfterIt() async throws {
         let gate = TestOrigin()
         gate.hold()
         let outbox = try Outbox<String>(cache) { [server] delivery in
@@ -178,7 +179,7 @@ import Testing
         #expect(progress.lastFailure == "too old")
     }
 
-    @Test func anUnreachableReceiverIsNotFlooded() async throws {
+    @Test func onlyOneWriteProbesAnUnreachableReceiver() async throws {
         let outbox = try outbox()
         for number in 0..<100 {
             faults.with { $0["\(number)"] = Down() }
@@ -187,7 +188,7 @@ import Testing
         await deliver(outbox)
         #expect(tokens.all.count == 8)
         workspace.time.advance(milliseconds: 30_200)
-        // One write is tried.
+        // Only one write is tried, to find out whether the receiver can be reached again.
         _ = await outbox.deliverDue()
         #expect(tokens.all.count == 9)
         faults.with { $0 = [:] }
@@ -231,7 +232,7 @@ import Testing
         #expect(Set(tokensOfA).count == 1)
     }
 
-    @Test func purging() async throws {
+    @Test func purgedWritesAreNotDelivered() async throws {
         let outbox = try outbox()
         for number in 0..<3 { try await outbox.save("x", forKey: "\(number)") }
         #expect(try await outbox.purge() == 3)
@@ -243,7 +244,7 @@ import Testing
         #expect(server.all == ["1=y"])
     }
 
-    @Test func oneDelivererForADatabase() async throws {
+    @Test func aDatabaseCanHaveOnlyOneOpenOutbox() async throws {
         let first = try outbox()
         #expect { _ = try outbox() } throws: { ($0 as? LarderError)?.code == .invalidArgument }
         let other = try workspace.cache("others")
@@ -254,7 +255,7 @@ import Testing
         await third.close()
     }
 
-    @Test func limits() async throws {
+    @Test func writesBeyondTheOutboxLimitAreRefused() async throws {
         let outbox = try outbox(keysMax: 2)
         try await outbox.save("1", forKey: "a")
         try await outbox.save("1", forKey: "b")
@@ -304,8 +305,8 @@ import Testing
         #expect(server.all == ["a=1"])
     }
 
-    /// A handler that waits for its own end would wait forever.
-    @Test(arguments: [false, true]) func theHandlerUsesItsOutbox(blocks: Bool) async throws {
+    /// If a handler waits for its own delivery, or closes its own outbox, it does not wait forever.
+    @Test(arguments: [false, true]) func aHandlerCanWaitForOrCloseItsOwnOutbox(blocks: Bool) async throws {
         let cache = try await Cache.inMemory()
         let own = Guarded<Outbox<String>?>(nil)
         let outbox = try Outbox<String>(cache) { [server] delivery in

@@ -1,8 +1,8 @@
 import Larder
 
 extension FetchOptions {
-    /// ``OriginCache/standardOptions`` for tests that run concurrently with many others, so that tasks may wait for
-    /// more than ten seconds.
+    /// ``OriginCache/standardOptions`` with a hard timeout of ten minutes, because tasks may wait long while many other
+    /// tests run.
     static var patient: FetchOptions {
         var options = OriginCache.standardOptions
         options.hardTimeout = .seconds(600)
@@ -11,7 +11,7 @@ extension FetchOptions {
 }
 
 extension OriginCacheLimits {
-    /// The same for calls of the origin.
+    /// Limits with an hour for each call of the origin, for the same reason.
     static var patient: OriginCacheLimits {
         var limits = OriginCacheLimits()
         limits.call = .seconds(3_600)

@@ -18,7 +18,7 @@ extension Reader {
 
 enum Shelf: String, Codable, Equatable { case upper, lower }
 
-/// One of everything that a model may hold.
+/// A model with one property of every kind that models may have.
 struct Everything: Codable, Equatable {
     struct Part: Codable, Equatable {
         var children: [Part] = []

@@ -61,7 +61,8 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
         get { with { $0.isWatched } }
         set { with { $0.isWatched = newValue } }
     }
-    /// Whether it reports each write as a change of the key, and then confirms the written value, as Redis does.
+    /// Whether the origin reports each write as a change of the key, and then confirms the written value, as Redis
+    /// does.
     var tellsOwnWrites: Bool {
         get { with { $0.tellsOwnWrites } }
         set { with { $0.tellsOwnWrites = newValue } }
@@ -78,7 +79,7 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
     var changes: OriginChanges? { with { $0.changes } }
     subscript(key: String) -> String? { with { $0.values[key] } }
 
-    /// Changes a value, and reports that to a subscriber.
+    /// Changes a value, and reports the change to a subscriber unless `silently` is true.
     func change(_ key: String, to value: String?, silently: Bool = false) {
         let changes = with {
             $0.values[key] = value
@@ -89,7 +90,7 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
 
     private func waitWhileHeld(isWrite: Bool = false) async {
         with { $0.running += 1 }
-        // A task of its own, so that a cancelled caller does not spin.
+        // Waits in a separate task, so that a cancelled caller does not spin.
         await Task { await eventually { !self.isHeld && !(isWrite && self.holdsWrites) } }.value
         with { $0.running -= 1 }
     }

@@ -49,7 +49,7 @@ func expectError(
 }
 
 extension CacheReading {
-    /// The number of stored entries, including expired ones that have not been removed yet.
+    /// Returns the number of stored entries, including expired ones that have not been removed yet.
     func storedCount() throws -> Int {
         try entries(of: String.self, EntryOptions(includingExpired: true)).map { _ in () }.count
     }

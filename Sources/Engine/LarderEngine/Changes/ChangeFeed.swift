@@ -1,10 +1,10 @@
 import LarderPlatform
 import Synchronization
 
-/// Notifies the observers that are turned on about commits.
+/// The observers of a larder's commits. Each observer can be turned on and off.
 ///
-/// Without observers a write costs one relaxed load. An observer is notified of all changes that are applied after it
-/// was turned on, and of some that were in progress at that time.
+/// While no observer is on, this costs a write only one relaxed atomic load. An observer is notified of every change
+/// that is applied after it was turned on, and possibly of changes that were being applied at that time.
 ///
 /// Thread-safe. `@unchecked Sendable`: the observers are guarded by `lock`.
 package final class ChangeFeed: @unchecked Sendable {
@@ -21,7 +21,7 @@ package final class ChangeFeed: @unchecked Sendable {
     /// Whether any observer is turned on.
     package var isOn: Bool { isTurnedOn.load(ordering: .relaxed) }
 
-    /// Turns the notifications of an observer on or off. Keeps no strong reference to it. Idempotent.
+    /// Starts or stops notifying an observer. Keeps only a weak reference to it. Idempotent.
     package func turn(on: Bool, for observer: any ChangeObserver) {
         lock.withLock {
             listeners.removeAll { $0.observer == nil || $0.observer === observer }
@@ -43,7 +43,7 @@ package final class ChangeFeed: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` for each observer that is turned on, without the lock.
+    /// Calls `body` for each observer that is on. `lock` is not held during the calls.
     func notifyEach(_ body: (any ChangeObserver) -> Void) {
         guard isOn else { return }
         for observer in lock.withLock({ listeners.compactMap(\.observer) }) { body(observer) }

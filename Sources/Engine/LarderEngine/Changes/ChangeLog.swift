@@ -1,39 +1,41 @@
 import LarderPlatform
 
-/// The latest changes of followed databases: the keys in the order of their changes, without their values. For each key
-/// only the last change is kept.
+/// The latest changes of the databases that have followers, which are clients and other larders that copy every change.
+/// The log contains the changed keys in the order of their changes, without values, and only the last change of each
+/// key.
 ///
-/// The log of a database starts with its first follower, and ends when it has not been read for a week; without a log a
-/// write costs nothing. If the memory limit is reached, the oldest changes of the database with the most changes are
-/// dropped, and a follower that has not read them does a full pass. Writes never wait for followers.
+/// A database has a log from its first follower on, until nobody has read the log for a week. If the logs reach the
+/// memory limit, the oldest changes of the largest log are dropped. A follower that has not read them does a full pass:
+/// it reads all entries of the database again. Writes never wait for followers.
 ///
-/// The next process continues from the log's files (``ChangeLogFiles``), unless the machine has failed. The committing
-/// thread writes the files before the journal, so they contain every committed change. Uncommitted changes at the end
-/// of the files are detected by comparison with the end of the journal.
+/// After a restart of the process, but not after a failure of the machine, the log is restored from its files
+/// (``ChangeLogFiles``). The committing thread writes each change to these files before it writes to the journal, so
+/// they contain every committed change. Changes at the end of the files that are not in the journal were never
+/// committed, and are ignored.
 ///
-/// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. Only the files' lock is
-/// taken while `lock` is held.
+/// Thread-safe. `@unchecked Sendable`: `lock` guards the properties that are marked as guarded by it. While `lock` is
+/// held, the only other lock that may be taken is that of `files`.
 package final class ChangeLog: ChangeObserver, @unchecked Sendable {
-    /// How long an unread log is kept, in milliseconds: a week.
+    /// How long a log is kept after it was last read, in milliseconds: a week.
     static let unreadMilliseconds: Int64 = 7 * 86_400_000
 
     private let feed: ChangeFeed
     private let larder: LarderContext
-    /// The memory limit for keys and their places.
+    /// The memory limit of all logs together, in bytes.
     let bytesMax: Int
     private let files: ChangeLogFiles
     private let lock = Lock()
-    // Guarded:
+    // Guarded by `lock`:
     private var logs: [ObjectIdentifier: DatabaseChanges] = [:]
     private var bytes = 0
     private var waiters: [ObjectIdentifier: [FeedWaiter]] = [:]
     private var nextNumber: UInt32 = 1
-    /// The upper bound of reserved sequences, as last written to the files.
+    /// The upper bound of the reserved commit sequence numbers, as last written to the files.
     private var noted: UInt64 = 0
-    /// When the times of the last reads were last written to the files.
+    /// When `readAt` of the logs was last written to the files.
     private var readsNotedAt: Int64 = 0
     private var isFailing = false
-    /// When writing is retried after a failure.
+    /// After a failed write, the time of the next attempt.
     private var triesAgainAt: Int64 = 0
 
     init(feed: ChangeFeed, larder: LarderContext) {
@@ -49,7 +51,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     private func now() -> Int64 { larder.time.unnoticed() }
 
-    /// Called with `lock` held.
+    /// Returns the log of a database; nil if it has none. Called with `lock` held.
     private func log(of database: any DatabaseIdentity) -> DatabaseChanges? {
         guard let log = logs[ObjectIdentifier(database)], log.isOf(database) else { return nil }
         return log
@@ -57,15 +59,15 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Starts the log of a database, unless it exists.
-    /// - Parameter sequence: everything up to it is committed.
-    /// - Returns: the feed, its current end, and whether it is new.
+    /// Starts the log of a database, unless it has one.
+    /// - Parameter sequence: a commit sequence number; everything up to it is committed.
+    /// - Returns: the ID of the log's feed, the place of its last change, and whether the log is new.
     func begin(_ database: any DatabaseIdentity, behind sequence: UInt64) -> (
         feed: UInt64, end: ChangePlace, isNew: Bool
     ) {
         if let present = end(of: database) { return (present.feed, present.end, false) }
-        // Turn it on before the log starts, so that no change is missed. Followers find earlier changes by reading the
-        // entries.
+        // Turn notifications on before the log is created, so that no later change is missed. Followers get earlier
+        // changes by reading all entries.
         feed.turn(on: true, for: self)
         return lock.withLock {
             if let found = log(of: database) { return (found.feed, found.last, false) }
@@ -78,16 +80,16 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// The feed of a database and its current end; nil if it was never followed.
+    /// Returns the ID of a database's feed and the place of its last change; nil if the database has no log.
     package func end(of database: any DatabaseIdentity) -> (feed: UInt64, end: ChangePlace)? {
         lock.withLock { log(of: database).map { ($0.feed, $0.last) } }
     }
 
     /// Returns the changes after a place.
     /// - Parameters:
-    ///   - feed: nil for the current one, whichever it is.
-    ///   - prefix: other keys are skipped.
-    ///   - count: the most changes to return.
+    ///   - feed: the ID of the feed to which the place belongs; nil for the current feed.
+    ///   - prefix: keys without this prefix are skipped.
+    ///   - count: the maximum number of changes to return.
     package func changes(
         of database: any DatabaseIdentity, feed: UInt64?, behind place: ChangePlace, prefix: [UInt8], count: Int
     ) -> FoundChanges {
@@ -99,22 +101,23 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// The last remembered change of a key.
+    /// Returns the last change of a key; nil if the log has none.
     func change(of key: [UInt8], in database: any DatabaseIdentity) -> LoggedChange? {
         lock.withLock { log(of: database)?.change(of: key) }
     }
 
-    /// How far later changes here may be dated ahead of the clock to follow another larder's change, in milliseconds: a
-    /// day. A version further ahead comes from a wrong clock or is forged, and is not followed.
+    /// How far a version from another larder may move the versions of later changes here ahead of the clock, in
+    /// milliseconds: a day. A version further ahead comes from a wrong clock or is forged, and counts as a day ahead.
     private static let aheadMilliseconds: Int64 = 86_400_000
 
-    /// Records a change of another larder before it is applied, so that later changes here get later versions.
+    /// Records the version of a change made in another larder before it is applied here, so that later changes here get
+    /// higher versions.
     func observe(_ version: ChangeVersion, in database: any DatabaseIdentity) {
         let bound = now() + Self.aheadMilliseconds
         lock.withLock { log(of: database)?.observe(min(version.time, bound)) }
     }
 
-    /// The remembered versions of a key.
+    /// Returns the versions in the log that concern a key.
     func known(of key: [UInt8], in database: any DatabaseIdentity) -> KnownVersions {
         lock.withLock {
             guard let log = log(of: database) else { return KnownVersions() }
@@ -123,25 +126,25 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// The version of the last complete purge of all entries; nil if none is known.
+    /// Returns the version of the last complete purge of all entries; nil if none is known.
     func finishedPurge(of database: any DatabaseIdentity) -> ChangeVersion? {
         lock.withLock { log(of: database)?.finishedPurge }
     }
 
-    /// Whether the database has followers, so that its changes are remembered.
+    /// Whether the database has a log, because followers have read its changes.
     package func isFollowed(_ database: any DatabaseIdentity) -> Bool {
         lock.withLock { log(of: database) != nil }
     }
 
-    /// The numbers for INFO.
+    /// The numbers that INFO shows about the logs.
     package struct Figures: Sendable {
-        /// The number of databases with remembered changes, and of changes.
+        /// The number of databases that have a log, and the number of changes in all logs.
         package let databases: Int
         package let changes: Int
-        /// In memory, and on the disk.
+        /// The size of the logs in memory (`bytes`) and of their files (`fileBytes`), in bytes.
         package let bytes: Int
         package let fileBytes: Int
-        /// The sequences of the oldest and the newest remembered change; nil if there is none.
+        /// The commit sequence numbers of the oldest and the newest change in a log; nil if there is none.
         package let oldest: UInt64?
         package let newest: UInt64?
     }
@@ -158,8 +161,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Wakes `waiter` once when there is a matching change after a place.
-    /// - Returns: false, without waking it, if there is one already, or the feed is a different one.
+    /// Registers `waiter`, to be woken once when a change after `place` matches its prefix.
+    /// - Returns: false, without registering it, if there is such a change already, or `feed` or `place` is no longer
+    ///   valid.
     package func wait(_ waiter: FeedWaiter, in database: any DatabaseIdentity, feed: UInt64, behind place: ChangePlace)
         -> Bool
     {
@@ -174,7 +178,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Stops waiting. Idempotent.
+    /// Removes `waiter`, so that it is not woken any more. Idempotent.
     package func stopWaiting(_ waiter: FeedWaiter, in database: any DatabaseIdentity) {
         lock.withLock {
             let id = ObjectIdentifier(database)
@@ -184,7 +188,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     }
 
     /// Removes and returns the waiters for a change. Called with `lock` held.
-    /// - Parameter concerns: whether the change matches a waiter.
+    /// - Parameter concerns: returns whether the change matches a waiter.
     private func takeWaiters(_ id: ObjectIdentifier, _ concerns: (FeedWaiter) -> Bool) -> [FeedWaiter] {
         guard let all = waiters[id] else { return [] }
         var woken: [FeedWaiter] = []
@@ -199,7 +203,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Commits
 
-    /// Followers need unseen changes too, because their copies of the entries expire by the same rules.
+    /// True: followers also need the changes that no reader notices, because their copies of the entries expire by the
+    /// same rules.
     package var wantsUnseen: Bool { true }
 
     package func changed(_ changes: [EntryChange]) {
@@ -210,7 +215,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
                 guard let log = logs[id] else { continue }
                 switch change.kind {
                 case .stored, .removed: break
-                // The same entry expires on its followers.
+                // Not logged: followers' copies of an expired entry expire too, and followers keep their copies of an
+                // evicted entry.
                 case .swept, .evicted: continue
                 }
                 bytes += log.add(key: change.key, sequence: change.sequence, version(change, log))
@@ -224,8 +230,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for waiter in woken { waiter.wake() }
     }
 
-    /// Returns the version of a change: its own if it has one, otherwise one later than all previous versions. Called
-    /// in the order of the commits, with `lock` held.
+    /// Returns the version of a change: the one that it was given before or in another larder, otherwise a new one,
+    /// higher than all previous ones in the log. Called in the order of the commits, with `lock` held.
     private func version(_ change: EntryChange, _ log: DatabaseChanges) -> ChangeVersion {
         let version = change.origin.version
         if change.origin.isForeign || version.sequence != 0 { return version }
@@ -234,7 +240,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         return log.stamp(time, sequence: change.sequence)
     }
 
-    /// Called with `lock` held.
+    /// Drops the oldest changes until the logs fit the memory limit. Called with `lock` held.
     private func forgetOldest() {
         while bytes > bytesMax, let largest = logs.values.max(by: { $0.bytes < $1.bytes }), largest.count > 0 {
             bytes -= largest.forget(atLeast: bytes - bytesMax + bytesMax / 16)
@@ -251,7 +257,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     }
 
     package func emptied(_ database: any DatabaseIdentity) {
-        // After a purge, the same feed continues.
+        // A purge that emptied the database is already in the log, so the feed continues. Otherwise a new feed begins.
         change(database) { $0.takePurge() ? nil : Self.beginAnew($0) }
     }
 
@@ -289,12 +295,12 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Records that a purge from another larder is complete: all entries up to the version are removed.
+    /// Records that a purge from another larder is complete: all entries up to this version were removed.
     func finishForeignPurge(_ version: ChangeVersion, in database: any DatabaseIdentity) {
         lock.withLock { log(of: database)?.finishPurge(version) }
     }
 
-    /// Records a purge of another larder, which is about to remove all entries up to the version here.
+    /// Records a purge made in another larder, which is about to remove all entries up to its version here too.
     func noteForeignPurge(_ version: ChangeVersion, in database: any DatabaseIdentity) {
         var records = ChangeRecordWriter()
         lock.withLock {
@@ -309,9 +315,10 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     package func policyChanged(_ database: any DatabaseIdentity) {}
     package func purgesChanged(_ database: any DatabaseIdentity) {}
 
+    /// Changes the log of a database, appends a record of the change to the files, and wakes waiters.
     /// - Parameters:
-    ///   - prefix: the common prefix of all keys concerned.
-    ///   - body: changes a log, with `lock` held, and returns the record for the files.
+    ///   - prefix: a prefix of all changed keys; only waiters for such keys are woken.
+    ///   - body: changes the log, with `lock` held, and returns the record for the files.
     private func change(
         _ database: any DatabaseIdentity, prefix: [UInt8] = [], _ body: (DatabaseChanges) -> ChangeRecord?
     ) {
@@ -322,7 +329,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
             let before = log.bytes
             let record = body(log)
             bytes += (logs[id] == nil ? 0 : log.bytes) - before
-            // If the log is not in the files yet, its whole state is written later, with this change.
+            // If the files do not contain the log yet, its whole state, including this change, is written later.
             if let record, log.isWritten { records.add(record) }
             return takeWaiters(id) { $0.prefix.starts(with: prefix) || prefix.starts(with: $0.prefix) }
         }
@@ -332,8 +339,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Files. Called by the committing thread, except noteForeignPurge(_:in:).
 
-    /// Continues from the files of an earlier process, if they are valid. Called before anything is committed, and
-    /// before the reserved sequences are raised.
+    /// Restores the logs from the files of an earlier process, if these are valid. Called before anything is committed,
+    /// and before more sequence numbers are reserved.
+    /// - Parameter circumstances: nil if the journal or the file `SEQUENCES` is damaged, which makes the files invalid.
     func load(_ circumstances: ChangeLogLoader.Circumstances?, find: @escaping (String) -> (any DatabaseIdentity)?) {
         do {
             let found = try files.read()
@@ -364,7 +372,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Writes changes that are about to be committed, and assigns their versions.
+    /// Assigns versions to changes that are about to be committed, and writes the changes to the files.
     func prepare(_ changes: inout [EntryChange]) {
         var records = ChangeRecordWriter()
         lock.withLock {
@@ -387,14 +395,15 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         write(records)
     }
 
-    /// Adds all followed databases to the files.
+    /// Writes the state of all logs that the files do not contain yet.
     func prepare() {
         var none: [EntryChange] = []
         prepare(&none)
     }
 
-    /// Adds the records that must come first: a new segment if the current one is full, and the databases that the
-    /// segment does not contain yet. Called with `lock` held.
+    /// Adds the records that must precede a change: the bound of reserved sequence numbers if it was raised, and the
+    /// databases that the current segment does not contain yet. If that segment is full, first starts a new one. Called
+    /// with `lock` held.
     private func beginRecords(_ records: inout ChangeRecordWriter) {
         let present = larder.sequences.reservedUnits
         let time = now()
@@ -424,7 +433,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Hourly, records when the logs were read, and drops unread ones. Called with `lock` held.
+    /// Once an hour, records when each log was last read, and removes logs unread for a week. Called with `lock` held.
     private func forgetUnread(_ time: Int64, _ records: inout ChangeRecordWriter) {
         guard time - readsNotedAt >= 3_600_000 else { return }
         readsNotedAt = time
@@ -450,7 +459,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Handles the loss of the files. Called with `lock` held.
+    /// Handles a failed write, after which the files were removed: all logs are to be written to new files. Called with
+    /// `lock` held.
     private func fail(_ error: FileError) {
         larder.report(
             isFailing ? .debug : .warning,
@@ -460,10 +470,10 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for log in logs.values { log.isWritten = false }
     }
 
-    /// Records that a change of a whole database begins.
+    /// Records in the files that a change of a whole database begins.
     func changing() { note(.changing) }
 
-    /// Records that the change of a whole database is complete and its observers were notified.
+    /// Records in the files that the change of a whole database is complete and the observers were notified of it.
     func changed() { note(.changed) }
 
     private func note(_ record: ChangeRecord) {
@@ -473,7 +483,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         write(records)
     }
 
-    /// Invalidates the files, because the last prepared change was not committed.
+    /// Removes the files, because they contain changes whose commit has failed.
     func abandon() {
         lock.withLock {
             if logs.isEmpty { return }
@@ -482,7 +492,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Closes the files. All changes must be committed before, and no commit may follow.
+    /// Closes the files. All changes must have been committed, and no commit may follow.
     func close() {
         guard lock.withLock({ !logs.isEmpty }) else { return }
         prepare()
@@ -493,16 +503,16 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     }
 }
 
-/// The remembered versions of a key's changes.
+/// The versions in a ``ChangeLog`` that concern one key.
 struct KnownVersions {
     /// The last change of the key itself.
     var change: ChangeVersion?
-    /// The last purge of everything.
+    /// The last purge of the whole database, which may still be removing entries.
     var purge: ChangeVersion?
-    /// The last complete purge of everything.
+    /// The last complete purge of the whole database.
     var finishedPurge: ChangeVersion?
 
-    /// The last change of the key, including purges; nil if none is known.
+    /// The later of ``change`` and ``purge``; nil if neither is known.
     var last: ChangeVersion? { purge.map { max($0, change ?? $0) } ?? change }
 }
 

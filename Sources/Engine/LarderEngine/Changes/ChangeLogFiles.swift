@@ -1,10 +1,11 @@
 import LarderPlatform
 
-/// The files of a ``ChangeLog``, in the larder's directory `CHANGES`, from which the next process continues.
+/// The files of a ``ChangeLog``, in the larder's directory `CHANGES`, from which the next process restores the log.
 ///
-/// They are written ahead of the journal, so they contain every change that the journal has. They are not synced: after
-/// a machine failure they are ignored. If a write fails, all files are dropped, because a log with a gap would be worse
-/// than none.
+/// Each change is written to them before it is written to the journal, so they contain every change that the journal
+/// has. They are synced only when the larder is closed, so they are ignored if the machine fails before that. If a
+/// write fails, all files are removed: followers would not notice a gap in the log, but without the files they read all
+/// entries again.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class ChangeLogFiles: @unchecked Sendable {
@@ -14,14 +15,14 @@ final class ChangeLogFiles: @unchecked Sendable {
     }
 
     private let directory: String
-    /// The size limit for all segments but the last one.
+    /// Returns the size limit of the files in bytes, which only the last segment may exceed.
     private let bytesMax: @Sendable () -> Int
     private let files: JournalFiles
     private let lock = Lock()
-    // Guarded:
+    // Guarded by `lock`:
     private var segments: [Segment] = []
     private var file: Int32 = -1
-    /// The last segment's number, including removed ones.
+    /// The highest segment number so far, including removed segments.
     private var lastNumber: UInt64 = 0
     private var isClosed = false
 
@@ -52,8 +53,8 @@ final class ChangeLogFiles: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Starts a segment, and removes the oldest ones beyond the size limit.
-    /// - Throws: if it fails; all files are removed then, and nothing can be appended.
+    /// Starts a new segment with `records`, and removes the oldest segments if all together exceed the size limit.
+    /// - Throws: if the segment cannot be written; all files are then removed, and no records can be appended.
     func begin(_ records: [UInt8]) throws(FileError) {
         try lock.withLock { () throws(FileError) in
             guard !isClosed else { return }
@@ -94,7 +95,7 @@ final class ChangeLogFiles: @unchecked Sendable {
     }
 
     /// Appends records with one write(2). Does nothing if no segment is open.
-    /// - Throws: if it fails; all files are removed then.
+    /// - Throws: if the write fails; all files are then removed.
     func append(_ records: [UInt8]) throws(FileError) {
         try lock.withLock { () throws(FileError) in try appendHeld(records) }
     }
@@ -154,7 +155,7 @@ final class ChangeLogFiles: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Reads the segments of an earlier process, the oldest first. The next segment will follow them.
+    /// Returns the segments of an earlier process, the oldest first. The next new segment gets the number after theirs.
     func read() throws(FileError) -> [(number: UInt64, bytes: [UInt8])] {
         guard FileSystem.isDirectory(directory) else { return [] }
         let numbers = try FileSystem.list(directory).compactMap { ChangeSegment.number(ofFile: $0) }.sorted()
@@ -169,7 +170,7 @@ final class ChangeLogFiles: @unchecked Sendable {
         return found
     }
 
-    /// Takes over valid segments.
+    /// Continues with the segments that the loader found valid.
     func adopt(_ found: [(number: UInt64, bytes: Int)]) {
         lock.withLock { segments = found.map { Segment(number: $0.number, bytes: $0.bytes) } }
     }

@@ -1,19 +1,19 @@
-/// Loads the ``ChangeLog`` of an earlier process. Its files are valid as a whole, or ignored.
+/// Loads the ``ChangeLog`` of an earlier process. If one of its files is invalid, all are ignored.
 struct ChangeLogLoader {
     /// Why the files are ignored.
     struct Unusable: Error {
         let reason: String
     }
 
-    /// The conditions for valid files.
+    /// The values that valid files must agree with.
     struct Circumstances {
-        /// The bound of reserved sequences that the last process left. If the files contain a different bound, a
-        /// program without a change log has used the larder since.
+        /// The bound of reserved commit sequence numbers that the last process left. If the files contain a different
+        /// bound, a program without a change log has used the larder since.
         let reserved: UInt64
-        /// Identifies the boot of the machine; nil if unknown.
+        /// An identifier of the machine's current boot; nil if unknown.
         let machine: String?
-        /// The last sequence in the journal, after which no change was committed; `.max` if the journal has no
-        /// segments.
+        /// The last commit sequence number in the journal; changes with higher numbers were not committed. `.max` if
+        /// the journal has no segments.
         let journalEnd: UInt64
     }
 
@@ -31,8 +31,8 @@ struct ChangeLogLoader {
     private var isCut = false
 
     /// - Parameters:
-    ///   - bytesMax: the memory limit; if it is exceeded, the oldest changes are forgotten.
-    ///   - find: returns the database with a name; nil to forget its changes.
+    ///   - bytesMax: the memory limit; beyond it, the oldest changes are dropped.
+    ///   - find: returns the database with a name; nil if its changes are to be dropped.
     init(
         _ circumstances: Circumstances, bytesMax: Int, firstNumber: UInt32,
         find: @escaping (String) -> (any DatabaseIdentity)?
@@ -43,7 +43,7 @@ struct ChangeLogLoader {
         nextNumber = firstNumber
     }
 
-    /// - Returns: the changes of each database, and the valid length of each segment.
+    /// - Returns: the changes of each database, and the length of each segment's valid part in bytes.
     mutating func load(
         _ segments: [(number: UInt64, bytes: [UInt8])]
     ) throws(Unusable) -> (logs: [DatabaseChanges], segments: [(number: UInt64, bytes: Int)]) {
@@ -59,7 +59,7 @@ struct ChangeLogLoader {
         }
         guard !isChanging else { throw Unusable(reason: "the last process ended while a database was changing") }
         guard reserved == circumstances.reserved else {
-            throw Unusable(reason: "a Larder without a change log has used the larder since")
+            throw Unusable(reason: "a program without a change log has used the larder in the meantime")
         }
         if !isClosed {
             guard let machine = circumstances.machine, Array(machine.utf8) == self.machine else {
@@ -76,8 +76,10 @@ struct ChangeLogLoader {
         return bytes
     }
 
-    /// - Parameter limit: the valid length; nil for the last segment, which may end with a partial frame.
-    /// - Returns: the valid length.
+    /// Applies the records of a segment.
+    /// - Parameter limit: the length of the valid part, which the next segment records; nil for the last segment, which
+    ///   may end with a partial frame.
+    /// - Returns: the length of the valid part in bytes.
     private mutating func read(_ segment: (number: UInt64, bytes: [UInt8]), limit: Int?) throws(Unusable) -> Int {
         let damaged = Unusable(reason: "\(ChangeSegment.fileName(segment.number)) is damaged")
         var offset = ChangeSegment.headerBytes

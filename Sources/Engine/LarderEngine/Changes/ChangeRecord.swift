@@ -2,13 +2,13 @@
 enum ChangeRecord: Equatable {
     /// The first record of each segment: the bound of reserved sequences, and the boot of the machine.
     case start(reserved: UInt64, machine: [UInt8])
-    /// A database whose changes follow, and its number in this segment.
+    /// A database with its feed's state, and the number that identifies it in the records that follow.
     case database(UInt32, name: [UInt8], FeedState)
     case key(UInt32, key: [UInt8], sequence: UInt64, ChangeVersion)
     case purge(UInt32, ChangeVersion)
     case purgeTags(UInt32, [[UInt8]], ChangeVersion)
     case purgePrefix(UInt32, [UInt8], ChangeVersion)
-    /// A purge of another larder, applied here.
+    /// A purge that was made in another larder and applied in this one.
     case foreignPurge(UInt32, ChangeVersion)
     /// The contents of the database became unknown: a new feed begins.
     case anew(UInt32, feed: UInt64)
@@ -22,7 +22,7 @@ enum ChangeRecord: Equatable {
     case closed
 }
 
-/// Writes records.
+/// Encodes records.
 struct ChangeRecordWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -105,7 +105,7 @@ struct ChangeRecordWriter {
     private mutating func add(_ state: FeedState) {
         add(state.feed)
         add(state.last)
-        // No change has the version 0.
+        // Nil is encoded as time 0, which no change has.
         add(state.purge ?? ChangeVersion(time: 0))
         add(UInt64(bitPattern: state.readAt))
         addCount(state.previousFeeds.count)
@@ -116,7 +116,7 @@ struct ChangeRecordWriter {
     }
 }
 
-/// Reads records. Never reads past the end of the bytes, whatever they are.
+/// Decodes records. Throws for invalid bytes, and never reads past their end.
 struct ChangeRecordReader {
     struct Malformed: Error {}
 
@@ -130,7 +130,7 @@ struct ChangeRecordReader {
         self.end = end
     }
 
-    /// - Returns: nil at the end.
+    /// Returns the next record; nil at the end.
     mutating func next() throws(Malformed) -> ChangeRecord? {
         guard offset < end else { return nil }
         let kind = bytes[offset]

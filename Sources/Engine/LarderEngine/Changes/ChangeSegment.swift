@@ -17,7 +17,7 @@ enum ChangeSegment {
     static let version: UInt32 = 1
     static let headerBytes = 36
     static let frameHeaderBytes = 8
-    /// The longest frame that is read.
+    /// The length of the longest valid frame, in bytes.
     static let frameBytesMax = 1 << 28
 
     static func header(number: UInt64, previousBytes: Int) -> [UInt8] {
@@ -39,7 +39,7 @@ enum ChangeSegment {
         return records.withUnsafeBytes { CRC32C.extend(place, $0) }
     }
 
-    /// The number of valid bytes in the previous segment.
+    /// Returns the number of valid bytes in the previous segment, as this segment's header records it.
     /// - Returns: nil if this is not a segment with that number.
     static func previousBytes(_ bytes: [UInt8], number: UInt64) -> Int? {
         let numbers = bytes.withUnsafeBytes { try? SealedBlock.numbers(2, in: $0, magic, version: version) }
@@ -47,7 +47,8 @@ enum ChangeSegment {
         return Int(clamping: numbers[1])
     }
 
-    /// The range of the records in the frame at an offset; nil if no whole frame ends within the limit.
+    /// Returns the range of the records in the frame at `offset`; nil if no complete, undamaged frame begins there and
+    /// ends by `limit`.
     static func records(_ bytes: [UInt8], at offset: Int, limit: Int, number: UInt64) -> Range<Int>? {
         guard limit <= bytes.count, limit - offset >= frameHeaderBytes else { return nil }
         let header = bytes.withUnsafeBytes {
@@ -61,7 +62,7 @@ enum ChangeSegment {
         return UInt64(checksum(bytes[range], number, offset)) == sum ? range : nil
     }
 
-    /// `0000000000000001.log`
+    /// Returns a file's name, such as `0000000000000001.log`.
     static func fileName(_ number: UInt64) -> String { JournalFormat.fileName(number) }
 
     static func number(ofFile name: String) -> UInt64? { JournalFormat.number(ofFile: name) }

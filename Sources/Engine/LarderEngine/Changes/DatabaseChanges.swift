@@ -1,37 +1,38 @@
-/// The latest changes of one database. Guarded by the lock of its ``ChangeLog``.
+/// The log of one database's latest changes, as followers read it. Guarded by the lock of its ``ChangeLog``.
 final class DatabaseChanges {
-    /// The memory cost of a key, in addition to its bytes.
+    /// The approximate memory of a change in addition to its key, in bytes.
     private static let overhead = 160
-    /// The most changes examined in one call, including skipped ones.
+    /// The maximum number of changes that one read examines, including those that it skips.
     private static let lookedAtMax = 20_000
 
     private weak var database: (any DatabaseIdentity)?
     let name: String
-    /// Its number in the files.
+    /// The number that identifies the database in the files.
     let number: UInt32
     /// Whether the current segment of the files contains this database.
     var isWritten = false
-    /// When it was last read.
+    /// When a follower last read the log.
     var readAt: Int64
-    /// The ID of this feed: a random number. Change places of other feeds are not valid in it.
+    /// The random ID of this feed, which is the sequence of the changes in this log. A place in another feed is not
+    /// valid in this one, unless this one continues the other.
     private(set) var feed = UInt64.random(in: 1 ... .max)
-    /// The feeds that it continues, the oldest first.
+    /// The feeds of earlier processes that this feed continues, the oldest first.
     private(set) var previousFeeds: [PreviousFeed] = []
-    /// Changes up to this place are forgotten.
+    /// The log no longer has the changes up to this place.
     private(set) var forgotten: ChangePlace
     /// The place of the last change.
     private(set) var last: ChangePlace
     private(set) var bytes = 0
     /// The changes in the order of their places. An element becomes nil when a later change of its key is added.
     private var items: [LoggedChange?] = []
-    /// The index of the first item that is not forgotten.
+    /// The index of the first item that was not dropped.
     private var first = 0
-    /// The number of nil items, starting at ``first``.
+    /// The number of nil items from ``first`` on.
     private var voidCount = 0
-    /// The index of the item of each key.
+    /// For each changed key, the index of its item.
     private var places: [[UInt8]: Int] = [:]
     private var purge: ChangeVersion?
-    /// The version of the last complete purge of all entries: every existing entry is later.
+    /// The version of the last complete purge of all entries: every existing entry has a higher version.
     private(set) var finishedPurge: ChangeVersion?
     private var isPurgeNew = false
     /// The time of the latest known change. Later changes made here get at least this time.
@@ -46,7 +47,7 @@ final class DatabaseChanges {
         last = place
     }
 
-    /// Continues from the state in the files; earlier changes are unknown.
+    /// Creates a log from a feed's state in the files, without the changes before it.
     init(_ database: any DatabaseIdentity, number: UInt32, _ state: FeedState) {
         self.database = database
         self.number = number
@@ -56,24 +57,24 @@ final class DatabaseChanges {
         latest = state.purge?.time ?? 0
     }
 
-    /// The state without the changes.
+    /// The state of the feed, without its changes.
     var state: FeedState {
         FeedState(feed: feed, last: last, purge: purge, readAt: readAt, previousFeeds: previousFeeds)
     }
 
-    /// Takes over the state at the start of a new segment.
-    /// - Returns: false if it does not continue the known state.
+    /// Takes over the state that a new segment of the files begins with.
+    /// - Returns: false if the state does not continue this log, because changes are missing in between.
     func resume(_ state: FeedState) -> Bool {
         guard state.last == last else { return false }
         (readAt, feed, previousFeeds, purge) = (state.readAt, state.feed, state.previousFeeds, state.purge)
         return true
     }
 
-    /// The most previous feeds that are remembered.
+    /// The maximum number of ``previousFeeds``; the oldest are dropped.
     private static let previousFeedsMax = 64
 
-    /// Starts the feed of a new process. It has its own ID, because a copy of the larder may continue the old one as
-    /// well.
+    /// Starts a new feed, which continues that of the previous process. It has its own ID, because a copy of the larder
+    /// may continue the old feed with other changes.
     func beginProcess() {
         previousFeeds.append(PreviousFeed(feed: feed, end: last))
         if previousFeeds.count > Self.previousFeedsMax { previousFeeds.removeFirst() }
@@ -81,7 +82,8 @@ final class DatabaseChanges {
         isWritten = false
     }
 
-    /// Whether a place of a feed belongs to this feed, or to one that it continues.
+    /// Whether a place in the feed `other` is valid in this feed, because they are the same or this one continues the
+    /// other. Nil for this feed.
     func has(_ place: ChangePlace, of other: UInt64?) -> Bool {
         if let other, other != feed {
             return previousFeeds.last { $0.feed == other }.map { place <= $0.end } ?? false
@@ -89,45 +91,46 @@ final class DatabaseChanges {
         return place <= last
     }
 
-    /// The sequence of the oldest remembered change; nil if there is none.
+    /// The commit sequence number of the oldest change in the log; nil if there is none.
     var oldest: UInt64? { items[first...].lazy.compactMap(\.self).first?.place.sequence }
 
     /// Whether this log belongs to `database`, and not to an earlier database at the same memory address.
     func isOf(_ database: any DatabaseIdentity) -> Bool { self.database === database }
 
-    /// The number of remembered changes.
+    /// The number of changes in the log.
     var count: Int { items.count - first - voidCount }
 
-    /// The last change of a key; nil if none is known.
+    /// Returns the last change of a key; nil if the log has none.
     func change(of key: [UInt8]) -> LoggedChange? { places[key].flatMap { items[$0] } }
 
     /// The highest version of a purge of all entries, which may not be complete yet; nil if none is known.
     var purgeVersion: ChangeVersion? { purge }
 
-    /// Records a purge of another larder, which is about to remove all entries up to the version in this larder.
+    /// Records a purge made in another larder, which is about to remove all entries up to its version from this larder.
     func noteForeignPurge(_ version: ChangeVersion) {
         purge = max(purge ?? version, version)
         latest = max(latest, version.time)
     }
 
-    /// Records that all entries up to the version are removed in this larder.
+    /// Records that a purge has removed all entries up to this version from this larder.
     func finishPurge(_ version: ChangeVersion) { finishedPurge = max(finishedPurge ?? version, version) }
 
     // MARK: Versions
 
-    /// The version of a change made here: later than all previous ones here, whatever the clock says.
+    /// Returns the version of a change made here, higher than all previous versions here, even if the clock was set
+    /// back.
     func stamp(_ time: Int64, sequence: UInt64) -> ChangeVersion {
         latest = max(latest, time)
         return ChangeVersion(time: latest, sequence: sequence)
     }
 
-    /// Records a change of another larder, so that later changes here get later versions. Sequences of two larders are
-    /// not comparable, so they get a later time.
+    /// Records the time of a change made in another larder. Later changes here get a later time, because the sequence
+    /// numbers of two larders cannot be compared.
     func observe(_ time: Int64) { latest = max(latest, time.addingClamped(1)) }
 
     // MARK: Adding
 
-    /// - Returns: by how much ``bytes`` grew.
+    /// Adds the change of a key in place of the key's previous change, and returns by how much ``bytes`` grew.
     func add(key: [UInt8], sequence: UInt64, _ version: ChangeVersion) -> Int {
         let before = bytes
         advance(sequence)
@@ -146,8 +149,8 @@ final class DatabaseChanges {
         isPurgeNew = true
     }
 
-    /// Returns whether ``purge(_:)`` was called since the last call. The database being reported as empty was then
-    /// purged, so the feed continues.
+    /// Returns whether ``purge(_:)`` was called since the last call of this function. If so, a purge emptied the
+    /// database, and the feed continues.
     func takePurge() -> Bool {
         defer { isPurgeNew = false }
         return isPurgeNew
@@ -163,7 +166,8 @@ final class DatabaseChanges {
         append(.purgePrefix(prefix), version)
     }
 
-    /// Starts a new feed, because the contents of the database are unknown: all followers do a full pass.
+    /// Starts a new feed, because the contents of the database have become unknown: all followers read all entries
+    /// again.
     /// - Parameter number: the ID of the new feed.
     func beginAnew(_ number: UInt64 = UInt64.random(in: 1 ... .max)) {
         feed = number
@@ -193,7 +197,7 @@ final class DatabaseChanges {
         bytes += Self.cost(item)
     }
 
-    /// The approximate memory of a change.
+    /// Returns the approximate memory of a change in bytes.
     private static func cost(_ item: LoggedChange) -> Int {
         switch item.kind {
         case .key(let key): overhead + 2 * key.count
@@ -220,7 +224,7 @@ final class DatabaseChanges {
 
     // MARK: Forgetting
 
-    /// Forgets the oldest changes.
+    /// Drops the oldest changes until at least `least` bytes are freed or no change is left.
     /// - Returns: the number of bytes freed.
     func forget(atLeast least: Int) -> Int {
         let before = bytes
@@ -261,7 +265,7 @@ final class DatabaseChanges {
         return .changes(found, feed: feed, upTo: last, hasMore: false)
     }
 
-    /// The index of the first item after a place, including nil items.
+    /// Returns the index after the last item whose place is at most `place`.
     private func firstIndex(behind place: ChangePlace) -> Int {
         var (low, high) = (first, items.count)
         while low < high {

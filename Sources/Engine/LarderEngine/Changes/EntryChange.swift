@@ -1,12 +1,12 @@
-/// The client and the kind of command that wrote an entry. The engine only passes it to listeners.
+/// The origin of a write: its client and kind of command, which the engine only passes to observers, and its version.
 package struct WriteOrigin: Hashable, Sendable {
     /// The kind of command.
     package var tag: UInt16
-    /// The client; 0 for none.
+    /// The client's ID; 0 for none.
     package var client: Int64
-    /// Whether the change was made in another larder, so that its version is final.
+    /// Whether the change was made in another larder. If so, its version is kept.
     package var isForeign = false
-    /// When the change was made, and its sequence if it comes from another larder; 0 if unknown.
+    /// When the change was made, and its commit sequence number if it comes from another larder. Each is 0 if unknown.
     package var version = ChangeVersion(time: 0)
 
     package init(tag: UInt16 = 0, client: Int64 = 0) {
@@ -15,7 +15,7 @@ package struct WriteOrigin: Hashable, Sendable {
     }
 }
 
-/// A database as seen by listeners for changes.
+/// A database, as observers of changes identify it.
 package protocol DatabaseIdentity: AnyObject, Sendable {
     var name: String { get }
 }
@@ -27,15 +27,15 @@ package struct EntryChange: Sendable {
         case removed
         /// The entry was found expired when its space was reclaimed; `deadline` is when it expired.
         case swept(RecordHeader, deadline: Int64)
-        /// The entry was evicted to keep a disk limit.
+        /// The entry was evicted to stay within a disk limit.
         case evicted(RecordHeader)
     }
 
     /// The entry before the change.
     package enum Previous: Sendable, Equatable {
-        /// Not read.
+        /// The previous entry was not read.
         case unknown
-        /// Absent or unreadable.
+        /// There was no entry, or it could not be read.
         case absent
         case fresh(DeadlineRule)
     }
@@ -47,36 +47,39 @@ package struct EntryChange: Sendable {
     package var origin: WriteOrigin
     /// When a stored entry expires under the current rules; nil for never.
     package var deadline: Int64?
-    /// Whether readers see no difference; only observers with ``ChangeObserver/wantsUnseen`` are notified.
+    /// Whether the change makes no difference to readers. If so, only observers with ``ChangeObserver/wantsUnseen`` are
+    /// notified.
     package var isUnseen = false
     /// Whether a removed entry had already expired.
     package var removesExpired = false
-    /// The commit unit of the change; 0 for changes that are only detected, such as an expiry, and not written.
+    /// The number of the change's commit unit; 0 for a change that is detected but not written, such as an expiry.
     package var sequence: UInt64 = 0
 }
 
-/// An observer of commits. Called in the order of the commits, before their writers get a result, by any thread,
-/// possibly with shards locked. Calls must be short, must not block, and must not call the engine.
+/// An observer of commits. Its functions are called in the order of the commits, before the writers get their results,
+/// on any thread, possibly with locks of the database held. They must return quickly, must not block, and must not call
+/// the engine.
 package protocol ChangeObserver: AnyObject, Sendable {
-    /// Whether it is notified of changes that readers do not see.
+    /// Whether the observer is notified of changes that make no difference to readers.
     var wantsUnseen: Bool { get }
     func changed(_ changes: [EntryChange])
-    /// A purge has emptied a database. Called before ``emptied(_:)``, which is called for every way to empty a
+    /// Called when a purge has emptied a database, before ``emptied(_:)``, which is called whatever has emptied the
     /// database.
     func purged(_ database: any DatabaseIdentity)
-    /// A database has lost all its entries.
+    /// Called when a database has lost all its entries.
     func emptied(_ database: any DatabaseIdentity)
-    /// The contents of a database were replaced by unknown entries.
+    /// Called when the contents of a database were replaced by unknown entries.
     func replaced(_ database: any DatabaseIdentity)
-    /// A database was deleted, after ``emptied(_:)``. No more notifications about it follow.
+    /// Called when a database was deleted, after ``emptied(_:)``. No more notifications about the database follow.
     func deleted(_ database: any DatabaseIdentity)
-    /// The fetch of a key has ended without a stored value, so one of the waiters may fetch the key itself.
+    /// Called when the fetch of a key has ended without a stored value, so that one of the callers waiting for the key
+    /// may fetch it.
     func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity)
-    /// The policy of a database has changed, and with it the expiry of entries that follow it.
+    /// Called when the policy of a database has changed, and with it the expiry of the entries that follow the policy.
     func policyChanged(_ database: any DatabaseIdentity)
-    /// Entries with at least one of these tags were removed or became stale.
+    /// Called when entries with at least one of these tags were removed or became stale.
     func purged(tags: [[UInt8]], in database: any DatabaseIdentity)
-    /// The purges of tags have changed: entries with tags may have been removed or become stale.
+    /// Called when any tags may have been purged, so that entries with tags may have been removed or become stale.
     func purgesChanged(_ database: any DatabaseIdentity)
 }
 

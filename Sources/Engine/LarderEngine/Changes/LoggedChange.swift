@@ -1,4 +1,5 @@
-/// The place of a change among all changes of a database: the commit unit, and its index in the unit.
+/// The place of a change among all changes of a database: the number of its commit unit, and its index among the
+/// changes with that number.
 package struct ChangePlace: Hashable, Comparable, Sendable {
     package var sequence: UInt64
     package var step: Int
@@ -31,7 +32,7 @@ package struct LoggedChange: Sendable {
     package let version: ChangeVersion
 }
 
-/// A previous feed: its places are valid up to its end.
+/// A feed that a later feed continues. Its places up to `end` are valid in the later feed.
 struct PreviousFeed: Hashable {
     let feed: UInt64
     let end: ChangePlace
@@ -39,25 +40,26 @@ struct PreviousFeed: Hashable {
 
 /// The state of a database's feed without the changes.
 struct FeedState: Hashable {
-    /// The ID of this feed: a random number. Change places of other feeds are not valid in it.
+    /// The random ID of the feed. A place in another feed is not valid in this one, unless this one continues the
+    /// other.
     var feed: UInt64
     /// The place of the last change.
     var last: ChangePlace
-    /// The last purge of everything.
+    /// The last purge of the whole database; nil if none is known.
     var purge: ChangeVersion?
-    /// When it was last read.
+    /// When a follower last read the feed.
     var readAt: Int64
-    /// The feeds that this one continues, the oldest first.
+    /// The earlier feeds that this one continues, the oldest first.
     var previousFeeds: [PreviousFeed] = []
 }
 
 /// The result of reading a feed after a place.
 package enum FoundChanges: Sendable {
-    /// The next changes, empty at the end of the feed; the feed's ID; the place after the changes; and whether there
-    /// are more.
+    /// The next changes (empty at the end of the feed), the feed's ID, the place from which to continue, and whether
+    /// there are more.
     case changes([LoggedChange], feed: UInt64, upTo: ChangePlace, hasMore: Bool)
-    /// The place belongs to another feed: one of another database or larder, or one whose changes are lost.
+    /// The place belongs to another feed: that of another database or larder, or one whose changes are lost.
     case otherFeed
-    /// The changes after the place are forgotten.
+    /// The log no longer has all changes after the place.
     case forgotten
 }

@@ -1,10 +1,10 @@
 import LarderPlatform
 
-/// Checks the owners of a larder's files, and who may read and write them.
+/// Checks the owners and the permissions of a larder's files.
 struct AccessCheck {
     let directory: String
 
-    /// Files of LevelDB without contents of the larder.
+    /// LevelDB's files that contain no data of the larder. They are not checked.
     private static let unimportant: Set<String> = ["LOG", "LOG.old", "LOCK"]
     private static let files: Set<String> = [
         "LOCK", "SEQUENCES", "SYNCED", "TIME", "FUNCTIONS", "ORIGINS", ReserveFile.name,

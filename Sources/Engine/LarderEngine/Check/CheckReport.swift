@@ -26,28 +26,28 @@ package struct CheckReport: Sendable {
     /// Observations that are not problems, such as files that are not Larder's.
     package internal(set) var notes: [String] = []
     package internal(set) var databases = 0
-    /// The records in LevelDB, including expired ones.
+    /// The number of entries in LevelDB, including expired ones.
     package internal(set) var entries = 0
-    /// The valid operations in the journal.
+    /// The number of valid operations in the journal.
     package internal(set) var operations = 0
-    /// The databases whose LevelDB is damaged, by their places.
+    /// The databases whose LevelDB is damaged, each as its ``CheckProblem/place``.
     var damaged: Set<String> = []
-    /// The databases whose expiry index lacks keys, by their places.
+    /// The databases whose expiry index lacks keys, each as its ``CheckProblem/place``.
     var unindexed: Set<String> = []
 
-    /// The most lines of one kind about one database.
+    /// The maximum number of damaged parts of one database that are listed. Further ones are only counted.
     static let linesMax = 20
 
     package var isRepairable: Bool { problems.contains { $0.kind == .damage } }
 
-    /// Whether no problem was found except files that could not be checked.
+    /// Whether there are problems, and all of them are files that could not be checked.
     package var isBlind: Bool { !problems.isEmpty && problems.allSatisfy { $0.kind == .unseen } }
 
     mutating func add(_ kind: CheckProblem.Kind, _ place: String, _ what: String, _ remedy: String) {
         problems.append(CheckProblem(kind: kind, place: place, what: what, remedy: remedy))
     }
 
-    /// Adds a file that this process is not permitted to read.
+    /// Adds a file that could not be read.
     package mutating func addUnseen(_ place: String, _ error: any Error) {
         add(.unseen, place, "it could not be read: \(error)", "fix that, and check again")
     }
@@ -58,7 +58,7 @@ package struct CheckReport: Sendable {
             "check it with that Larder")
     }
 
-    /// Adds a damaged file that does not belong to the engine.
+    /// Adds a damaged file that another module owns, and which the engine cannot repair.
     package mutating func addDamage(_ place: String, _ what: String, _ remedy: String) {
         add(.manual, place, what, remedy)
     }

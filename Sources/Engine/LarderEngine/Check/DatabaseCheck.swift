@@ -26,7 +26,8 @@ struct DatabaseCheck {
         if journal.isLossProven(needed: needed) {
             report.add(
                 .damage, place,
-                "its LevelDB needs the journal up to commit unit \(needed), but the journal ends with \(journal.last)",
+                "its LevelDB needs the journal up to sequence number \(needed), but the journal ends with "
+                    + "\(journal.last)",
                 "--repair continues with the journal's entries alone, and keeps the others in \(DamagedFiles.directoryName)/"
             )
         }
@@ -39,7 +40,7 @@ struct DatabaseCheck {
         let remedy =
             "--repair continues with its newest files under the default policy; entries without their own policy then count as "
             + "expired"
-        guard !FileSystem.isNoFile(path) else {
+        guard !FileSystem.existsButIsNotRegularFile(path) else {
             report.add(
                 .manual, place, "\(PointerFile.name) is not a file",
                 "move it away and put \(PointerFile.name) back, or delete the database")

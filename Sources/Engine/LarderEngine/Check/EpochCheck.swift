@@ -2,17 +2,17 @@ import LarderLevelDB
 import LarderLevelDBSalvage
 import LarderPlatform
 
-/// Checks one LevelDB by reading all of it, without opening or changing it: whether its files are complete, its records
-/// can be read, and the expiry index has all required keys.
+/// Checks one LevelDB by reading all its files, without opening or changing it: whether the files are complete, the
+/// entries can be read, and the expiry index has all required keys.
 ///
-/// It reads the files like a salvage. Nothing may write to them at the same time.
+/// It uses the same reader as a salvage. Nothing may write to the files at the same time.
 struct EpochCheck {
     let directory: String
     let place: String
     let pointer: PointerFile
-    /// Hashes of the keys in the journal, ascending; nil if there are too many.
+    /// Hashes of the database's keys in the journal, ascending; nil if there are too many.
     let journalKeys: [UInt64]?
-    /// The larder's time, as far as it was recorded.
+    /// The last recorded time of the larder, in milliseconds since 1970; 0 if it is unknown.
     let now: Int64
     /// Called with the number of key and value bytes read.
     let onBytes: (Int) -> Void
@@ -20,15 +20,18 @@ struct EpochCheck {
 
     struct Stopped: Error {}
 
-    /// The most passes over the files if the keys do not fit into memory at once.
+    /// The maximum number of times that the files are read, a part of the keys each time, if not all keys fit into
+    /// memory at once.
     private static let partsMax: UInt64 = 8
-    /// The most keys that are named.
+    /// The maximum number of keys that one message names.
     static let namesMax = 3
     static let remedy =
         "--repair keeps the damaged files in \(DamagedFiles.directoryName)/ and continues with everything readable, as a "
         + "daemon does when it finds the damage"
 
-    /// - Returns: the last commit unit that this LevelDB needs from the journal; nil if it is damaged.
+    /// Runs the check, and adds its results to `report`.
+    /// - Returns: the last commit unit that the journal must contain, because this LevelDB needs it; nil if this
+    ///   LevelDB cannot be read.
     func run(_ report: inout CheckReport) throws -> UInt64? {
         if try LarderLevelDB.Database.fileState(path: directory) == .absentOrEmpty {
             guard !pointer.isUnmade else { return 0 }
@@ -49,7 +52,7 @@ struct EpochCheck {
         if journalKeys != nil {
             try addIndex(walk, &report)
         } else {
-            report.notes.append("\(place): the expiry index was not compared, because the journal has too many entries")
+            report.notes.append("\(place): the expiry index was not checked, because the journal has too many entries")
         }
         return walk.journalNeeded
     }
@@ -82,9 +85,10 @@ struct EpochCheck {
 
     // MARK: The files
 
-    /// - Returns: whether there is damage that keeps entries from being read.
+    /// Adds the damage in the files to `report`, and returns whether any of it makes entries unreadable.
     private func addDamage(_ salvage: SalvageReport, _ report: inout CheckReport) throws -> Bool {
-        // After a machine failure CURRENT may be outdated. Opening the files fixes that.
+        // After a machine failure, LevelDB's file CURRENT may be outdated. That is not damage, because opening the
+        // files fixes it.
         if try EpochInspection.pendingCurrent(directory) != nil,
             salvage.damages.allSatisfy({ $0.part == .current || $0.part == .manifest })
         {
@@ -101,7 +105,8 @@ struct EpochCheck {
             report.add(.damage, place, filesDamage, Self.remedy)
             return true
         }
-        // Report the damage that a salvage would report, without losses that affect only the index.
+        // Read again without the expiry index, as a salvage does, so that only damage which affects entries is
+        // reported.
         let exact = try read(withIndex: false) { _, _ in }
         let shown = exact.isUndamaged ? salvage : exact
         for damage in shown.damages.prefix(CheckReport.linesMax) {
@@ -141,11 +146,10 @@ struct EpochCheck {
         }
         if divisor > Self.partsMax {
             report.notes.append(
-                "\(place): the expiry index was compared for \(Self.partsMax) of \(divisor) parts of the entries")
+                "\(place): the expiry index was checked for only \(Self.partsMax) of \(divisor) parts of the entries")
         }
         if missing.expired > 0 {
-            // A note and not damage: readers do not see expired entries, and the next scan of all entries removes
-            // these.
+            // This is only a note: readers do not see expired entries, and the next scan of all entries removes them.
             report.notes.append(
                 "\(place): \(missing.expired) expired \(missing.expired == 1 ? "entry has" : "entries have") no key in the "
                     + "expiry index; the next scan of all entries removes them")
@@ -175,11 +179,12 @@ struct EpochCheck {
     }
 }
 
-/// The contents of one LevelDB as read by the check. A value.
+/// The findings of a check while it reads one LevelDB: counts, invalid records, and keys that the expiry index lacks.
 struct EpochWalk {
     private let pointer: PointerFile
     private let rules: ExpiryIndex.Rules
-    /// LevelDB's entries of these keys are outdated.
+    /// Hashes of the keys in the journal, ascending. LevelDB's entries of these keys are outdated, and may lack index
+    /// keys.
     private let journalKeys: [UInt64]
     private let now: Int64
     private(set) var entries = 0
@@ -263,7 +268,7 @@ struct EpochWalk {
 
     // MARK: Results
 
-    /// - Returns: whether the rest can be interpreted.
+    /// Checks the format version in LevelDB, and returns whether this Larder can read the other records.
     func addFormat(_ place: String, _ report: inout CheckReport) -> Bool {
         guard let version = format?.first, version > 0 else {
             report.add(.damage, place, "its LevelDB has no format record", EpochCheck.remedy)
@@ -295,7 +300,7 @@ struct EpochWalk {
         }
         if hasBadNeed {
             report.add(
-                .manual, place, "its record of how far it needs the journal is invalid",
+                .manual, place, "its record of which part of the journal it needs is invalid",
                 "the next checkpoint writes it again")
         }
     }

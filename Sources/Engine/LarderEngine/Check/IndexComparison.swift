@@ -1,10 +1,10 @@
-/// Finds records that lack their key in the expiry index, in bounded memory. It reads all records first, and then all
-/// index keys, in LevelDB's order.
+/// Finds records that lack their key in the expiry index, in bounded memory. The caller adds all records first, and
+/// then all index keys, which is also the order in LevelDB.
 ///
-/// It remembers a hash of every key; when these become too many, it continues with a part of the keys, and the reader
-/// must read again for each other part. A value.
+/// It keeps a hash of every key. If these become too many, it continues with only a part of the keys, ``part``. The
+/// caller must then repeat the comparison for each of the other parts.
 struct IndexComparison {
-    /// The part of the keys that is compared: those whose hash has this remainder.
+    /// The part of the keys that is compared: those whose hash, divided by `divisor`, has this `remainder`.
     struct Part: Equatable {
         var divisor: UInt64 = 1
         var remainder: UInt64 = 0
@@ -14,14 +14,14 @@ struct IndexComparison {
 
     private struct Wanted {
         let hash: UInt64
-        /// The earliest acceptable bucket time.
+        /// The lowest valid bucket time of its index key (see ``ExpiryIndex``), in milliseconds since 1970.
         let time: Int64
         let isExpired: Bool
     }
 
     /// Records that lack their index key.
     struct Missing {
-        /// The hashes of the records that are not expired.
+        /// The hashes of the records that have not expired.
         var hashes: [UInt64] = []
         /// The number of expired records.
         var expired = 0
@@ -33,7 +33,7 @@ struct IndexComparison {
     private var isFound: [Bool] = []
     private var isSorted = false
 
-    /// - Parameter keysMax: the number of keys to remember, at 17 bytes each; 32 MiB by default.
+    /// - Parameter keysMax: the maximum number of keys to keep, at about 25 bytes each; about 50 MiB by default.
     init(_ part: Part = Part(), keysMax: Int = 1 << 21) {
         self.part = part
         self.keysMax = max(1, keysMax)
@@ -46,7 +46,7 @@ struct IndexComparison {
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 
-    /// Adds a record that should have an index key of a kind, not earlier than a time.
+    /// Adds a record that must have an index key of a certain kind, whose bucket time is at least `time`.
     mutating func want(
         _ kind: UInt8, _ key: UnsafeRawBufferPointer, from time: Int64, isExpired: Bool = false
     ) {
@@ -59,7 +59,7 @@ struct IndexComparison {
         }
     }
 
-    /// Adds an index key.
+    /// Adds an index key that LevelDB contains.
     mutating func meet(_ kind: UInt8, _ key: UnsafeRawBufferPointer, bucket: Int64) {
         sort()
         let hash = Self.hash(kind, key)
@@ -78,7 +78,7 @@ struct IndexComparison {
         isFound = Array(repeating: false, count: wanted.count)
     }
 
-    /// The records that lack their index key. Call it after the last index key.
+    /// Returns the records that lack their index key. Call it after adding the last index key.
     mutating func missing() -> Missing {
         sort()
         var missing = Missing()
@@ -90,7 +90,8 @@ struct IndexComparison {
 }
 
 extension Array {
-    /// The first index whose element satisfies a condition that all later ones satisfy too.
+    /// Returns the first index whose element fulfils a condition, by binary search. All later elements must fulfil it
+    /// too.
     func partitioningIndex(where fulfils: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

@@ -1,24 +1,24 @@
 import LarderPlatform
 
-/// Checks the files of the larder as a whole: the journal, and the files of its numbers and its time.
+/// Checks the files that all databases share: the journal and its marks, `SEQUENCES` and `TIME`.
 enum JournalCheck {
-    /// The known end of the journal.
+    /// The findings about the journal that the checks of the databases need.
     struct End {
-        /// The last commit unit; 0 if there is none.
+        /// The last commit unit in the journal; 0 if there is none.
         var last: UInt64 = 0
-        /// Whether the end is known.
+        /// Whether ``last`` is known, because the journal has segments or is damaged.
         var isKnown = false
-        /// Whether a part of it is lost.
+        /// Whether the end of the journal is missing, because of damage or an incomplete write.
         var wasCut = false
         var origin = Sequences.Origin.unknown
-        /// The larder's time, as far as it was recorded; 0 if it is unknown.
+        /// The last recorded time of the larder, in milliseconds since 1970; 0 if it is unknown.
         fileprivate(set) var now: Int64 = 0
         /// The names of the databases whose operations are in the journal.
         fileprivate(set) var databases: Set<String> = []
-        /// The keys of its operations.
+        /// The keys of the journal's operations.
         fileprivate(set) var keys = JournalKeys()
 
-        /// Whether it is certain that the journal has lost a part that a LevelDB needs.
+        /// Whether the journal has certainly lost commit units that a LevelDB needs, the last of which is `needed`.
         func isLossProven(needed: UInt64) -> Bool {
             guard isKnown || origin == .unknown else { return false }
             return Sequences.isLossProven(needed: needed, end: isKnown ? last : .max, origin: origin, wasCut: wasCut)
@@ -38,8 +38,8 @@ enum JournalCheck {
         if case .known(let file) = end.origin, end.last > file.commitUnits {
             report.add(
                 .damage, SequencesFile.name,
-                "it reserves commit units up to \(file.commitUnits), but the journal has \(end.last)",
-                "the next start or --repair reserves others")
+                "it reserves sequence numbers up to \(file.commitUnits), but the journal already has \(end.last)",
+                "the next start or --repair reserves higher numbers")
         }
         return end
     }
@@ -54,20 +54,20 @@ enum JournalCheck {
         } catch SequencesFile.Defect.malformed(let why) {
             report.add(
                 .damage, SequencesFile.name, "it cannot be read: \(why)",
-                "the next start or --repair estimates the used numbers and rewrites it")
+                "the next start or --repair estimates the used sequence numbers and rewrites it")
         } catch {
             report.addUnseen(SequencesFile.name, error)
         }
         return .unknown
     }
 
-    /// - Returns: the time of the newer mark; 0 if there is none.
+    /// Returns the time of the newer mark; 0 if there is none.
     private static func time(_ directory: String, _ report: inout CheckReport) -> Int64 {
         do {
             guard let bytes = try FileSystem.read(directory + "/" + TimeKeeper.fileName) else { return 0 }
             if let mark = try TimeMark.newest(in: bytes, secondOffset: TimeKeeper.secondOffset) { return mark.time }
             report.add(
-                .damage, TimeKeeper.fileName, "neither of its marks can be read",
+                .damage, TimeKeeper.fileName, "neither of its two copies of the larder's time can be read",
                 "the larder's time follows the clock after the next start; --repair rewrites it")
         } catch SealedBlock.Defect.newerVersion(let version) {
             report.addNewer(TimeKeeper.fileName, version, reads: TimeMark.version)
@@ -159,11 +159,11 @@ enum JournalCheck {
 }
 
 /// Hashes of the keys of the journal's operations, by database. LevelDB's own entry of such a key is outdated, and may
-/// lack its index key. A value.
+/// lack its index key.
 struct JournalKeys {
     private var hashes: [String: [UInt64]] = [:]
     private var count = 0
-    /// Whether there are too many to remember.
+    /// Whether there are too many keys, so that no hashes are kept.
     private(set) var isOverfull = false
 
     private static let countMax = 1 << 22
@@ -181,6 +181,6 @@ struct JournalKeys {
         for name in hashes.keys { hashes[name]?.sort() }
     }
 
-    /// The hashes of one database, ascending.
+    /// Returns the hashes of one database's keys, ascending.
     func hashes(of database: String) -> [UInt64] { hashes[database] ?? [] }
 }

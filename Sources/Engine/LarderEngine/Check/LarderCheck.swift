@@ -1,12 +1,13 @@
 import LarderPlatform
 
-/// Checks all files of a larder that is not being written to. Changes nothing: it opens no LevelDB, replays no journal,
-/// and creates no file.
+/// Checks all files of a larder that no process has open for writing. Changes nothing: it opens no LevelDB, replays no
+/// journal, and creates no file.
 ///
-/// Memory use: that of a salvage, plus 32 MiB for the comparison with the expiry index, plus one group of the journal.
+/// Memory use: that of a salvage, plus about 50 MiB for the comparison with the expiry index, plus one frame of the
+/// journal.
 package struct LarderCheck {
     private let directory: String
-    /// Checks only this database and the files of the whole larder; nil for all.
+    /// The only database to check, besides the files that all databases share; nil for all databases.
     private let name: String?
     private let onProgress: (CheckProgress) -> Void
     private let shouldStop: () -> Bool
@@ -23,9 +24,9 @@ package struct LarderCheck {
     }
 
     /// - Parameters:
-    ///   - directory: a larder's, or an image of one: see ``checkIsLarder(_:)``.
-    ///   - name: the only database to check; nil for all.
-    ///   - shouldStop: called at intervals; returns whether to stop.
+    ///   - directory: the directory of a larder, or of an image of a larder: see ``checkIsLarder(_:)``.
+    ///   - name: the only database to check; nil for all databases.
+    ///   - shouldStop: called at intervals; returns whether to stop the check.
     /// - Throws: `closed` if it was stopped; `io` if the directory cannot be read; `noSuchDatabase`.
     package static func run(
         _ directory: String, database name: String? = nil,
@@ -76,9 +77,9 @@ package struct LarderCheck {
         if name == nil { noteMissing(journal.databases.subtracting(missing)) }
     }
 
-    /// Reports the databases that the larder had when it was last used, and that have no files now.
+    /// Reports, and returns, the databases that the larder had when it was last used and that have no files now.
     private mutating func addMissing(_ found: [String]) -> [String] {
-        // If the file itself cannot be read, that is reported with the journal.
+        // If this file cannot be read, the check of the journal reports it.
         let previous = (try? SequencesFile.read(in: directory))?.databases ?? []
         let missing = previous.filter { name in
             guard self.name == nil || [self.name, DatabaseName.ledger].contains(name), !found.contains(name) else {
@@ -103,10 +104,10 @@ package struct LarderCheck {
     /// Whether a directory of this name may be a database, or the larder's ledger.
     static func mayBeDatabase(_ name: String) -> Bool { DatabaseName.isValid(name) || name == DatabaseName.ledger }
 
-    /// The names that the engine creates in every larder's directory, and nowhere below it.
+    /// Names that the engine creates in the directory of every larder, and in no subdirectory.
     private static let ownNames = [SequencesFile.name, "JOURNAL", TimeKeeper.fileName]
 
-    /// - Throws: `invalidArgument` for a directory that is not a larder's; it may still be readable.
+    /// - Throws: `invalidArgument` if the directory can be read and is not that of a larder.
     static func checkIsLarder(_ directory: String) throws(LarderError) {
         guard let names = try? FileSystem.list(directory) else { return }
         guard ownNames.allSatisfy({ !names.contains($0) }) else { return }
@@ -123,17 +124,18 @@ package struct LarderCheck {
         throw LarderError(.invalidArgument, "\(directory) is not a larder" + hint, operation: "check")
     }
 
-    /// Adds a note, not a problem: the operations of a deleted database stay in the journal for a while.
+    /// Adds a note for each of these databases that has no directory. It is no problem, because the journal keeps the
+    /// operations of a deleted database for a while.
     private mutating func noteMissing(_ names: Set<String>) {
         for name in names.sorted() where !FileSystem.exists(directory + "/" + name) {
             report.notes.append(Self.missingNote(name))
         }
     }
 
-    /// The note on a database that exists only in the journal.
+    /// Returns the text of the note about a database that exists only in the journal.
     static func missingNote(_ name: String) -> String {
-        "the journal has operations of database '\(name)', which has no directory here: unless it was deleted "
-            + "on purpose, it is missing"
+        "the journal has operations of database '\(name)', whose directory is missing: if the database was not deleted "
+            + "on purpose, restore the directory"
     }
 
     private mutating func check(
@@ -153,7 +155,7 @@ package struct LarderCheck {
                 onProgress(CheckProgress(doneBytes: before + min(met, size), totalBytes: total))
             }, shouldStop: shouldStop)
         let entries = report.entries
-        // Facts are not entries of users.
+        // Do not count the ledger's records, because they are not entries of users.
         defer { if name == DatabaseName.ledger { report.entries = entries } }
         do {
             try database.run(&report)

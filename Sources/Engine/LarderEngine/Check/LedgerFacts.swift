@@ -1,16 +1,17 @@
 import LarderLevelDBSalvage
 import LarderPlatform
 
-/// The facts in the ledger of a larder that nobody writes to. Reads the ledger's tables at most once, for all databases.
+/// Reads the ledger of a larder that no process has open. The ledger is the internal database that stores purges of
+/// tags, functions and origins as facts. Its tables are read at most once, for all databases.
 ///
-/// Single owner.
+/// Not thread-safe.
 final class LedgerFacts {
     private let path: String
     private let journal: JournalCheck.End
     private let isAbsent: Bool
     private lazy var keys = read()
 
-    /// - Parameter directory: the larder's.
+    /// - Parameter directory: the directory of the larder.
     init(directory: String, journal: JournalCheck.End) {
         path = directory + "/" + DatabaseName.ledger
         self.journal = journal
@@ -31,8 +32,7 @@ final class LedgerFacts {
         return wanted.contains { keys.contains($0) }
     }
 
-    /// The keys of the databases whose tags were purged, and the key that records a loss; nil if the ledger cannot be
-    /// read.
+    /// Returns the keys of the facts that ``mayHavePurges(of:)`` needs; nil if the ledger cannot be read.
     private func read() -> Set<[UInt8]>? {
         do {
             guard let bytes = try FileSystem.read(path + "/" + PointerFile.name) else { return nil }

@@ -1,8 +1,9 @@
 import LarderLevelDB
 
-/// One database's part of a checkpoint: takes its dirty entries, sorts them, and writes them to LevelDB.
+/// One database's part of a checkpoint: takes its dirty entries, which LevelDB does not have yet, sorts them, and
+/// writes them to LevelDB.
 ///
-/// Confined to the thread that writes the checkpoint.
+/// Not thread-safe: used only by the thread that writes the checkpoint.
 final class CheckpointPass: CheckpointWork {
     let store: EpochStore
     var openStore: EpochStore? { store }
@@ -12,26 +13,26 @@ final class CheckpointPass: CheckpointWork {
     private let removal: RemovalRules
     private let rules: FreshnessRules
     private let now: Int64
-    /// Expired entries, to be reported.
+    /// Expired entries of which the observers are yet to be notified.
     private var swept: [EntryChange] = []
     /// The number of entries dropped because they have expired.
     private(set) var expired = PurgeReport()
-    /// The newest version of an entry that was left to the next checkpoint; 0 if there is none.
+    /// The highest commit unit of an entry that was left to the next checkpoint; 0 if there is none.
     private(set) var newest: UInt64 = 0
     /// The number of bytes that may still be added to LevelDB.
     private(set) var room: Int
     private var run: SortedRun
-    /// The keys of the pinned records.
+    /// The keys of records so long that LevelDB is to merge their old versions at the end of the pass.
     private var longKeys: [Key] = []
     private var hasWrittenLong = false
 
-    /// The size of LevelDB's batches in bytes: each is one record of its log, synced.
+    /// The size at which a batch is written to LevelDB, in bytes. LevelDB appends each batch to its log and syncs it.
     private static let batchBytes = 1 << 20
     /// The size limit of a run of entries that are sorted and written together, in bytes.
     private static let runBytesMax = 48 << 20
 
-    /// Freezes the dirty entries.
-    /// - Parameter room: the bytes that may be added to LevelDB; further entries are evicted.
+    /// Freezes the dirty entries: assigns them to this pass, so that entries written later do not belong to it.
+    /// - Parameter room: the number of bytes that may be added to LevelDB; entries that do not fit are evicted.
     /// - Returns: nil if the database has no open files.
     init?(_ database: Database, upTo sequence: UInt64, room: Int) {
         self.room = room
@@ -58,9 +59,9 @@ final class CheckpointPass: CheckpointWork {
             pinnedBytesMin: database.context.options.pinnedBytesMin)
     }
 
-    /// Writes the entries up to a sequence, each batch synced. All of them must be committed.
+    /// Writes the frozen entries up to `sequence` to LevelDB, and syncs each batch. The entries must be committed.
     func write() throws(LarderError) {
-        // Pins may be left after a failure.
+        // After a failure, some entries may still be pinned.
         defer { unpinAll() }
         try store.indexLock.withLock { () throws(LarderError) in
             // During this checkpoint LevelDB is consistent only together with the journal up to this sequence.
@@ -77,7 +78,8 @@ final class CheckpointPass: CheckpointWork {
         }
     }
 
-    /// Called with the lock of the entry's shard held.
+    /// Adds an entry to the run, or its removal if the entry has expired. Called with the lock of the entry's shard
+    /// held.
     private func take(_ entry: EntryPointer) {
         guard let record = entry.record, let header = try? RecordHeader(parsing: record, removal.purges) else {
             return run.add(removal: entry)
@@ -95,12 +97,12 @@ final class CheckpointPass: CheckpointWork {
         }
         guard record.count <= room else { return evict(entry, header) }
         if room != .max { room -= record.count }
-        if record.count >= EpochStore.settledBytesMin { longKeys.append(Key(entry.key)) }
+        if record.count >= EpochStore.versionMergeBytesMin { longKeys.append(Key(entry.key)) }
         run.add(entry, record, index: indexing.slot(header))
     }
 
-    /// Evicts an entry that does not fit, if nothing else can be evicted. Called with the lock of the entry's shard
-    /// held.
+    /// Evicts an entry instead of writing it, because the disk limit has no room for it and nothing else could be
+    /// evicted. Called with the lock of the entry's shard held.
     private func evict(_ entry: EntryPointer, _ header: RecordHeader) {
         let statistics = database.context.statistics
         statistics.evicted.add()
@@ -108,7 +110,7 @@ final class CheckpointPass: CheckpointWork {
         shard.counters.evicted += 1
         shard.evictedKeys.add(hash, deadline: database.applied.rules.deadline(header))
         statistics.evictedBytes.add(entry.key.count + Int(entry.head.pointee.recordCount))
-        // Report the eviction now, so that it precedes later writes of the key.
+        // Notify the observers now, so that they learn of the eviction before later writes of the key.
         if database.context.changes.isOn {
             database.context.changes.notify([database.evictedChange(Array(entry.key), header)])
         }
@@ -133,8 +135,8 @@ final class CheckpointPass: CheckpointWork {
             }
             // LevelDB copies a batch to its memory, and makes two more copies when it writes that to a table. So before
             // a second long batch, wait until LevelDB has written the first one to a table and freed its memory.
-            if batch.byteCount >= EpochStore.settledBytesMin {
-                if hasWrittenLong { store.settleMemory() }
+            if batch.byteCount >= EpochStore.versionMergeBytesMin {
+                if hasWrittenLong { store.flushMemtable() }
                 hasWrittenLong = true
             }
             try store.write(batch, sync: true)
@@ -151,7 +153,8 @@ final class CheckpointPass: CheckpointWork {
         for pinned in run.takePinned() { unpin(pinned) }
     }
 
-    /// Called when LevelDB has everything: entries that were not written again become clean.
+    /// Marks the written entries as clean, except for those that were changed in the meantime. Called when LevelDB has
+    /// all of them.
     func finish() {
         database.forEachSlice { shard in
             shard.lock.withLock {
@@ -159,33 +162,34 @@ final class CheckpointPass: CheckpointWork {
                 return shard.table.finishWritten(upTo: sequence, most: Database.sliceCount, keeps: shard.keeps)
             }
         }
-        // Now that memory has dropped them.
-        for key in longKeys { store.settle(key) }
+        // Do this only now, when the table no longer keeps these long records in memory.
+        for key in longKeys { store.mergeVersions(of: key) }
         longKeys = []
     }
 }
 
 /// Entries that are about to be written to LevelDB. They are copied, so that their shards need not be locked while
-/// LevelDB writes. Long records are pinned instead of copied.
+/// LevelDB writes. A long record is not copied: its entry is pinned, so that the record stays in memory unchanged.
 private struct SortedRun {
     private struct Item {
         /// The first eight bytes of the key, big-endian: most comparisons need no more.
         var prefix: UInt64
-        /// The offset of the key, with its kind; the record follows.
+        /// The offset in `bytes` of the key's kind (1 byte), which the key and the record follow.
         var offset: Int
         var keyCount: Int32
         /// The record's length in bytes; 0 for a removal, ``pinnedCount`` for a pinned record.
         var recordCount: Int32
-        /// The index key in LevelDB, and the one that it should have, as ``ExpiryIndex/Slot``.
+        /// The entry's key in the expiry index, as LevelDB has it now and as it should be, each as
+        /// ``ExpiryIndex/Slot``.
         var oldIndex: UInt64
         var newIndex: UInt64
         /// Whether LevelDB is known to have no record of the key.
-        var isAbsentBelow: Bool
+        var isAbsentInLevelDB: Bool
     }
 
     private var bytes: [UInt8] = []
     private var items: ContiguousArray<Item> = []
-    /// A pinned entry, of which only the record may be read without the lock.
+    /// A pinned entry. Without its shard's lock, only its record may be read.
     struct Pinned {
         let entry: EntryPointer
         let record: UnsafeRawBufferPointer
@@ -200,11 +204,11 @@ private struct SortedRun {
     /// The smallest record that is pinned, in bytes.
     private let pinnedBytesMin: Int
 
-    /// The memory of an item beyond its key and record.
+    /// The memory of an item in addition to its key and record, in bytes.
     static let itemBytes = MemoryLayout<Item>.stride
 
-    /// Reserves memory in advance, because entries are added with a lock held, when there is no time to move earlier
-    /// ones.
+    /// Reserves memory in advance, because entries are added while a shard is locked, and growing the arrays then takes
+    /// too long.
     init(bytes byteCount: Int, count: Int, pinnedBytesMin: Int) {
         self.pinnedBytesMin = pinnedBytesMin
         bytes.reserveCapacity(byteCount)
@@ -212,18 +216,18 @@ private struct SortedRun {
     }
 
     var count: Int { items.count }
-    /// The number of removals of keys that LevelDB may have.
+    /// The number of items that remove a key which LevelDB may have.
     private(set) var removalCount = 0
     var byteCount: Int { bytes.count + items.count * Self.itemBytes }
 
     mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, index: UInt64) {
         add(entry, record, index)
         entry.head.pointee.indexed = index
-        entry.head.pointee.isAbsentBelow = false
+        entry.head.pointee.isAbsentInLevelDB = false
     }
 
     mutating func add(removal entry: EntryPointer) {
-        if !entry.head.pointee.isAbsentBelow { removalCount += 1 }
+        if !entry.head.pointee.isAbsentInLevelDB { removalCount += 1 }
         add(entry, UnsafeRawBufferPointer(start: nil, count: 0), 0)
         entry.head.pointee.indexed = 0
     }
@@ -239,7 +243,7 @@ private struct SortedRun {
                 prefix: Self.prefix(key), offset: bytes.count, keyCount: Int32(key.count + 1),
                 recordCount: isLong ? Self.pinnedCount : Int32(record.count), oldIndex: entry.head.pointee.indexed,
                 newIndex: index,
-                isAbsentBelow: entry.head.pointee.isAbsentBelow))
+                isAbsentInLevelDB: entry.head.pointee.isAbsentInLevelDB))
         bytes.append(KeyKind.record)
         bytes.append(contentsOf: key)
         if !isLong { bytes.append(contentsOf: record) }
@@ -267,7 +271,7 @@ private struct SortedRun {
     }
 
     /// Adds the changes of one entry to a batch.
-    /// - Returns: the entry if it was pinned; the caller unpins it.
+    /// - Returns: the entry if it is pinned; the caller must unpin it.
     mutating func put(_ index: Int, into batch: LarderLevelDB.WriteBatch) -> Pinned? {
         let item = items[index]
         let long = item.recordCount == Self.pinnedCount ? pinned.removeValue(forKey: item.offset) : nil
@@ -283,7 +287,7 @@ private struct SortedRun {
                 batch.delete(ExpiryIndex.key(item.oldIndex, storedKey: key))
             }
             guard item.recordCount != 0 else {
-                if !item.isAbsentBelow { batch.delete(key) }
+                if !item.isAbsentInLevelDB { batch.delete(key) }
                 return
             }
             batch.put(
@@ -294,7 +298,7 @@ private struct SortedRun {
         }
     }
 
-    /// The entries that are still pinned; the caller unpins them.
+    /// Returns the entries that are still pinned. The caller must unpin them.
     mutating func takePinned() -> [Pinned] {
         defer { pinned = [:] }
         return Array(pinned.values)

@@ -6,18 +6,18 @@ protocol CheckpointWork: AnyObject {
     var database: Database { get }
     /// The LevelDB of the entries; nil if it is not open.
     var openStore: EpochStore? { get }
-    /// The newest commit unit whose entries stay in newer segments of the journal when the old ones are removed; 0 if
-    /// there is none.
+    /// The last commit unit that LevelDB still needs from the journal after the old segments are removed; 0 if there is
+    /// none. Its entries are in newer segments.
     var newest: UInt64 { get }
 
-    /// Called after the segments were removed.
+    /// Ends the work after the segments were removed.
     func finish()
 }
 
 extension CheckpointWork {
-    /// Records which part of the journal this LevelDB needs. Called before older segments are removed, and after the
-    /// newer ones are synced. Creates the epoch's files if necessary: without them, the loss of its entries with a
-    /// damaged journal would not be detected.
+    /// Records in LevelDB that it needs the journal up to ``newest``. Called before the old segments are removed, and
+    /// after the newer ones are synced. Creates LevelDB's files if there are none, because only this record can show
+    /// later that a damaged journal has lost entries.
     func noteNewest() throws(LarderError) {
         // A store that accepts no writes still needs the same part of the journal as before.
         guard newest > 0, let store = openStore, store.ending == .none, !store.isSuspended else { return }
@@ -27,8 +27,8 @@ extension CheckpointWork {
             // If the database was purged or deleted in the meantime, it needs no part of the journal.
             database.pipeline.drain()
             guard store.ending == .none else { return }
-            // Without disk space for files, the entries stay in the journal alone. This must not block the other
-            // databases.
+            // LevelDB's files could not be created, for example on a full disk, so the entries stay in the journal.
+            // This must not fail the checkpoint of the other databases.
             guard store.isMade else {
                 return database.context.report(.debug, "database '\(database.name)' has no files yet: \(error)")
             }
@@ -36,22 +36,23 @@ extension CheckpointWork {
         }
     }
 
-    /// Keeps the segments: the frozen entries become normal dirty entries again, and the next checkpoint starts over.
+    /// Ends the work if the segments are kept. The frozen entries become normal dirty entries, which the next
+    /// checkpoint writes.
     func abandon() {
         for shard in database.shards.all { shard.lock.withLock { shard.table.thaw() } }
     }
 }
 
 extension Database {
-    /// The number of entries of a shard that are handled per lock acquisition: few, so that readers do not notice the
-    /// wait.
+    /// The number of entries that are processed each time a shard (a part of the database) is locked. It is so small
+    /// that readers do not notice the wait.
     static let sliceCount = 64
 
-    /// Calls `body` with one shard at a time, and again for shards that have more. The shards alternate, because a lock
-    /// that is retaken at once is never passed to a waiting thread.
+    /// Processes all shards in slices: calls `body` for each shard in turn, until no shard has more. The shards
+    /// alternate, because a thread that takes the same lock again at once does not let waiting threads have it.
     /// - Parameters:
-    ///   - body: takes the shard's lock for one slice. Returns whether there is more.
-    ///   - afterRound: called after each round, without a lock.
+    ///   - body: locks the shard, processes one slice of it, and returns whether the shard has more.
+    ///   - afterRound: called after each round through the shards, without a lock held.
     func forEachSlice<Failure: Error>(
         _ body: (Shard) throws(Failure) -> Bool, afterRound: () -> Void = {}
     ) throws(Failure) {
@@ -64,8 +65,8 @@ extension Database {
         }
     }
 
-    /// The approximate size, in the journal, of the entries that LevelDB does not have yet. Takes every shard's lock in
-    /// turn.
+    /// The approximate size in the journal, in bytes, of the entries that LevelDB does not have yet. Locks one shard
+    /// after the other.
     var journalBytesOfDirty: Int {
         shards.sum { $0.dirtyByteCount - $0.dirtyCount * (EntryPointer.overheadBytes - 16) }
     }

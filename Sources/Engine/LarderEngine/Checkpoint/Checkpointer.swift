@@ -25,7 +25,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private var lastBegan: Int64 = 0
     /// Whether a database was skipped because another thread is opening, purging or deleting it. Guarded by `turn`.
     private var metBusy = false
-    /// The disk space for the running checkpoint. Guarded by `turn`.
+    /// The disk space that the running checkpoint may use. Guarded by `turn`.
     private var room = EvictionRoom()
     /// Whether it is known that no database needs more of the journal than was found at the start. Guarded by `turn`.
     private var isJournalEnough = false
@@ -44,8 +44,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         trigger.onDue = { [loop] in loop.wake() }
     }
 
-    /// - Parameter onDemand: whether the thread is started only by the first checkpoint that is due for its size; one
-    ///   that is due for its age is started by ``startIfOld()``.
+    /// - Parameter onDemand: whether to start the thread only when the journal is long enough for a checkpoint, or when
+    ///   ``startIfOld()`` finds that the last checkpoint was long ago.
     func start(onDemand: Bool) {
         let pause = context.options.maintenanceMilliseconds
         loop.start("larder-checkpoint", onDemand: onDemand) { [self] in
@@ -76,8 +76,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Whether the last checkpoint is long ago. Called with `turn` held.
     private var isOld: Bool { context.time.monotonic() - lastBegan >= context.options.checkpointMilliseconds }
 
-    /// Runs a checkpoint if `isNeeded` is still true when no other checkpoint runs. If the file system is full, frees
-    /// space and retries.
+    /// Waits until no other checkpoint runs, and runs one if `isNeeded` then returns true. If the file system is full,
+    /// frees space and retries.
     /// - Returns: false if it failed.
     private func attempt(if isNeeded: () -> Bool) -> Bool {
         for number in 0... {
@@ -90,7 +90,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 break
             } catch {
                 if number < Self.reliefsMax, relieve(after: error) { continue }
-                // Reported once, not four times a second.
+                // Log an error once. Its repetitions, up to four a second, are logged at the debug level.
                 let isNew = trigger.note(failure: error)
                 context.report(isNew ? .error : .debug, "a checkpoint failed and will be retried: \(error)")
                 trigger.want()
@@ -102,11 +102,11 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// The most attempts to free space for one checkpoint.
+    /// The maximum number of attempts to free space for one checkpoint.
     private static let reliefsMax = 4
 
     /// Frees space on a full file system, and reopens databases whose writes failed.
-    /// - Returns: whether there is more space, or another database that accepts writes.
+    /// - Returns: whether space was freed, or a database that refused writes accepts them again.
     private func relieve(after error: LarderError) -> Bool {
         let disk = context.larder.disk
         guard error.code == .io || error.code == .writesSuspended, disk.limitBytes != nil else { return false }
@@ -118,7 +118,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return isBetter
     }
 
-    /// Runs a checkpoint whether one is due or not. For larders without background threads.
+    /// Runs a checkpoint if the journal is not empty, even if none is due. For larders without background threads.
     func checkpointIfDirty() {
         if trigger.byteCount > 0 { trigger.want() }
         checkpointIfDue()
@@ -126,26 +126,26 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
 
     /// Called by writers if too many changes wait for LevelDB: runs a checkpoint on this thread, or waits for the
     /// running one.
-    /// - Returns: false if there is no space and the checkpoint failed. Then writes are refused until a checkpoint
-    ///   succeeds.
+    /// - Returns: false if the checkpoint failed. Writes are then refused until a checkpoint succeeds or the journal is
+    ///   no longer full.
     func assist() -> Bool { attempt { trigger.isFull } }
 
-    /// Like ``isFull``, before storing a long record.
+    /// Whether writers of long records should assist: with fewer waiting changes than for ``isFull``.
     var isFullForLong: Bool { trigger.isFullForLong }
 
-    /// Like ``isFull``, before building a long value.
+    /// Whether to assist before a long value is built: with even fewer waiting changes than for ``isFullForLong``.
     var isFullForBuilding: Bool { trigger.isFullForBuilding }
 
-    /// Like ``assist()``, before building a long value.
+    /// Like ``assist()``, for ``isFullForBuilding``.
     func assistForBuilding() -> Bool { attempt { trigger.isFullForBuilding } }
 
-    /// Like ``assist()``, before storing a long record.
+    /// Like ``assist()``, for ``isFullForLong``.
     func assistForLong() -> Bool { attempt { trigger.isFullForLong } }
 
     /// Whether so many changes wait for LevelDB that writers should assist.
     var isFull: Bool { trigger.isFull }
 
-    /// Writes everything that is committed to LevelDB.
+    /// Runs a checkpoint: writes all committed entries to LevelDB.
     func checkpoint() throws(LarderError) {
         try turn.withLock { () throws(LarderError) in try checkpointInTurn() }
     }
@@ -155,14 +155,15 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         try turn.withLock(body)
     }
 
-    /// Runs `body`, which does not fail, while no checkpoint is running.
+    /// Runs `body`, which cannot throw, while no checkpoint is running.
     func holdingTurn(_ body: () -> Void) { turn.withLock(body) }
 
-    /// Called with `turn` held.
+    /// Runs a checkpoint. Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
         try journal.requireInPlace("checkpoint")
-        // If a LevelDB's files are gone, suspend it, so that the journal keeps all entries that were written to it.
+        // If another program has removed a LevelDB's files, suspend that LevelDB, so that the journal keeps the entries
+        // written to it.
         for database in table.all { database.durableState.store?.suspendIfGone() }
         try pipeline.rollBackWhatFailed("checkpoint")
         guard try checkUnopened() else { return trigger.want() }
@@ -186,28 +187,28 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 obstacle = error
             }
         }
-        // The next checkpoint would be due at once, with the same result, so pause first.
+        // Pause before the next checkpoint: it would be due at once, and have the same result.
         if obstacle != nil { loop.rest() }
         let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
         if end { context.statistics.checkpoints.add() }
-        // A checkpoint can free no more of the journal.
+        // Throw, because another checkpoint cannot shorten the journal either while the obstacle remains.
         if trigger.isFull, let obstacle { throw obstacle }
     }
 
-    /// Syncs the journal before LevelDB is written: LevelDB must never be ahead of a journal that lost its end in a
-    /// machine failure.
-    /// - Throws: if not even file names can be synced. Then LevelDB's files could not be synced either: writing to them
-    ///   would not free the journal, and a machine failure would cost the database.
+    /// Syncs the journal before LevelDB is written: LevelDB must not contain commits that the journal loses if the
+    /// machine fails.
+    /// - Throws: if not even file names can be synced. LevelDB's files could then not be synced either: writing to them
+    ///   would not shorten the journal, and a machine failure could destroy the database.
     private func syncJournal() throws(LarderError) {
         do throws(LarderError) {
             return try journal.sync()
         } catch {
-            context.report(.debug, "before a checkpoint: \(error)")
+            context.report(.debug, "the journal could not be synced before a checkpoint: \(error)")
         }
         do throws(LarderError) {
             try journal.syncCopies()
         } catch {
-            context.report(.debug, "before a checkpoint: \(error)")
+            context.report(.debug, "the journal could not be synced before a checkpoint: \(error)")
             try journal.syncDirectory(context.directory + "/JOURNAL")
             // Continue although the journal cannot be synced: then it is even more important that LevelDB gets the
             // entries.
@@ -221,8 +222,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return pass
     }
 
-    /// Appends the entries of a database whose LevelDB accepts no writes for now to the journal again, so that the old
-    /// segments can be removed. Called with `turn` held.
+    /// For a database whose LevelDB accepts no writes for now: appends its entries to the journal again, so that the
+    /// old segments can be removed. Called with `turn` held.
     /// - Returns: nil if the disk has no space for that, or if it would not shorten the journal.
     private func rewrite(_ database: Database, _ cut: CommitJournal.Cut, because error: LarderError) -> RewritePass? {
         let bytes = database.journalBytesOfDirty + database.shards.withAllLocked { database.unresolved.byteCount }
@@ -243,26 +244,27 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return bytes > 0 && bytes <= trigger.byteCount / 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
     }
 
-    /// Rewrites the still needed part of the journal, whether that is worth it or not. For tests.
+    /// Rewrites the journal even if that saves little space. For tests.
     func rewrite() throws(LarderError) {
         try turn.withLock { () throws(LarderError) in try rewriteInTurn() }
     }
 
-    /// Called with `turn` held.
+    /// Rewrites the journal. Called with `turn` held.
     private func rewriteInTurn() throws(LarderError) {
         try journal.requireInPlace("checkpoint")
         try pipeline.rollBackWhatFailed("checkpoint")
         guard try checkUnopened(), let cut = journal.cut(isRewrite: true) else { return }
-        // A power failure must not leave a hole before the new frames: nothing after a hole is used, and the segments
-        // with the old copies will be removed.
+        // Sync first: a power failure must not leave a gap before the new frames. A replay ignores everything after a
+        // gap, and the segments with the old copies will be removed.
         try journal.sync()
         metBusy = false
-        // After the cut, so that nothing in the older segments is missed.
+        // Begin the passes after the cut, so that they include everything in the older segments.
         let passes = table.all.filter(\.needsJournal).map { rewritten($0, upTo: cut.sequence) }
         if try end(cut, passes, nil, before: {}) { context.statistics.journalRewrites.add() }
     }
 
-    /// Removes segments of the journal, after their still needed entries were stored elsewhere.
+    /// Removes the segments up to the cut. Before that, `passes` have stored all still needed entries of these segments
+    /// in LevelDB or in newer segments.
     /// - Returns: false if the segments must stay for now.
     private func end(
         _ cut: CommitJournal.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?,
@@ -271,8 +273,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         var hasEnded = false
         do throws(LarderError) {
             if let failure { throw failure }
-            // An applied purge has cleared the earlier entries, and only the journal has them until the purge is on the
-            // disk. So wait for the purge and the newer writes: `drain` returns after they have succeeded or failed.
+            // A purge that is applied but not yet durable has removed entries from memory. If it fails, only the
+            // journal still has them. So wait for the purge and for newer writes: `drain` returns after they have
+            // succeeded or failed.
             pipeline.drain()
             if passes.contains(where: { $0.newest > 0 }), journal.isCurrent(cut) {
                 // The new state of an entry must be as durable as the one that it replaced.
@@ -296,9 +299,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// Records, for each LevelDB that has all entries up to the cut, that it no longer needs the journal. The segments
-    /// that prove this will be removed, and a power failure may lose the header of the next segment. Synced by
-    /// ``noteSynced()``.
+    /// Records, for each LevelDB that has all entries up to the cut, that it no longer needs the journal. Otherwise,
+    /// when the old segments are removed and a power failure loses the header of the next one, the journal would seem
+    /// to have lost entries. Synced by ``noteSynced()``.
     private func noteComplete(_ passes: [any CheckpointWork], _ cut: CommitJournal.Cut) throws(LarderError) {
         guard !metBusy, journal.isCurrent(cut) else { return }
         for database in table.all where !passes.contains(where: { $0.database === database && $0.newest > 0 }) {
@@ -309,11 +312,11 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Records how much of each LevelDB is synced: the journal's segments from which an unsynced rest could be restored
-    /// will be removed.
+    /// Records how much of each LevelDB is synced, so that a later loss is detected. The journal's segments from which
+    /// the lost part could be restored will be removed.
     private func noteSynced() throws(LarderError) {
         for database in table.all {
-            // The journal keeps everything that was written to a store that accepts no writes.
+            // Skip stores that accept no writes, because the journal keeps everything that was written to them.
             guard let store = database.durableState.store, !store.isSuspended else { continue }
             try unlessGone(store) { () throws(LarderError) in try store.noteSynced() }
         }
@@ -333,15 +336,16 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         do throws(LarderError) { try body() } catch { if isCurrent(store) { throw error } }
     }
 
-    /// Whether a store that could not be written or read is still in use. Waits for a running deletion, which moves the
-    /// files before it is reported.
+    /// Whether a store that could not be written or read is still in use. First waits for running purges and deletions,
+    /// which move the files before they mark the store as ended.
     private func isCurrent(_ store: EpochStore) -> Bool {
         pipeline.drain()
         return store.ending == .none
     }
 
-    /// Once after a start with a journal, opens the databases that have not been used. One of them may need more of the
-    /// journal than was found, and this cannot be detected after the segments are removed. Called with `turn` held.
+    /// Once after a start with a journal, opens the databases that have not been opened yet. One of them may need more
+    /// of the journal than was found, and this cannot be detected after the segments are removed. Called with `turn`
+    /// held.
     /// - Returns: false if another thread is working on one of the databases.
     /// - Throws: the damage of a database that needs more. The journal stays until that database is set aside.
     private func checkUnopened() throws(LarderError) -> Bool {
@@ -351,7 +355,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 guard try database.prepareUnlessBusy() else { return false }
             } catch {
                 if database.life.needsMoreJournal { throw error }
-                // A salvage reports it.
+                // If the database will be salvaged, the salvage logs the damage.
                 let isSalvaged = error.code == .damaged && context.options.onDamage == .salvage
                 context.report(
                     isSalvaged ? .debug : .warning,
@@ -363,13 +367,13 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// Opens the databases that have not been used but may have entries in the journal. Done before the larder is
-    /// closed, because they cannot be opened afterwards.
+    /// Opens the databases that have not been opened yet but may have entries in the journal. Called before the larder
+    /// is closed, because they cannot be opened afterwards.
     func openWhatIsDirty() {
         do throws(LarderError) {
             _ = try turn.withLock { () throws(LarderError) in try checkUnopened() }
         } catch {
-            context.report(.warning, "the journal is kept: \(error)")
+            context.report(.warning, "the journal is kept for the next start: \(error)")
         }
         for database in table.all where database.needsJournal && !database.isReady(forWriting: true) {
             do throws(LarderError) {
@@ -389,13 +393,13 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         while true {
             let report = try turn.withLock { () throws(LarderError) in try flushInTurn(database, upTo: sequence) }
             if let report { return report }
-            // Waits for a thread that is opening, purging or deleting it.
+            // This waits for the thread that is opening, purging or deleting the database.
             try database.prepare(forWriting: false)
         }
     }
 
-    /// ``flush(_:)``, unless another checkpoint or flush is running, which may take seconds for large values of other
-    /// databases.
+    /// Like ``flush(_:)``, but does nothing if another checkpoint or flush is running, because large values of other
+    /// databases may keep it busy for seconds.
     /// - Returns: nil if nothing was done.
     func flushIfIdle(_ database: Database) throws(LarderError) -> PurgeReport? {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
@@ -404,20 +408,22 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return try flushInTurn(database, upTo: try syncForFlush())
     }
 
-    /// Determines which entries to write, and then syncs the journal, because LevelDB must never be ahead of a journal
-    /// that lost its end in a machine failure. A sync does not cover frames that are appended after it began.
+    /// Determines which entries to write, and then syncs the journal, because LevelDB must not contain commits that the
+    /// journal loses if the machine fails. In this order, because a sync does not cover frames that are appended after
+    /// it began.
     /// - Returns: the last sequence to write.
     private func syncForFlush() throws(LarderError) -> UInt64 {
         pipeline.drain()
         try pipeline.rollBackWhatFailed("checkpoint")
-        // The last decided unit may be a change of a whole database, which the journal does not have.
+        // The last decided unit may be a change of a whole database, which is not in the journal.
         let sequence = min(pipeline.lastDecided, journal.lastAppended)
         try journal.sync()
         return sequence
     }
 
-    /// Called with `turn` held.
-    /// - Returns: nil if another thread is about to work on the files.
+    /// Writes a database's entries up to `sequence` to LevelDB. Called with `turn` held.
+    /// - Returns: the dropped expired entries; nil if nothing was written, because another thread works on the
+    ///   database.
     private func flushInTurn(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> PurgeReport? {
         metBusy = false
         if let store = database.durableState.store, store.isFrozen {
@@ -427,7 +433,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
         do throws(LarderError) {
             try syncNames(pass.store)
-            // Clean entries may exist in LevelDB alone: record its synced length, so that their loss counts as damage.
+            // Clean entries may exist only in LevelDB: record how much of it is synced, so that a loss of them is
+            // detected as damage.
             try pass.store.noteSynced()
         } catch {
             pass.abandon()
@@ -441,7 +448,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
     var rollbackCount: UInt64 { journal.rollbackCount }
 
-    /// - Returns: nil if there is nothing to write.
+    /// Writes a database's entries up to `sequence` to LevelDB.
+    /// - Returns: nil if there is nothing to write, or if another thread is working on the database, which sets
+    ///   `metBusy`.
     private func pass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> CheckpointPass? {
         guard database.needsJournal else { return nil }
         if database.isBeingSalvaged {
@@ -449,13 +458,14 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
                 .writesSuspended, "the database is being salvaged; its new writes stay in memory",
                 operation: "checkpoint", database: database.name)
         }
-        // Entries from the journal for a database that was not opened since the start.
+        // The entries may come from the journal of the last process, while the database was not opened yet.
         if !database.isReady(forWriting: true), try !database.prepareUnlessBusy() {
             metBusy = true
             return nil
         }
         guard let pass = CheckpointPass(database, upTo: sequence, room: room.left(database)) else {
-            // Either it was purged or deleted in the meantime, or the journal must keep the entries.
+            // If the database was purged or deleted in the meantime, nothing is left to write. Otherwise the journal
+            // must keep the entries.
             guard database.needsJournal else { return nil }
             throw LarderError(.io, "its files are not open", operation: "checkpoint", database: database.name)
         }

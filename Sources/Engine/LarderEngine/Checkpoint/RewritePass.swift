@@ -5,23 +5,23 @@
 /// Log-Structured File System", 1991): if the same keys are written over and over, most of the journal is superseded,
 /// and copying the rest costs a tenth of writing it to LevelDB.
 ///
-/// An entry is committed with its shard's lock held, so that no write comes in between. It stays dirty and keeps its
-/// version. An entry that was written again in the meantime is already in a newer segment.
+/// An entry is committed again with its shard's lock held, so that no write comes in between. It stays dirty and keeps
+/// its version. An entry that was changed since the rewrite began is already in a newer segment, and is skipped.
 ///
-/// It needs no LevelDB, so it also replaces a checkpoint if a database's files cannot be used for now.
+/// A rewrite does not use LevelDB, so it also replaces a checkpoint of a database whose files cannot be used for now.
 ///
-/// Confined to the thread that writes the checkpoint.
+/// Not thread-safe: used only by the thread that writes the checkpoint.
 final class RewritePass: CheckpointWork {
     let openStore: EpochStore?
     let database: Database
     private let sequence: UInt64
-    /// The newest commit unit with entries of the older segments; 0 if there is none.
+    /// The last commit unit that contains the latest state of an entry from the older segments; 0 if there is none.
     private(set) var newest: UInt64 = 0
     private var slice: [EntryPointer] = []
-    /// The epoch of the entries.
+    /// The epoch of the entries: the number of the database's LevelDB to which they belong.
     private let epoch: UInt64
 
-    /// Freezes the dirty entries.
+    /// Freezes the dirty entries: assigns them to this pass, so that entries written later do not belong to it.
     init(_ database: Database, upTo sequence: UInt64) {
         self.database = database
         self.sequence = sequence
@@ -33,7 +33,8 @@ final class RewritePass: CheckpointWork {
         slice.reserveCapacity(Database.sliceCount)
     }
 
-    /// Commits the entries up to a sequence again, one round of slices at a time. All of them must be committed.
+    /// Commits the frozen entries up to `sequence` a second time, and waits for these commits after each round through
+    /// the shards. The entries must already be committed.
     func write() {
         database.forEachSlice { shard in
             shard.lock.withLock { rewriteSlice(shard) }
@@ -43,7 +44,7 @@ final class RewritePass: CheckpointWork {
         newest = max(newest, database.rewriteUnresolved())
     }
 
-    /// Called with the shard's lock held.
+    /// Commits the next entries of a shard again, and returns whether it has more. Called with the shard's lock held.
     private func rewriteSlice(_ shard: Shard) -> Bool {
         // The database was purged in the meantime: its table was emptied, and new entries belong to another epoch.
         guard database.epochOfEntries == epoch, epoch != 0 else { return false }
@@ -66,6 +67,6 @@ final class RewritePass: CheckpointWork {
         return hasMore
     }
 
-    /// All entries are still dirty.
+    /// Does nothing: the entries stay dirty.
     func finish() {}
 }

@@ -10,7 +10,7 @@ final class CheckpointTrigger: @unchecked Sendable {
     private let disk: DiskBudget
     private let memory: MemoryBudget
     private let liveBytes = Atomic<Int>(0)
-    /// `liveBytes` without the tails of long frames.
+    /// Like `liveBytes`, but a long frame counts only in part.
     private let countedBytes = Atomic<Int>(0)
     private let wanted = Atomic<Bool>(false)
     private let isStuck = Atomic<Bool>(false)
@@ -29,10 +29,10 @@ final class CheckpointTrigger: @unchecked Sendable {
 
     // MARK: Sizes
 
-    /// Bytes of the journal's files.
+    /// The size of the journal's files, in bytes.
     var byteCount: Int { liveBytes.load(ordering: .relaxed) }
 
-    /// Sets the journal's length.
+    /// Records the size of the journal's files, in bytes: in full, and with only a part of each long frame.
     func note(_ counts: (live: Int, counted: Int)) {
         liveBytes.store(counts.live, ordering: .relaxed)
         countedBytes.store(counts.counted, ordering: .relaxed)
@@ -40,16 +40,16 @@ final class CheckpointTrigger: @unchecked Sendable {
 
     // MARK: When a checkpoint is due
 
-    /// Whether a checkpoint is due.
+    /// Whether a checkpoint is due, because of the amount of changes or because it was requested.
     var isDue: Bool { isTooMuch || isWanted }
-    /// Whether a full checkpoint was requested.
+    /// Whether a full checkpoint, not just a rewrite of the journal, was requested.
     var isWanted: Bool { wanted.load(ordering: .relaxed) }
     private var isTooMuch: Bool { byteCount >= checkpointBytes || memory.isCheckpointDue }
 
-    /// Wakes the checkpointer if the journal is long enough.
+    /// Wakes the checkpointer if the journal, or the changes in memory, have reached their limit.
     func wakeIfTooMuch() { if isTooMuch { onDue() } }
 
-    /// Requests a checkpoint now.
+    /// Requests a checkpoint, and wakes the checkpointer to run it now.
     func request() {
         want()
         onDue()
@@ -61,8 +61,8 @@ final class CheckpointTrigger: @unchecked Sendable {
     /// Clears the request when a full checkpoint begins.
     func begin() { wanted.store(false, ordering: .relaxed) }
 
-    /// Records the result of a checkpoint.
-    /// - Returns: whether it differs from the last one.
+    /// Records the error of a checkpoint; nil after a success.
+    /// - Returns: whether the error differs from that of the last checkpoint.
     func note(failure new: LarderError?) -> Bool {
         lock.withLock {
             defer { failure = new }
@@ -78,7 +78,7 @@ final class CheckpointTrigger: @unchecked Sendable {
     var isFull: Bool {
         let (live, counted) = (byteCount, countedBytes.load(ordering: .relaxed))
         return counted > bytesMax || live > bytesMax + Record.payloadBytesMax
-            || memory.isFullOfDirty(besides: live - counted)
+            || memory.mustBlockWriters(besides: live - counted)
     }
     /// Whether so many bytes wait to be written to LevelDB that writers of long records should wait.
     var isFullForLong: Bool { byteCount > bytesMax || isFull }
@@ -87,8 +87,8 @@ final class CheckpointTrigger: @unchecked Sendable {
     var isFullForBuilding: Bool { byteCount > checkpointBytes / 2 || isFullForLong }
     private var bytesMax: Int { max(1 << 20, 2 * checkpointBytes) }
 
-    /// The error for writes while the journal is full and checkpoints fail; else nil. One atomic load while checkpoints
-    /// succeed.
+    /// Returns the error for writes if the journal is full and checkpoints fail; otherwise nil. One atomic load while
+    /// checkpoints succeed.
     func refusal(_ operation: String) -> LarderError? {
         guard isStuck.load(ordering: .relaxed), isFull, let cause = lock.withLock({ failure }) else { return nil }
         return LarderError(

@@ -1,6 +1,7 @@
-/// The commit units that failed, for later queries. A value; its owner guards it.
+/// The commit units that failed, so that their writers can get the error later. Not thread-safe: its owner guards it.
 struct CommitFailures {
-    /// The number of failures to remember. Each is a range of sequences that failed together.
+    /// The maximum number of ranges that are kept; the oldest are dropped. A range contains commit units that failed
+    /// together.
     static let rangesMax = 256
 
     private var ranges: [(range: ClosedRange<UInt64>, error: LarderError)] = []
@@ -13,9 +14,9 @@ struct CommitFailures {
         forgottenUpTo = ranges.removeFirst().range.upperBound
     }
 
-    /// The error of a decided unit; nil if it was committed. A unit whose range may have been dropped gets an error
-    /// too, even if it was committed: reporting an error for a committed write is allowed, but acknowledging a lost one
-    /// is not.
+    /// Returns the error of a unit that was decided (committed or failed); nil if it was committed. A unit whose range
+    /// may have been dropped gets an error too, even if it was committed: reporting an error for a committed write is
+    /// allowed, but acknowledging a lost one is not.
     func error(of sequence: UInt64) -> LarderError? {
         if let match = ranges.last(where: { $0.range.contains(sequence) }) { return match.error }
         guard sequence <= forgottenUpTo else { return nil }

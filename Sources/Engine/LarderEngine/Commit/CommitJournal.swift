@@ -1,8 +1,9 @@
 import LarderPlatform
 import Synchronization
 
-/// The larder's journal in use: appends commits at the requested durability, syncs them, and removes segments that
-/// checkpoints have made obsolete. It owns the journal, and knows whether a failed commit still has to be rolled back.
+/// The journal of an open larder: appends commits at the requested durability, syncs them, and removes segments that
+/// checkpoints have made obsolete. It owns the ``Journal``, and records whether a failed commit still has to be rolled
+/// back.
 ///
 /// Thread-safe. `@unchecked Sendable`: the journal's segments and `keptSequence` are guarded by `lock`. The exceptions
 /// are the fsync and the removal of segments, which the journal allows concurrently with everything else. Lock order:
@@ -12,7 +13,7 @@ final class CommitJournal: @unchecked Sendable {
     struct Cut {
         /// The last segment that the checkpoint makes obsolete.
         let segment: UInt64
-        /// The last commit unit in it.
+        /// The last commit unit in that segment.
         let sequence: UInt64
         fileprivate let rollbacks: UInt64
     }
@@ -53,10 +54,11 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    // MARK: Whether it is there
+    // MARK: Whether the files are in place
 
-    /// Checks whether the journal's files still have their names. Called often.
-    func look() {
+    /// Checks whether another program has removed or replaced the journal's files, and reports if that has changed.
+    /// Called often.
+    func checkFiles() {
         let isGone = segments.isGone
         guard gone.exchange(isGone, ordering: .relaxed) != isGone else { return }
         if isGone {
@@ -71,15 +73,16 @@ final class CommitJournal: @unchecked Sendable {
             + "until they are back; to use a new larder, restart the process"
     }
 
-    /// The error for writes that would be lost, or for which there is no space; else nil. Two atomic loads usually.
+    /// Returns the error for writes if they would be lost, or if the journal is full; otherwise nil. Usually two atomic
+    /// loads.
     func refusal(_ operation: String) -> LarderError? {
         guard gone.load(ordering: .relaxed) else { return trigger.refusal(operation) }
         return LarderError(.writesSuspended, Self.lossText(context), operation: operation)
     }
 
-    /// - Throws: if appended frames would be lost.
+    /// - Throws: if appended frames would be lost, because the journal's files were removed or replaced.
     func requireInPlace(_ operation: String) throws(LarderError) {
-        look()
+        checkFiles()
         if gone.load(ordering: .relaxed), let error = refusal(operation) { throw error }
     }
 
@@ -94,8 +97,8 @@ final class CommitJournal: @unchecked Sendable {
         while true {
             if context.sequences.refusal(of: batch.lastSequence) != nil {
                 if !mayBlock { return false }
-                // The background thread that reserves sequences in advance has found no space, or was not scheduled. So
-                // reserve them here.
+                // The background thread that reserves sequences in advance has found no disk space, or has not run in
+                // time. So reserve them here.
                 context.sequences.extendIfNeeded(last: batch.lastSequence)
             }
             guard let failure = attempt(batch, level) else { break }
@@ -106,7 +109,8 @@ final class CommitJournal: @unchecked Sendable {
                     continue
                 }
             }
-            // The segment may have been abandoned. A checkpoint makes it obsolete.
+            // The journal may have abandoned the segment because of the error. A checkpoint makes that segment
+            // obsolete.
             trigger.request()
             throw LarderError(
                 .io, failure.error.description + failure.doubt + context.disk.note(failure.error),
@@ -121,16 +125,17 @@ final class CommitJournal: @unchecked Sendable {
         return true
     }
 
-    /// The most attempts to free space for one batch.
+    /// The maximum number of attempts to free space for one batch.
     private static let attemptsMax = 4
 
-    /// Frees space on a full file system, unless there is enough by now.
+    /// Frees space on a full file system. Returns whether that succeeded, or there is enough space anyway by now.
     private func hasRoom(for bytes: Int, isRemoval: Bool = false) -> Bool {
         context.disk.relieve(bytes, takesReserve: isRemoval) || context.disk.room.map { $0 > 2 * bytes } ?? false
     }
 
-    /// - Returns: nil after success; otherwise why nothing was appended, and, as `doubt`, why the batch may still
-    ///   become valid.
+    /// Appends a batch once, without retries.
+    /// - Returns: nil after success; otherwise the error, and, as `doubt`, why the batch may survive nevertheless;
+    ///   empty if it cannot.
     private func attempt(_ batch: JournalBatch, _ level: Durability) -> (error: FileError, doubt: String)? {
         var doubt = ""
         do throws(FileError) {
@@ -162,11 +167,11 @@ final class CommitJournal: @unchecked Sendable {
         case .unlessMachineFails(let error): (failure, event) = (error, "the machine fails")
         case .unlessProcessEnds(let error): (failure, event) = (error, "this process terminates")
         }
-        return ". It could not be rolled back either (\(failure)): whether it survives is unknown if "
-            + "\(event) before another write is committed"
+        return ". It could not be rolled back either (\(failure)): if \(event) before another write is committed, "
+            + "this write may or may not survive"
     }
 
-    /// Writes the payload of a long record ahead of its commit. May take long.
+    /// Writes the payload of a long record to a file of its own, before its commit. May take long.
     func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(LarderError)
         -> StagedFrame
     {
@@ -185,7 +190,7 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Reserves sequences in advance. May take long.
+    /// Reserves sequence numbers in advance if few are left. May take long.
     func reserveSequencesIfNeeded() {
         context.sequences.extendIfNeeded(last: max(lastAppended, context.sequences.base))
     }
@@ -201,7 +206,7 @@ final class CommitJournal: @unchecked Sendable {
     }
 
     /// Syncs the journal.
-    /// - Parameter cut: segments that this checkpoint makes obsolete are not synced; nil syncs all.
+    /// - Parameter cut: a checkpoint's cut, to sync only the segments that it does not make obsolete; nil to sync all.
     func sync(behind cut: Cut? = nil) throws(LarderError) {
         syncing.store(true, ordering: .relaxed)
         defer { syncing.store(false, ordering: .relaxed) }
@@ -209,8 +214,8 @@ final class CommitJournal: @unchecked Sendable {
             try segments.sync(above: cut?.segment ?? 0)
             context.statistics.syncs.add()
         } catch {
-            // The system may have dropped pages that it could not write. A checkpoint writes the entries to LevelDB
-            // from memory instead.
+            // The system may have dropped pages that it could not write. So request a checkpoint, which writes the
+            // entries from memory to LevelDB.
             trigger.request()
             throw LarderError(.io, error.description, operation: "fsync", underlying: error)
         }
@@ -244,7 +249,7 @@ final class CommitJournal: @unchecked Sendable {
     /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
     var rollbackCount: UInt64 { rollbacks.load(ordering: .acquiring) }
 
-    /// Begins a checkpoint: later appends go to a new segment.
+    /// Begins a checkpoint or a rewrite: later appends go to a new segment.
     /// - Parameter isRewrite: whether this only rewrites the journal, so that a requested checkpoint stays requested.
     /// - Returns: nil when the journal is empty.
     func cut(isRewrite: Bool) -> Cut? {
@@ -255,8 +260,8 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Whether no failed commit was rolled back since the cut. If so, the entries that a checkpoint has read since then
-    /// are committed as soon as they are decided.
+    /// Whether no commit was rolled back since the cut. If none was, every entry that the checkpoint has read since
+    /// then is committed once its commit unit is decided.
     func isCurrent(_ cut: Cut) -> Bool { rollbackCount == cut.rollbacks }
 
     /// Removes the segments that a checkpoint made obsolete.
@@ -280,12 +285,12 @@ final class CommitJournal: @unchecked Sendable {
     ///
     /// Until then nothing is committed, because the rollback would drop that too. Nothing is written to LevelDB,
     /// because memory differs from the acknowledged state.
-    var owesRollback: Bool { owes.load(ordering: .acquiring) }
+    var isRollbackPending: Bool { owes.load(ordering: .acquiring) }
 
     /// - Throws: while a failed commit could not be rolled back.
     func requireRolledBack(_ operation: String) throws(LarderError) {
-        guard owesRollback else { return }
-        // The checkpointer tries again in its next round.
+        guard isRollbackPending else { return }
+        // The checkpointer retries the rollback in its next round.
         trigger.want()
         throw LarderError(
             .io, "an earlier commit failed and cannot be rolled back yet, because the journal is unreadable; retrying",
@@ -293,7 +298,8 @@ final class CommitJournal: @unchecked Sendable {
     }
 
     /// Runs `body`, which rolls back the entries in memory. In the meantime no commit runs, and no checkpoint ends.
-    /// - Parameter body: may call ``replayLocked(_:)``, ``noteRolledBack()``, ``noteOwed()`` and ``noteKept(_:)``.
+    /// - Parameter body: may call ``replayLocked(_:)``, ``noteRolledBack()``, ``notePendingRollback()`` and
+    ///   ``noteKept(_:)``.
     func rollBack(_ body: () -> Void) {
         segments.withoutRemovals {
             lock.withLock {
@@ -307,8 +313,8 @@ final class CommitJournal: @unchecked Sendable {
     func noteRolledBack() { owes.store(false, ordering: .releasing) }
 
     /// Records that a rollback is owed: the entries of the failed commit are still in memory.
-    /// - Returns: whether that was already so.
-    func noteOwed() -> Bool { owes.exchange(true, ordering: .acquiringAndReleasing) }
+    /// - Returns: whether a rollback was owed already.
+    func notePendingRollback() -> Bool { owes.exchange(true, ordering: .acquiringAndReleasing) }
 
     /// Records that the entries of failed commits are kept in memory, up to this sequence. Called within
     /// ``rollBack(_:)``.
@@ -316,8 +322,9 @@ final class CommitJournal: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Reads the last process's marks of the journal, before ``replay(_:)``.
-    /// - Throws: `newerFormat`. A file that cannot be used is reported.
+    /// Reads the file in which the last process marked how much of the journal was synced and removed. Called before
+    /// ``replay(_:)``.
+    /// - Throws: `newerFormat`. An invalid file is only reported.
     func loadMarks() throws(LarderError) {
         guard case .known(let file) = context.sequences.origin else { return }
         switch marks.load(reserved: file.commitUnits) {
@@ -333,16 +340,17 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Begins to record what is synced and removed. Call it after this process has reserved its sequences.
+    /// Begins to record how much of the journal is synced and removed. Call it after this process has reserved its
+    /// sequence numbers.
     func beginMarks(_ report: JournalReport) { marks.begin(removed: report.precedingSequence) }
 
     /// Reads the journal, before anything is appended.
     func replay(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replay(visit) }
 
-    /// ``replay(_:)`` within ``rollBack(_:)``.
+    /// Like ``replay(_:)``, but called within ``rollBack(_:)``.
     func replayLocked(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replayHeld(visit) }
 
-    /// Continues after the segments that were found.
+    /// Prepares for appending after the segments that were found.
     /// - Parameter base: the commit unit to continue after if there are no segments; units up to it are durable
     ///   elsewhere.
     func begin(behind base: UInt64) {
@@ -350,7 +358,7 @@ final class CommitJournal: @unchecked Sendable {
         countBytes()
     }
 
-    /// Requests a sync, in the next background round, of the segments that were found.
+    /// Requests that the next background round syncs the segments that were found.
     func wantSync() { unsynced.store(true, ordering: .relaxed) }
 
     /// Moves damaged segments away. See ``Journal/setAside(_:to:)``.

@@ -1,11 +1,13 @@
 import LarderPlatform
 import Synchronization
 
-/// An observer of decided commits. Called on the committing thread; must be short and must not block.
+/// An observer that is notified when commits are decided. Its functions are called on the committing thread, must
+/// return quickly and must not block.
 package protocol CommitObserver: AnyObject, Sendable {
-    /// Every sequence up to `sequence` that was not decided before is now committed (`failure` is nil) or failed.
+    /// Called when all units up to `sequence` have been committed or, if `failure` is not nil, have failed, except for
+    /// those that were decided before.
     func commitsDecided(upTo sequence: UInt64, failure: LarderError?)
-    /// Writers that waited because of ``CommitPipeline/isCongested`` may continue, or would now get an error.
+    /// Called when writers that wait because of ``CommitPipeline/isCongested`` may continue, or would now get an error.
     func congestionMayBeOver()
 }
 
@@ -13,17 +15,18 @@ extension CommitObserver {
     package func congestionMayBeOver() {}
 }
 
-/// The owner of the state to which a pipeline's units are applied.
+/// The owner of the entries in memory, to which a pipeline's units are applied before they are committed.
 protocol CommitOwner: AnyObject, Sendable {
-    /// Units with these notes are about to be committed: ``committed(_:)`` or ``rollBack(_:)`` follows.
+    /// Called before units with these notes (changes for observers) are committed: ``committed(_:)`` or
+    /// ``rollBack(_:)`` follows.
     func preparing(_ notes: any CommitNotes)
 
-    /// A whole database is about to change: ``hasChanged()`` or ``rollBack(_:)`` follows.
+    /// Called before a whole database is changed: ``hasChanged()`` or ``rollBack(_:)`` follows.
     func isChanging()
-    /// The change is complete, and observers were notified.
+    /// Called when that change is complete and the observers were notified.
     func hasChanged()
 
-    /// Passes on the notes of committed units. Called on the committing thread; must not block.
+    /// Passes the notes of committed units to the observers. Called on the committing thread; must not block.
     func committed(_ notes: any CommitNotes)
 
     /// Rolls the applied state back to the durable one.
@@ -42,14 +45,14 @@ protocol CommitOwner: AnyObject, Sendable {
 /// - If a commit fails, earlier commits stay durable. The rest of the group and every queued unit fail, and the applied
 ///   state is reset to the durable one.
 ///
-/// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. Lock order: the table of
-/// databases, shard locks (databases by number, shards by index), `lock`.
+/// Thread-safe. `@unchecked Sendable`: the properties that are marked so are guarded by `lock`. Lock order: the table
+/// of databases, shard locks (databases by number, shards by index), `lock`.
 package final class CommitPipeline: @unchecked Sendable {
     private let context: LarderContext
     private let journal: CommitJournal
     private let owner: any CommitOwner
     private let decided = Atomic<UInt64>(0)
-    /// The highest sequence that ever failed. Waiters for a later one need not look for a failure.
+    /// The highest sequence number that ever failed. Units with higher numbers have no failure to search for.
     private let lastFailed = Atomic<UInt64>(0)
     private let pendingBytes = Atomic<Int>(0)
 
@@ -75,16 +78,17 @@ package final class CommitPipeline: @unchecked Sendable {
         self.owner = owner
     }
 
-    /// Continues after the journal's last sequence. Called before anything is queued.
+    /// Sets the sequence number after which new units are numbered: the journal's last one. Called before anything is
+    /// queued.
     func begin(behind sequence: UInt64) {
         lock.withLock { lastSequence = max(lastSequence, sequence) }
         decided.store(sequence, ordering: .releasing)
     }
 
-    /// Continues after a sequence that this process did not know. May block.
+    /// Like ``begin(behind:)``, but for a higher number that is found later, while units are queued. May block.
     func resume(behind sequence: UInt64) {
         context.sequences.resume(behind: sequence)
-        // Queue an empty unit with this sequence, so that ``everythingApplied`` refers to a unit that will be decided.
+        // Queue an empty unit with this sequence, so that ``everythingApplied`` names a unit that will be decided.
         lock.withLock {
             guard sequence > lastSequence, sequence < Sequences.end - Sequences.unitsStep else { return }
             lastSequence = sequence
@@ -125,7 +129,8 @@ package final class CommitPipeline: @unchecked Sendable {
     /// - Throws: if the larder's files were removed, moved or replaced by another program.
     func requireInPlace(_ operation: String) throws(LarderError) { try journal.requireInPlace(operation) }
 
-    /// Queues a change of a whole database. Called with all its shard locks held.
+    /// Queues a change of a whole database: `perform` makes it durable, then `committed` is called with its sequence
+    /// number. Called with all shard locks of the database held.
     /// - Returns: the unit's sequence.
     func enqueue(
         perform: @escaping () throws(LarderError) -> Void, committed: @escaping (UInt64) -> Void
@@ -137,9 +142,9 @@ package final class CommitPipeline: @unchecked Sendable {
         }
     }
 
-    /// Queues a change of a whole database that becomes durable with operations in the journal. They are synced, as a
-    /// unit with a frame of its own. Called with all shard locks of the database held, and those of the operations'
-    /// keys.
+    /// Queues a change of a whole database that becomes durable together with operations in the journal. These are one
+    /// unit with a frame of its own, which is synced. Called with all shard locks of the database held, and those of
+    /// the operations' keys.
     /// - Returns: the unit's sequence.
     func enqueue(
         committed: @escaping (UInt64) -> Void, _ write: (JournalBatch, UInt64) -> Void
@@ -150,7 +155,7 @@ package final class CommitPipeline: @unchecked Sendable {
         }
     }
 
-    /// A ticket for everything that is applied by now.
+    /// A ticket to wait for the commit of everything that is applied by now.
     package var everythingApplied: CommitTicket { CommitTicket(sequence: lock.withLock { lastSequence }) }
 
     /// The last unit that is committed or failed.
@@ -162,8 +167,8 @@ package final class CommitPipeline: @unchecked Sendable {
             || journal.trigger.isFull && journal.refusal("write") == nil
     }
 
-    /// The error that refuses writes if the journal's files are gone, or if the journal is full and checkpoints fail;
-    /// otherwise nil.
+    /// Returns the error for writes if the journal's files were removed or replaced, or if the journal is full and
+    /// checkpoints fail; otherwise nil.
     func refusal(_ operation: String) -> LarderError? { journal.refusal(operation) }
 
     /// The number of bytes that wait for a commit.
@@ -171,7 +176,7 @@ package final class CommitPipeline: @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Whether the ticket's units are decided. One atomic load.
+    /// Whether the ticket's units are decided: committed or failed. One atomic load.
     package func isDecided(_ ticket: CommitTicket) -> Bool {
         ticket.sequence <= decided.load(ordering: .acquiring)
     }
@@ -190,7 +195,8 @@ package final class CommitPipeline: @unchecked Sendable {
         return failed > 0 && decided.load(ordering: .acquiring) <= failed
     }
 
-    /// The error of a decided ticket's commit, if it failed. One atomic load while none has failed.
+    /// Returns the error of a decided ticket if its commit failed; otherwise nil. One atomic load if no commit ever
+    /// failed.
     package func failure(of ticket: CommitTicket) -> LarderError? {
         // A relaxed load suffices: `lastFailed` is written before `decided`, which was loaded with acquiring order.
         guard ticket.sequence > 0, ticket.sequence <= lastFailed.load(ordering: .relaxed) else { return nil }
@@ -214,7 +220,7 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// Waits until everything applied before the call is committed.
     /// - Throws: the error of the unit applied last, if that one failed.
-    package func settle() throws(LarderError) { try wait(for: everythingApplied) }
+    package func waitForAllCommits() throws(LarderError) { try wait(for: everythingApplied) }
 
     /// Waits until everything applied before the call is decided, and syncs the committed part, whatever the
     /// durability.
@@ -276,8 +282,8 @@ package final class CommitPipeline: @unchecked Sendable {
     /// shard lock held.
     /// - Throws: if it still cannot be rolled back.
     func rollBackWhatFailed(_ operation: String) throws(LarderError) {
-        guard journal.owesRollback else { return }
-        // An empty unit fails while the rollback is owed, and its failure retries the rollback.
+        guard journal.isRollbackPending else { return }
+        // Queue an empty unit: it fails until the rollback is done, and each failed commit retries the rollback.
         lock.withLock {
             lastSequence += 1
             queue.add(control: .control(sequence: lastSequence, perform: {}, committed: { _ in }))
@@ -290,8 +296,8 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// Commits the queue until `sequence` is decided, and leaves the rest to other threads. Called with `lock` held,
     /// and returns with it held.
-    /// - Parameter mayBlock: whether space may be freed on a full file system; otherwise the batches that need it are
-    ///   left too.
+    /// - Parameter mayBlock: whether this thread may block to free space on a full file system. If not, batches that
+    ///   need space stay in the queue.
     private func lead(until sequence: UInt64, mayBlock: Bool = true) {
         isLed = true
         while !queue.isEmpty, sequence > decided.load(ordering: .relaxed) {
@@ -310,7 +316,9 @@ package final class CommitPipeline: @unchecked Sendable {
         if !queue.isEmpty { wakeThread() }
     }
 
-    /// - Returns: the number of decided items: all, unless space must be freed for one and this thread may not block.
+    /// Commits items of the queue in order.
+    /// - Returns: the number of decided items: all, unless one needs disk space to be freed and this thread may not
+    ///   block.
     private func commit(_ group: [CommitQueue.Item], _ mayBlock: Bool) -> Int {
         for (index, item) in group.enumerated() {
             do throws(LarderError) {
@@ -326,7 +334,7 @@ package final class CommitPipeline: @unchecked Sendable {
                 case .control(_, let perform, _):
                     try context.options.beforeCommit?()
                     owner.isChanging()
-                    // The change uses paths, which may lead to another program's files by now.
+                    // The change accesses files by their paths, where another program may have put other files by now.
                     try journal.requireInPlace("commit")
                     try perform()
                 }
@@ -372,8 +380,9 @@ package final class CommitPipeline: @unchecked Sendable {
         let error = LarderError(
             .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",
             database: cause.database, underlying: cause)
-        // An owed rollback was reported when its commit failed; units that fail because of it are not reported again.
-        let isNews = !journal.owesRollback
+        // If an earlier rollback is still to be done, that was reported before. Units that fail because of it are not
+        // reported again.
+        let isNews = !journal.isRollbackPending
         if isNews { context.statistics.commitFailures.add() }
         var failed: ClosedRange<UInt64> = 0...0
         owner.rollBack {
@@ -421,7 +430,7 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// Commits the queue and ends the thread.
     func stop() {
-        try? settle()
+        try? waitForAllCommits()
         let thread = lock.withLock {
             isStopping = true
             hasIdleThread = false

@@ -1,10 +1,10 @@
-/// Applied units that wait for their commit, in order.
+/// The applied commit units that wait for their commit, in order.
 ///
 /// A value that is never copied; the pipeline's lock guards it.
 struct CommitQueue {
-    /// The work of one round of the leader.
+    /// A batch of writes, or one change of a whole database. The committing thread processes one item after the other.
     enum Item {
-        /// Changes of entries, of as many commit units as arrived together. They become one frame of the journal.
+        /// The changes of entries of all commit units that arrived together. They become one frame of the journal.
         case writes(JournalBatch, units: Int, Durability)
         /// A change of a whole database: `perform` makes it durable, `committed` runs afterwards.
         case control(sequence: UInt64, perform: () throws(LarderError) -> Void, committed: (UInt64) -> Void)
@@ -18,7 +18,7 @@ struct CommitQueue {
     }
 
     private var items: [Item] = []
-    /// The batch for the next writes; nil when there is none.
+    /// The batch to which the next writes are added; nil if there is none yet.
     private var open: JournalBatch?
     private var openUnits = 0
     /// The strictest durability of the open batch's units.
@@ -27,14 +27,14 @@ struct CommitQueue {
     private var spares: [JournalBatch] = []
 
     private static let sparesMax = 3
-    /// A batch of this size is closed: its frame is written with one call.
+    /// The size in bytes above which a batch is closed. Its frame is written with one call.
     private static let batchBytesMax = 4 << 20
 
     var isEmpty: Bool { items.isEmpty && open == nil }
     /// Whether slow work waits: an fsync, or a change of a whole database.
     var hasSlowWork: Bool { !items.isEmpty || openLevel == .always }
 
-    /// The batch for the writes of one more commit unit.
+    /// Returns the batch to which the writes of one more commit unit are to be added.
     mutating func batch(_ level: Durability) -> JournalBatch {
         if let open, open.byteCount > Self.batchBytesMax { close() }
         openUnits += 1
@@ -45,13 +45,13 @@ struct CommitQueue {
         return batch
     }
 
-    /// A batch for one commit unit alone. Call ``end()`` after its writes.
+    /// Returns a new batch for only one commit unit. Call ``end()`` after adding its writes.
     mutating func batchAlone(_ level: Durability) -> JournalBatch {
         close()
         return batch(level)
     }
 
-    /// Closes the batch.
+    /// Closes the batch, so that the next writes go to another one.
     mutating func end() { close() }
 
     mutating func add(control item: Item) {

@@ -25,7 +25,7 @@ package final class LargeValue: @unchecked Sendable {
 
     deinit { entry?.free() }
 
-    /// The entry, complete except for its version. Call it once.
+    /// Writes the header, and returns the entry, complete except for its version. Call it only once.
     func take(_ header: RecordHeader) -> EntryPointer {
         guard let entry, header.byteCount == headerCount else {
             preconditionFailure("a long value is stored once, with the header it was made for")

@@ -46,7 +46,7 @@ final class BackgroundLoop: @unchecked Sendable {
         thread?.join()
     }
 
-    /// Ends the current pause, or skips the next one, unless ``rest()`` was called. Starts a thread that is to be
+    /// Ends the current pause, or skips the next one, unless ``rest()`` was called. Starts the thread if it is to be
     /// started on demand.
     func wake() {
         lock.withLock {

@@ -2,8 +2,8 @@ import LarderPlatform
 import Synchronization
 
 /// The disk budget of a larder: its limit and its usage. All files of the larder count: LevelDB's tables, logs and
-/// manifests, the journal, purged files, and quarantined files. Images do not count, so a backup or a check evicts
-/// nothing.
+/// manifests, the journal, purged files, and quarantined files. Images, which are temporary copies for backups and
+/// checks, do not count, so these cause no eviction.
 ///
 /// Thread-safe. `@unchecked Sendable`: `onChange`, `onShort` and `bytesWhenShort` are guarded by `lock`, the rest is
 /// atomic or constant.
@@ -21,24 +21,25 @@ package final class DiskBudget: @unchecked Sendable {
     private let lock = Lock()
     private var onChange: @Sendable () -> Void = {}
     private var onShort: @Sendable (Int, Bool) -> Bool = { _, _ in false }
-    /// Its file exists while the larder has a limit or a ledger.
+    /// Space that is reserved for writes on a full file system. Its file exists while the larder has a limit or a
+    /// ledger.
     let reserve: ReserveFile
-    /// The usage when the file system became full; nil while it is not.
+    /// The size of the larder's files when the file system became nearly full; nil while it has enough space.
     private var bytesWhenShort: Int?
 
-    /// - Parameter limitBytes: nil for none.
+    /// - Parameter limitBytes: the larder's limit; nil for none.
     init(directory: String, limitBytes: Int?, checkpointBytes: Int) {
         self.directory = directory
         reserve = ReserveFile(directory: directory)
         checkpointAsked = checkpointBytes
         limit = Atomic(limitBytes ?? .max)
-        checkpoint = Atomic(DiskMarks.checkpointBytes(checkpointBytes, limit: limitBytes ?? .max))
+        checkpoint = Atomic(DiskThresholds.checkpointBytes(checkpointBytes, limit: limitBytes ?? .max))
         isNoting = Atomic(limitBytes != nil)
     }
 
     // MARK: Limits
 
-    /// The larder's limit; nil for none.
+    /// The larder's limit in bytes; nil for none.
     package var limitBytes: Int? {
         let bytes = limit.load(ordering: .relaxed)
         return bytes == .max ? nil : bytes
@@ -56,17 +57,17 @@ package final class DiskBudget: @unchecked Sendable {
     /// Sets the callback that frees space on a full file system.
     func onShort(_ body: @escaping @Sendable (Int, Bool) -> Bool) { lock.withLock { onShort = body } }
 
-    /// Frees space on a full file system by evicting entries. May take long. Called without locks of a store, a shard
-    /// or the journal, and not on an event loop.
+    /// Frees space on a full file system by evicting entries. May take long. Must not be called while a lock of a
+    /// store, a shard or the journal is held, and not on an event loop.
     /// - Parameters:
-    ///   - bytes: the size of the write.
+    ///   - bytes: the size in bytes of the write that needs space.
     ///   - takesReserve: whether the write may use the reserve, because it frees space later, or is needed by a write
     ///     that does.
     /// - Returns: whether there is more space than before; false if there was enough already, or there is nothing to
     ///   evict.
     func relieve(_ bytes: Int, takesReserve: Bool) -> Bool { lock.withLock { onShort }(bytes, takesReserve) }
 
-    /// A suffix for the text of an error that explains a full file system.
+    /// Returns a suffix for an error's text. It explains what to do if the file system is full; empty for other errors.
     func note(_ error: FileError) -> String {
         guard error.isFullDisk else { return "" }
         return limitBytes == nil
@@ -86,37 +87,38 @@ package final class DiskBudget: @unchecked Sendable {
     private func update() {
         let (own, least) = (boundBytes ?? .max, smallest.load(ordering: .relaxed))
         // Even without a limit, the journal is kept so small that a checkpoint has the space to write all its entries.
-        let room = boundBytes ?? max(DiskMarks.larderBytesMin, reach.load(ordering: .relaxed))
+        let room = boundBytes ?? max(DiskThresholds.larderBytesMin, reach.load(ordering: .relaxed))
         // All entries of a checkpoint may belong to one database, so it is at most a quarter of the lowest database
         // limit.
         checkpoint.store(
-            min(DiskMarks.checkpointBytes(checkpointAsked, limit: room), max(1 << 10, least / 4)), ordering: .relaxed)
+            min(DiskThresholds.checkpointBytes(checkpointAsked, limit: room), max(1 << 10, least / 4)),
+            ordering: .relaxed)
         isNoting.store(own != .max || least != .max, ordering: .relaxed)
     }
 
     /// Whether disk reads are counted, so that the eviction can consider them. One relaxed load.
-    var notesReads: Bool { isNoting.load(ordering: .relaxed) }
+    var countsReads: Bool { isNoting.load(ordering: .relaxed) }
 
     /// The size of the journal that makes a checkpoint due. One relaxed load.
     var checkpointBytes: Int { checkpoint.load(ordering: .relaxed) }
 
-    /// The larder's limit, or the space on the file system if that is less; nil without a limit.
+    /// The larder's limit, or the space on the file system if that is less, in bytes; nil without a limit.
     package var boundBytes: Int? {
-        limitBytes.map { min($0, max(DiskMarks.larderBytesMin, reach.load(ordering: .relaxed))) }
+        limitBytes.map { min($0, max(DiskThresholds.larderBytesMin, reach.load(ordering: .relaxed))) }
     }
 
     /// The thresholds of the larder; nil without a limit.
-    var marks: DiskMarks? {
-        boundBytes.map { DiskMarks(limit: $0, checkpointBytes: checkpointBytes, hasJournal: true) }
+    var marks: DiskThresholds? {
+        boundBytes.map { DiskThresholds(limit: $0, checkpointBytes: checkpointBytes, hasJournal: true) }
     }
 
-    /// The thresholds of a database with a limit of its own.
-    func marks(ofDatabaseWith limit: Int) -> DiskMarks {
-        DiskMarks(limit: limit, checkpointBytes: min(checkpointBytes, limit / 4), hasJournal: false)
+    /// Returns the thresholds of a database with a limit of its own.
+    func marks(ofDatabaseWith limit: Int) -> DiskThresholds {
+        DiskThresholds(limit: limit, checkpointBytes: min(checkpointBytes, limit / 4), hasJournal: false)
     }
 
-    /// The most bytes of one commit unit's entries in a database with this limit: half of the limit, because LevelDB
-    /// temporarily stores them twice.
+    /// Returns the maximum size in bytes of one commit unit's entries in a database with this limit: half of the limit,
+    /// because LevelDB temporarily stores them twice.
     func unitBytesMax(databaseLimit: Int) -> Int {
         min(limit.load(ordering: .relaxed), databaseLimit > 0 ? databaseLimit : .max) / 2
     }
@@ -127,14 +129,14 @@ package final class DiskBudget: @unchecked Sendable {
     /// tables that LevelDB no longer needs.
     static let imagePrefix = ".image-"
 
-    /// Measures the size of all files. Takes some milliseconds for thousands of files.
+    /// Measures, records and returns the size of all files in bytes. Takes some milliseconds for thousands of files.
     package func measure() -> Int {
         let bytes = FileSystem.space(directory, leavingOut: Self.imagePrefix) { _, _ in }
         note(bytes)
         return bytes
     }
 
-    /// Records the size of all files.
+    /// Records the size of all files, and what the free space of the file system allows.
     func note(_ bytes: Int) {
         measured.store(bytes, ordering: .relaxed)
         if let free = FileSystem.room(directory: directory) { note(bytes, free: free) }
@@ -147,12 +149,12 @@ package final class DiskBudget: @unchecked Sendable {
         return boundBytes.map { lastMeasured >= $0 / 2 } ?? false
     }
 
-    /// Counts the free space of the file system, except for a reserve, as available to the larder.
+    /// Sets the bytes that the larder can take: its files and the free space of the file system, except for a reserve.
     private func note(_ bytes: Int, free: Int) {
-        let reserve = DiskMarks.reserveBytes(of: bytes + free)
+        let reserve = DiskThresholds.reserveBytes(of: bytes + free)
         let least = lock.withLock {
             bytesWhenShort = free < reserve ? bytesWhenShort ?? bytes : nil
-            return bytesWhenShort.map { $0 - Self.giftsMax * reserve } ?? 0
+            return bytesWhenShort.map { $0 - Self.reserveShareMax * reserve } ?? 0
         }
         reach.store(max(bytes + free - reserve, least), ordering: .relaxed)
         update()
@@ -166,23 +168,24 @@ package final class DiskBudget: @unchecked Sendable {
     /// - Parameter isSuspended: whether a write of LevelDB has failed. Reopening LevelDB then needs space too.
     func isShort(isSuspended: Bool) -> Bool {
         guard let free = FileSystem.room(directory: directory) else { return false }
-        return free < DiskMarks.reserveBytes(of: lastMeasured + free) / (isSuspended ? 2 : 8)
+        return free < DiskThresholds.reserveBytes(of: lastMeasured + free) / (isSuspended ? 2 : 8)
     }
 
-    /// After the file system has become full, the larder's space is reduced by at most this many reserves. That limits
-    /// the eviction if evicted space does not become free, because other programs take it or, like backups, have links
-    /// to the files.
-    private static let giftsMax = 4
+    /// After the file system has become full, the larder's space is reduced by at most this many times
+    /// ``DiskThresholds/reserveBytes(of:)``. That limits the eviction if it frees no space, because other programs take
+    /// the space at once or, like backups, have links to the files.
+    private static let reserveShareMax = 4
 
-    /// The last measured size.
+    /// The size of all files in bytes, as last measured.
     package var lastMeasured: Int { measured.load(ordering: .relaxed) }
 
-    /// The default limit of a daemon: a tenth of the file system, at most 8 GiB.
+    /// Returns the default limit of a daemon in bytes: a tenth of the file system, at most 8 GiB; nil if its size is
+    /// unknown.
     package static func standardBytes(for directory: String) -> Int? {
         var place = directory
         // The directory may not exist yet.
         while !FileSystem.exists(place), place != "/", place != "." { place = FileSystem.parent(place) }
         guard let total = FileSystem.totalBytes(of: place) else { return nil }
-        return max(DiskMarks.larderBytesMin, min(total / 10, 8 << 30))
+        return max(DiskThresholds.larderBytesMin, min(total / 10, 8 << 30))
     }
 }

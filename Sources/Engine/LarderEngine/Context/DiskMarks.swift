@@ -1,7 +1,7 @@
 import LarderLevelDB
 
 /// The thresholds that follow from a disk limit: the usage at which eviction starts and stops, and the largest sizes of
-/// a checkpoint and of a merge. A value without state, so that the arithmetic can be tested alone.
+/// a checkpoint and of a merge. It contains only arithmetic, so that this can be tested alone.
 ///
 /// ```
 /// 0 ────────────── low ── high ────────── ceiling ── limit
@@ -12,7 +12,7 @@ import LarderLevelDB
 /// The thresholds apply to all files except the journal and the tables that LevelDB is writing in a merge. The journal
 /// takes at most twice ``checkpointBytes`` plus one value, because writers block at that size. The tables of a merge
 /// take at most ``mergeBytes``. So all files together take at most ``peakBytes``.
-package struct DiskMarks: Hashable, Sendable {
+package struct DiskThresholds: Hashable, Sendable {
     /// The size of the journal that starts a checkpoint.
     package let checkpointBytes: Int
     package let low: Int
@@ -22,7 +22,8 @@ package struct DiskMarks: Hashable, Sendable {
     /// of them. Smaller steps make merges more expensive; larger steps take longer, and merge most tables needlessly.
     /// At least 8 MiB, which LevelDB merges at once anyway, and at most 64 MiB.
     package let rangeBytes: Int
-    /// The most bytes by which a merge may exceed the limit. For a larger merge, the rest is kept free below the limit.
+    /// The most bytes by which a merge may exceed the limit. For a merge that needs more, the additional space is kept
+    /// free below the limit.
     package let mergeBytes: Int
     /// The most bytes of all files: the limit, one checkpoint, and one merge. A value longer than a checkpoint adds its
     /// length twice: for the journal and for LevelDB's memory.
@@ -46,23 +47,25 @@ package struct DiskMarks: Hashable, Sendable {
         rangeBytes = min(max(limit / 8, 8 << 20), 64 << 20)
     }
 
-    /// The size of a table. LevelDB merges at most 25 of them at a time, unless a merge needs more.
+    /// Returns the size of LevelDB's tables in bytes. LevelDB merges at most 25 tables at a time, unless a merge needs
+    /// more.
     package static func tableBytes(limit: Int) -> Int { min(2 << 20, max(1 << 20, limit / 256)) }
-    /// The size of LevelDB's write buffer, and so of each database's log. With a smaller buffer, LevelDB merges each
-    /// byte more often: at a limit of 64 MiB, a quarter of this size makes a SET cost 1.5 times as much.
+    /// Returns the size in bytes of LevelDB's write buffer, and so of each database's log. With a smaller buffer,
+    /// LevelDB merges each byte more often: at a limit of 64 MiB, a quarter of this size makes a SET cost 1.5 times as
+    /// much.
     package static func writeBufferBytes(limit: Int) -> Int { max(256 << 10, limit / 32) }
     private static func mergeBytes(limit: Int) -> Int { min(limit, 26 * tableBytes(limit: limit)) }
 
-    /// The space kept free on the file system, because LevelDB writes merged tables before it removes their inputs: 12
-    /// MiB plus a quarter of the rest of `room`, but at most half of `room`, and at most 96 MiB.
+    /// Returns the bytes to keep free on the file system, because LevelDB writes merged tables before it removes their
+    /// inputs: 12 MiB plus a quarter of the rest of `room`, but at most half of `room`, and at most 96 MiB.
     package static func reserveBytes(of room: Int) -> Int {
         min(room / 2, (12 << 20) + max(0, room - (12 << 20)) / 4, 96 << 20)
     }
 
-    /// The size of ``ReserveFile``: enough to reopen a LevelDB, which then writes its log to a table.
+    /// Returns the size of ``ReserveFile`` in bytes: enough to reopen a LevelDB, which then writes its log to a table.
     package static func heldReserveBytes(limit: Int) -> Int { min(6 << 20, max(1 << 20, limit / 16)) }
 
-    /// The size of the journal that starts a checkpoint: as requested, but at most a 32nd of the limit.
+    /// Returns the size of the journal that starts a checkpoint: as requested, but at most a 32nd of the limit.
     package static func checkpointBytes(_ asked: Int, limit: Int) -> Int { min(asked, max(1 << 10, limit / 32)) }
 }
 

@@ -7,7 +7,7 @@ public enum Durability: String, Sendable, CaseIterable {
     /// The fsync has returned before the write is acknowledged; concurrent writes share an fsync.
     case always
 
-    /// The higher, the stricter.
+    /// The strictness: a level with a higher rank gives all guarantees of those with lower ranks.
     var rank: Int {
         switch self {
         case .os: 0

@@ -7,7 +7,7 @@ package struct EngineOptions: Sendable {
     package enum DamageAction: Sendable {
         /// Throw ``LarderError/Code/damaged`` and change nothing. The library's default.
         case fail
-        /// Continue with the readable entries, in a new epoch, and keep the damaged files in `DAMAGED/`. The daemon's
+        /// Continue with the readable entries, in new files, and keep the damaged files in `DAMAGED/`. The daemon's
         /// default.
         case salvage
     }
@@ -17,7 +17,7 @@ package struct EngineOptions: Sendable {
     package var onDamage: DamageAction = .fail
     /// The policy of databases that are created without one.
     package var defaultPolicy: UpdatePolicy = .lowest
-    /// The most databases with files in one larder.
+    /// The maximum number of databases in one larder. Databases without files do not count.
     package var databasesMax = 64
     /// Writers block while more bytes than this wait to be committed: 64 MiB.
     package var pendingBytesMax = 64 << 20
@@ -32,8 +32,8 @@ package struct EngineOptions: Sendable {
     /// The disk limit for the larder's files in bytes; nil for none. Near the limit, the least valuable entries are
     /// evicted: see ``DiskBudget``.
     package var diskBytesMax: Int?
-    /// Memory for the latest changes of followed databases, in bytes: 32 MiB. Their files take at most half of it. See
-    /// ``ChangeLog``.
+    /// Memory for the latest changes of the databases that have followers, in bytes: 32 MiB. The files with these
+    /// changes take at most half as much. See ``ChangeLog``.
     package var changeLogBytes = 32 << 20
     /// Identifies the current boot of the machine, because a reboot may lose unsynced writes. Tests set it to simulate
     /// reboots.
@@ -53,11 +53,12 @@ package struct EngineOptions: Sendable {
     package var holderSocket = ""
 
     /// Memory for entries in addition to LevelDB's, shared by all databases, including keys and overhead, in bytes: 16
-    /// MiB; 0 for none. It does not affect results. Dirty entries count too, and cannot be evicted. A checkpoint is due
-    /// when they take half of this (but at least 32 MiB), or when the journal reaches ``checkpointBytes``.
+    /// MiB; 0 for none. The size does not affect the results of commands. Dirty entries count too, and cannot be
+    /// evicted. A checkpoint is due when they take half of this (but at least 32 MiB), or when the journal reaches
+    /// ``checkpointBytes``.
     package var memoryBytes = 16 << 20
-    /// The divisor that gives the longest record or attachment to keep in memory: 32 means a 32nd of ``memoryBytes``.
-    /// Longer ones would evict too many others.
+    /// The size limit of a record or attachment that is kept in memory, as a fraction of ``memoryBytes``: 32 means a
+    /// 32nd. Longer ones would evict too many others.
     package var largestMemoryPart = 32
     /// A record in memory of at least this size is pinned while it is copied, instead of keeping its shard locked: 1
     /// MiB.
@@ -72,7 +73,7 @@ package struct EngineOptions: Sendable {
     package var writeBufferBytes = 4 << 20
     /// Bytes per block of a table before compression.
     package var blockBytes = 4096
-    /// Files kept open, per database.
+    /// The maximum number of files that LevelDB keeps open per database.
     package var openFilesMax = 1000
 
     /// Called with events for the operator, from any thread.

@@ -9,7 +9,7 @@ package final class ExpiryLag: @unchecked Sendable {
         package var entries = 0
         package var milliseconds: Int64 = 0
         package var mostMilliseconds: Int64 = 0
-        /// A histogram: at index n, the number of delays that, in milliseconds, have n binary digits.
+        /// A histogram: the element at index n is the number of delays whose milliseconds have n binary digits.
         fileprivate var byDigits = [Int](repeating: 0, count: 65)
 
         package var averageMilliseconds: Int64 { entries > 0 ? milliseconds / Int64(entries) : 0 }
@@ -31,7 +31,7 @@ package final class ExpiryLag: @unchecked Sendable {
 
     package var sums: Sums { lock.withLock { all } }
 
-    /// Counts a removal.
+    /// Counts the removal of an entry.
     /// - Parameter end: when the entry expired; nil if the removal is not counted.
     func note(end: Int64?, now: Int64) {
         guard let end else { return }

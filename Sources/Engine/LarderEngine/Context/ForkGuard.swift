@@ -12,7 +12,7 @@ enum ForkGuard {
 
     static func install() { installed }
 
-    /// One relaxed load.
+    /// Whether this process was forked after ``install()``. One relaxed atomic load.
     static var isForked: Bool { forked.load(ordering: .relaxed) }
 
     static func check(_ operation: String) throws(LarderError) {

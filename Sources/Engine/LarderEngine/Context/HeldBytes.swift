@@ -1,7 +1,8 @@
 import Synchronization
 
-/// The bytes of pending outbox writes, which are never evicted. They take at most half of the disk limit, so that a
-/// checkpoint always finds other entries to evict. Checkpoints are also needed to remove completed outbox writes.
+/// The bytes of pending outbox writes (writes still to be sent to an origin), which are never evicted. They take at
+/// most half of the disk limit, so that a checkpoint always finds other entries to evict. Checkpoints are also needed
+/// to remove completed outbox writes.
 ///
 /// Thread-safe.
 package final class HeldBytes: Sendable {
@@ -12,7 +13,7 @@ package final class HeldBytes: Sendable {
 
     package func add(_ bytes: Int) { count.wrappingAdd(bytes, ordering: .relaxed) }
 
-    /// The limit; nil without a disk limit.
+    /// The maximum number of bytes; nil without a disk limit.
     package var most: Int? { disk.boundBytes.map { $0 / 2 } }
 
     /// Whether there is space for `bytes` more. Concurrent callers may exceed the limit together.

@@ -23,8 +23,8 @@ enum JournalFault: Hashable, Sendable {
     case shorten(Int)
 }
 
-/// For tests: makes system calls of the journal fail. `answer` is called before each system call, with its path; nil
-/// lets the call proceed. It is called from every thread that uses the journal.
+/// For tests: makes system calls of the journal fail. `answer` is called before each system call, with the path of its
+/// file, and returns the fault, or nil to let the call proceed. It is called by every thread that uses the journal.
 struct JournalFaults: Sendable {
     let answer: @Sendable (_ call: JournalCall, _ path: String) -> JournalFault?
 }

@@ -10,8 +10,8 @@ final class LarderContext: Sendable {
     private let blockCache: BlockCache
     /// The last commit unit in the journal when the larder was opened; `max` if unknown.
     let journalEnd = Atomic<UInt64>(.max)
-    /// When facts of the ledger were lost, in milliseconds since 1970; 0 if none were; negative until the ledger was
-    /// read.
+    /// When the ledger lost facts (purges of tags, functions or origins), in milliseconds since 1970; 0 if it lost
+    /// none; negative until the ledger was read.
     let factsLost = Atomic<Int64>(-1)
     let sequences: Sequences
     let timeKeeper: TimeKeeper
@@ -45,20 +45,21 @@ final class LarderContext: Sendable {
     /// reused.
     func noteEpoch(_ epoch: UInt64) { sequences.noteEpoch(epoch) }
 
-    /// - Parameter databaseLimit: the database's own limit; `.max` for none.
+    /// Returns the options for opening or creating a LevelDB.
+    /// - Parameter databaseLimit: the database's own disk limit; `.max` for none.
     func levelDBOptions(create: Bool, databaseLimit: Int = .max) -> LarderLevelDB.Options {
         var result = LarderLevelDB.Options()
         result.createIfMissing = create
         result.errorIfExists = create
-        // Without it LevelDB ignores errors in its log, and merges tables without verifying checksums.
+        // Without this option LevelDB ignores errors in its log, and merges tables without verifying checksums.
         result.paranoidChecks = true
         result.compression = options.compression ? .snappy : .none
         result.bloomBitsPerKey = options.bloomBitsPerKey
         result.blockCache = blockCache
         let limit = min(disk.boundBytes ?? .max, databaseLimit)
         if limit < .max {
-            result.writeBufferBytes = min(options.writeBufferBytes, DiskMarks.writeBufferBytes(limit: limit))
-            result.maxFileBytes = min(result.maxFileBytes, DiskMarks.tableBytes(limit: limit))
+            result.writeBufferBytes = min(options.writeBufferBytes, DiskThresholds.writeBufferBytes(limit: limit))
+            result.maxFileBytes = min(result.maxFileBytes, DiskThresholds.tableBytes(limit: limit))
         } else {
             result.writeBufferBytes = options.writeBufferBytes
         }

@@ -2,7 +2,7 @@ import LarderPlatform
 import Synchronization
 
 /// Space on the file system that is reserved for writes on a full disk: removals, and LevelDB's writes that free space.
-/// A preallocated file, which is removed when it is needed and recreated when there is space.
+/// It is a preallocated file, which is removed when the space is needed, and recreated when there is space again.
 ///
 /// On file systems that compress or copy on write, a preallocated file reserves no space.
 ///
@@ -17,7 +17,7 @@ final class ReserveFile: @unchecked Sendable {
     init(directory: String) { path = directory + "/" + Self.name }
 
     /// Creates the file, unless this process has created it already. Replaces the file of an earlier process.
-    /// - Returns: whether it exists.
+    /// - Returns: whether the file exists.
     @discardableResult
     func hold(bytes: Int) -> Bool {
         lock.withLock {
@@ -26,11 +26,11 @@ final class ReserveFile: @unchecked Sendable {
         }
     }
 
-    /// Whether this process holds the reserve.
+    /// Whether this process has created the file and not removed it.
     var isThere: Bool { lock.withLock { isHeld } }
 
     /// Removes the file, even if an earlier process created it.
-    /// - Returns: whether it existed.
+    /// - Returns: whether the file existed.
     @discardableResult
     func giveUp() -> Bool {
         lock.withLock {

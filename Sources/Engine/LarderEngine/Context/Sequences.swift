@@ -14,17 +14,17 @@ import Synchronization
 /// there are other threads; `failure`, `databases` and `written` are guarded by `writing`; the rest is constant or
 /// atomic.
 final class Sequences: @unchecked Sendable {
-    /// The first sequence. Older versions derived sequences from the time. Until the year 4199 those are lower than
-    /// this one, so that references to them can be distinguished.
+    /// The first sequence. Older versions of Larder derived sequences from the time. Those are lower than this one
+    /// until the year 4199, so the two kinds can be distinguished.
     static let first: UInt64 = 1 << 62
-    /// The upper bound of sequences: the next bit has another meaning in memory.
+    /// The upper bound of sequences: in memory, the highest bit of the number has another meaning.
     static let end: UInt64 = 1 << 63
-    /// The upper bound of epochs. Epochs begin with a time in milliseconds, which is so far below this bound that
-    /// incrementing them never overflows.
+    /// The upper bound of epochs. The first epoch number is a time in milliseconds, so far below this bound that
+    /// counting up never reaches it.
     static let epochMax: UInt64 = 1 << 62
     /// The number of sequences reserved at a time.
     static let unitsStep: UInt64 = 1 << 32
-    /// When this many sequences are left, more are reserved.
+    /// If fewer reserved sequences than this are left, more are reserved.
     private static let unitsLeast: UInt64 = 1 << 31
     /// The number of epoch numbers reserved at a time.
     static let epochsStep: UInt64 = 1 << 10
@@ -43,13 +43,13 @@ final class Sequences: @unchecked Sendable {
     private(set) var origin: Origin = .unknown
     /// Whether the file existed and could not be used.
     private(set) var wasUnreadable = false
-    /// The sequences of this process are higher than this.
+    /// All sequences that this process assigns are higher than this.
     private(set) var base: UInt64 = 0
     /// Whether the journal was damaged, or had an incomplete end, when it was read.
     var wasCut = false
     private let unitsReserved = Atomic<UInt64>(0)
     private let epochsReserved = Atomic<UInt64>(0)
-    /// The highest refused sequence.
+    /// The highest sequence that ``refusal(of:)`` refused, so that the next reservation includes it.
     private let wanted = Atomic<UInt64>(0)
     private let lastEpoch = Atomic<UInt64>(0)
     /// Held while the file is written.
@@ -90,14 +90,14 @@ final class Sequences: @unchecked Sendable {
             }
             report(
                 .warning,
-                "\(path) cannot be used: \(why). The used numbers are estimated from the journal and the time")
+                "\(path) cannot be used: \(why). The used sequence numbers are estimated from the journal and the time")
         }
     }
 
     /// Determines the first numbers of this process, and reserves them. Called once, before any number is taken.
     /// - Parameters:
     ///   - journalEnd: the last sequence in the journal; 0 if there is none.
-    ///   - now: milliseconds since 1970, for a larder without recorded numbers.
+    ///   - now: the time in milliseconds since 1970, used if no numbers are recorded.
     func begin(behind journalEnd: UInt64, now: Int64) {
         let time = UInt64(max(0, now))
         switch origin {
@@ -109,7 +109,7 @@ final class Sequences: @unchecked Sendable {
             if !wasUnreadable, journalEnd >= Self.first {
                 report(
                     .warning,
-                    "\(path) is lost. The used numbers are estimated from the journal and the time")
+                    "\(path) is lost. The used sequence numbers are estimated from the journal and the time")
             }
         }
         base = min(base, Self.end - Self.unitsStep)
@@ -140,8 +140,8 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Commit units
 
-    /// The error if a commit unit must not be written: its sequence is not reserved, so the next process might use it
-    /// again. Nil if the unit may be written. One atomic load.
+    /// Returns an error if a commit unit must not be written, because its sequence is not reserved and the next process
+    /// might use it again. Nil if the unit may be written. One atomic load.
     func refusal(of sequence: UInt64) -> FileError? {
         if sequence <= unitsReserved.load(ordering: .acquiring) { return nil }
         raise(wanted, to: sequence)
@@ -158,7 +158,7 @@ final class Sequences: @unchecked Sendable {
         reserve(units: last + Self.unitsStep)
     }
 
-    /// Continues after a sequence that was found on the disk, and is higher than those known to this process.
+    /// Reserves sequences after one that was found on the disk and is higher than all that this process knew.
     func resume(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
 
     /// Whether it is proven that the journal has lost a part after its last sequence `end`, because a database needs
@@ -168,7 +168,7 @@ final class Sequences: @unchecked Sendable {
         Self.isLossProven(needed: needed, end: end, origin: origin, wasCut: wasCut)
     }
 
-    /// ``isLossProven(needed:end:)`` for a larder that no process has open.
+    /// Like ``isLossProven(needed:end:)``, but for a larder that no process has open.
     static func isLossProven(needed: UInt64, end: UInt64, origin: Origin, wasCut: Bool) -> Bool {
         guard needed > end else { return false }
         guard needed >= first else { return wasCut && end < first }
@@ -191,7 +191,7 @@ final class Sequences: @unchecked Sendable {
         return next
     }
 
-    /// Records a number that was found on the disk.
+    /// Records an epoch's number that was found on the disk, so that it is not reused.
     func noteEpoch(_ epoch: UInt64) {
         // Ignore higher numbers: epochs never reach them.
         guard epoch < Self.epochMax else { return }
@@ -215,7 +215,7 @@ final class Sequences: @unchecked Sendable {
             failure = nil
             written = file.databases
         } catch {
-            // The new file may be in place despite the error.
+            // The new file may be in place despite the error, so what the file contains is unknown.
             written = nil
             report(
                 failure?.number == error.number ? .debug : .error,
@@ -225,7 +225,7 @@ final class Sequences: @unchecked Sendable {
         }
     }
 
-    /// The reserved bound of commit units.
+    /// The upper bound of the reserved sequences.
     var reservedUnits: UInt64 { unitsReserved.load(ordering: .relaxed) }
 
     /// The content that the file should have.

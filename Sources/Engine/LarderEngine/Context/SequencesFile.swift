@@ -15,7 +15,8 @@ import LarderPlatform
 package struct SequencesFile: Hashable, Sendable {
     package static let name = "SEQUENCES"
     package static let formatVersion = 3
-    /// The longest file that is read: even with the most databases and the longest names, it is shorter.
+    /// The length of the longest file that is read, in bytes. A valid file is shorter, even with the most databases and
+    /// the longest names.
     package static let bytesMax = 1 << 20
 
     /// An upper bound of the sequences of all commit units so far.
@@ -33,7 +34,7 @@ package struct SequencesFile: Hashable, Sendable {
 
     private static let kind = "larder-sequences"
     private static let names = ["commit-units", "epochs"]
-    /// Written if there are no databases.
+    /// The value of `databases` if there are none.
     private static let none = "-"
 
     package var text: String {

@@ -52,7 +52,7 @@ package final class Statistics: Sendable {
 }
 
 extension Atomic where Value == Int {
-    /// Adds without any memory ordering.
+    /// Adds with relaxed memory ordering.
     package borrowing func add(_ amount: Int = 1) { _ = wrappingAdd(amount, ordering: .relaxed) }
     package borrowing func read() -> Int { load(ordering: .relaxed) }
 }

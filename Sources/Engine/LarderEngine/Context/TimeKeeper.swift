@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Keeps the engine's time monotonic across restarts, with marks in the file `TIME`.
+/// Keeps the engine's time monotonic across restarts: marks in the file `TIME` record the highest time that was used.
 ///
 /// Marks are written alternately to two offsets, so that a torn write leaves the other mark intact. While the time is
 /// in use, a mark is written a few times a second, and synced about once a second. While the time is unused, no marks
@@ -15,8 +15,8 @@ final class TimeKeeper: @unchecked Sendable {
     /// The longest downtime that is added to the time, in milliseconds: 7 days. A longer difference may come from a
     /// clock that showed 1970 and was then corrected.
     static let restMilliseconds: Int64 = 7 * 86_400_000
-    /// The smallest step of the clock that is reported, in milliseconds.
-    static let saidMilliseconds: Int64 = 1000
+    /// The smallest change of the clock that is reported as a warning, in milliseconds.
+    static let reportedStepMilliseconds: Int64 = 1000
 
     private let path: String
     private let time: EngineTime
@@ -33,7 +33,8 @@ final class TimeKeeper: @unchecked Sendable {
     private var markedOffset: Int64 = 0
     private var isUnsynced = false
     private var hasFailed = false
-    /// The clocks when last read.
+    /// By how much the time was ahead of the wall clock when last read, and the highest difference between the wall
+    /// clock and the monotonic clock until then. Changes of these numbers show that the wall clock was set.
     private var seen: (offset: Int64, lead: Int64)?
     /// Whether no marks are written: before ``begin()``, so that the previous process's marks are kept, and after
     /// ``end()``.
@@ -59,7 +60,7 @@ final class TimeKeeper: @unchecked Sendable {
         time.onUnmarked { [weak self] in self?.note() }
     }
 
-    /// - Returns: the newer mark; nil if there is none.
+    /// Returns the newer of the two marks in the file; nil if there is none.
     private func load() throws(LarderError) -> TimeMark? {
         let found: [UInt8]?
         do throws(FileError) {
@@ -103,15 +104,15 @@ final class TimeKeeper: @unchecked Sendable {
         let offset = time.offsetMilliseconds
         guard offset > 0 else { return }
         report(
-            offset >= Self.saidMilliseconds ? .warning : .info,
-            "the clock shows \(wall), and the larder's time was at \(mark.time) when it showed \(mark.wall) (milliseconds "
-                + "since 1970): time continues from there, \(offset) ms ahead of the clock, so that expired "
-                + "entries stay expired")
+            offset >= Self.reportedStepMilliseconds ? .warning : .info,
+            "the clock shows \(wall), but the larder's time was already \(mark.time) when the clock showed "
+                + "\(mark.wall) (milliseconds since 1970): the larder's time continues \(offset) ms ahead of the "
+                + "clock, so that expired entries stay expired")
     }
 
-    /// Continues from the time when an entry was stored, if it is later and the previous process left a mark: the entry
-    /// was then stored after that mark. Without a mark, an older version may have stored the entry while the clock was
-    /// ahead.
+    /// Advances the time to the one when an entry was stored, if that is later and an earlier process left a mark: the
+    /// entry was then stored after that mark. Does nothing without a mark, because an older version may have stored the
+    /// entry while the clock was ahead.
     func resume(fromStoredAt storedAt: Int64) {
         if lock.withLock({ hadMark && storedAt > time.reached }) { time.resume(from: storedAt) }
     }
@@ -195,23 +196,23 @@ final class TimeKeeper: @unchecked Sendable {
         }
     }
 
-    /// The report of a step of the clock; nil if there was none. Called with `lock` held.
+    /// Returns a message if the clock was set since the last call; otherwise nil. Called with `lock` held.
     private func step(offset: Int64, lead: Int64) -> (EngineEvent.Level, String)? {
         defer { seen = (offset, lead) }
         guard let seen else { return nil }
-        if offset - seen.offset >= Self.saidMilliseconds {
+        if offset - seen.offset >= Self.reportedStepMilliseconds {
             return (
                 .warning,
                 "the clock was set back by \(offset - seen.offset) ms: the larder's time continues, \(offset) ms ahead"
             )
         }
-        if lead - seen.lead >= Self.saidMilliseconds {
+        if lead - seen.lead >= Self.reportedStepMilliseconds {
             return (
                 .warning,
                 "the clock was set forward by \(lead - seen.lead) ms beyond the larder's time: entries expire earlier by that"
             )
         }
-        if seen.offset - offset >= Self.saidMilliseconds {
+        if seen.offset - offset >= Self.reportedStepMilliseconds {
             return (.info, "the clock was set forward: the larder's time is \(max(0, offset)) ms ahead of it")
         }
         return nil

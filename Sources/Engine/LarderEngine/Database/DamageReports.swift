@@ -1,15 +1,15 @@
 import LarderPlatform
 
-/// Damage that waits for its salvage. It names the database instead of referring to it: a store must not retain its
-/// database, and a weak reference would slow down all reference counting of the database.
+/// Damage that was detected and is not salvaged yet. It has the name of the database instead of a reference to it: a
+/// store must not retain its database, and a weak reference would slow down all reference counting of the database.
 struct DamageReport {
-    /// nil if the store could not be opened.
+    /// The damaged LevelDB; nil if it could not be opened.
     let store: EpochStore?
     let databaseName: String
     let error: LarderError
 }
 
-/// Damage that waits for the maintenance thread.
+/// The detected damage that the maintenance thread is to handle.
 ///
 /// Thread-safe. `@unchecked Sendable`: the list is guarded by `lock`.
 final class DamageReports: @unchecked Sendable {
@@ -22,7 +22,7 @@ final class DamageReports: @unchecked Sendable {
         }
     }
 
-    /// Reports damage that keeps a database from being opened: once, however often it is detected.
+    /// Adds damage because of which a database cannot be opened, unless that is in the list already.
     func add(_ name: String, _ error: LarderError) {
         lock.withLock {
             guard !reports.contains(where: { $0.store == nil && $0.databaseName == name }) else { return }

@@ -1,12 +1,12 @@
 extension Database {
-    /// The change for an entry that was stored. Called with a shard lock held.
+    /// Returns the change that reports a stored entry to observers. Called with a shard lock held.
     func stored(_ key: [UInt8], _ header: RecordHeader, _ note: ChangeNote) -> EntryChange {
         EntryChange(
             database: self, key: key, kind: .stored(header), previous: note.previous, origin: note.origin,
             deadline: applied.rules.deadline(header), isUnseen: note.isUnseen)
     }
 
-    /// The change for an expired entry whose space is reclaimed; nil without listeners.
+    /// Returns the change that reports the removal of an expired entry; nil if there are no observers.
     func sweptChange(_ key: [UInt8], _ header: RecordHeader, _ rules: FreshnessRules) -> EntryChange? {
         guard context.changes.isOn, let deadline = rules.deadline(header) else { return nil }
         return EntryChange(
@@ -16,22 +16,22 @@ extension Database {
 }
 
 extension Database {
-    /// The change for an entry that was evicted for a disk limit.
+    /// Returns the change that reports an entry evicted because of a disk limit.
     func evictedChange(_ key: [UInt8], _ header: RecordHeader) -> EntryChange {
         EntryChange(
             database: self, key: key, kind: .evicted(header), previous: .fresh(header.rule), origin: WriteOrigin())
     }
 }
 
-/// The information about an operation for listeners to changes.
+/// What the observers of changes need to know about an operation.
 package struct ChangeNote: Sendable {
     var origin = WriteOrigin()
     var previous = EntryChange.Previous.unknown
     /// Whether the previous entry exists and has expired.
     var previousHasExpired = false
-    /// The operation's place in a transaction of several databases.
+    /// The operation's index in a transaction of several databases.
     var step = 0
-    /// Whether readers of the entry see no difference. If so, watchers and listeners are not notified.
+    /// Whether readers of the entry see no difference. If so, watchers and most observers are not notified.
     var isUnseen = false
     /// Whether only the entry's lifetime changes.
     var isRenewal = false
@@ -39,7 +39,7 @@ package struct ChangeNote: Sendable {
 }
 
 extension ChangeFeed {
-    /// Notifies listeners of the difference between two states of a database.
+    /// Notifies observers of the difference between two states of a database.
     func notify(_ database: Database, was: DatabaseState, is new: DatabaseState) {
         notifyEach { observer in
             if was.store !== new.store {
@@ -62,7 +62,7 @@ extension ChangeFeed {
     }
 }
 
-/// The changes in a batch.
+/// The changes of entries in one batch of the journal, for observers.
 final class ChangeList: CommitNotes {
     private(set) var changes: [EntryChange] = []
 
@@ -74,17 +74,17 @@ final class ChangeList: CommitNotes {
         changes.append(change)
     }
 
-    /// Passes the changes to the log, before they are committed.
+    /// Passes the changes to the change log, before they are committed.
     func prepare(_ log: ChangeLog) { log.prepare(&changes) }
 
     func clear() { if !changes.isEmpty { changes = [] } }
 
     /// Sorts the changes of one unit, which were added database by database, into the order in which they were made.
     /// - Parameters:
-    ///   - first: the index of the first change.
-    ///   - steps: their places in the unit, in the order in which they were added. The sort is stable.
+    ///   - first: the index of the unit's first change.
+    ///   - steps: for each change of the unit, in the order of adding, its place in the unit. The sort is stable.
     func order(from first: Int, by steps: [Int]) {
-        // The counts differ if listeners were added or removed in the meantime.
+        // The counts differ if observers were added or removed in the meantime.
         guard changes.count - first == steps.count else { return }
         let order = steps.indices.sorted { (steps[$0], $0) < (steps[$1], $1) }
         let noted = Array(changes[first...])
@@ -93,7 +93,7 @@ final class ChangeList: CommitNotes {
 }
 
 extension JournalBatch {
-    /// The changes for listeners. Filled only if there are listeners.
+    /// The changes of entries for observers. Filled only if there are observers.
     var changes: ChangeList {
         if let list = notes as? ChangeList { return list }
         let list = ChangeList()

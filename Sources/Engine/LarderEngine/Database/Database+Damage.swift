@@ -1,6 +1,7 @@
-/// Setting a damaged database aside.
+/// Salvaging a damaged database or setting it aside.
 extension Database {
-    /// Reads the whole database, and sets it aside if it is damaged. Takes as long as reading all of it.
+    /// Reads the whole database. If it is damaged, moves its files to `DAMAGED/` and continues with an empty database;
+    /// otherwise throws `invalidArgument`. Takes as long as reading all files.
     func setAsideIfDamaged() throws(LarderError) {
         try ForkGuard.check("set aside")
         try life.openLock.withLock { () throws(LarderError) in
@@ -8,7 +9,8 @@ extension Database {
         }
     }
 
-    /// Reads the whole database, and salvages it if it is damaged. Takes as long as reading and writing all of it.
+    /// Reads the whole database. If it is damaged, copies the readable entries to new files; otherwise throws
+    /// `invalidArgument`. Takes as long as reading and writing all entries.
     func salvageIfDamaged() throws(LarderError) -> SalvageSummary {
         try ForkGuard.check("salvage")
         let (found, done) = try life.openLock.withLock { () throws(LarderError) in
@@ -20,8 +22,8 @@ extension Database {
         throw LarderError(.io, "the database is being salvaged already", operation: "salvage", database: name)
     }
 
-    /// Checks all files for damage. This is necessary because the files may have been closed since the damage was
-    /// detected, and then no object records it. Called with `openLock` held.
+    /// Checks all files for damage. Needed even if damage was detected before: if the files were closed since then,
+    /// nothing records it. Called with `openLock` held.
     /// - Returns: the damage, and the store that has it if the files can be opened.
     private func findDamageLocked(_ operation: String) throws(LarderError) -> (damage: LarderError, store: EpochStore?)
     {
@@ -32,7 +34,7 @@ extension Database {
             switch appliedState.presence {
             case .open(let store): try store.verify()
             case .closed, .failed:
-                if try !isOpenAfterAll(operation) { try openCurrentEpoch() }
+                if try !retryRollbackAndCheckOpen(operation) { try openCurrentEpoch() }
                 try appliedState.store?.verify()
             case .absent: break
             case .deleted: throw deletedError(operation)
@@ -70,6 +72,6 @@ extension Database {
         try create(policy)
     }
 
-    /// The policy in POINTER if that can be read, else the last known one.
+    /// The policy in the file POINTER if that can be read; otherwise the last known one.
     var policyOnDisk: DatabasePolicy { ((try? files.readPointer())?.rules ?? appliedState.rules).settings }
 }

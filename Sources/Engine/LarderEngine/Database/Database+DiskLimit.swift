@@ -2,22 +2,22 @@ import LarderPlatform
 
 /// The disk limit of one database.
 extension Database {
-    /// The most bytes of its files; 0 for no limit of its own.
+    /// The limit for the database's files in bytes; 0 if it has no limit of its own.
     package var diskLimit: Int { appliedState.diskLimit }
 
-    /// The space of its files on the disk, in bytes, without the journal, which belongs to the larder.
+    /// The disk space of the database's files in bytes, without the journal, which all databases share.
     package var diskBytes: Int { FileSystem.space(files.directory) }
 
     /// Changes the limit and waits until the change is on the disk. Excess entries are evicted in the background. May
     /// block.
-    /// - Parameter bytes: at least ``DiskMarks/databaseBytesMin``; 0 for no limit of its own.
+    /// - Parameter bytes: at least ``DiskThresholds/databaseBytesMin``; 0 for no limit of its own.
     /// - Throws: ``LarderError/Code/noSuchDatabase`` if there is no database with this name.
     package func setDiskLimit(_ bytes: Int) throws(LarderError) {
         try ForkGuard.check("limit")
-        guard bytes == 0 || bytes >= DiskMarks.databaseBytesMin else {
+        guard bytes == 0 || bytes >= DiskThresholds.databaseBytesMin else {
             throw LarderError(
                 .invalidArgument,
-                "the limit is \(bytes) bytes, but must be at least \(DiskMarks.databaseBytesMin), because LevelDB's own "
+                "the limit is \(bytes) bytes, but must be at least \(DiskThresholds.databaseBytesMin), because LevelDB's own "
                     + "files take space too; or 0 for none", operation: "limit", database: name)
         }
         while true {
@@ -31,9 +31,9 @@ extension Database {
         context.larder.disk.changed()
     }
 
-    /// Refuses a unit that is too large for the limits even if everything else is evicted.
+    /// Throws if a commit unit is too large for the disk limits even after everything else is evicted.
     /// - Parameters:
-    ///   - bytes: the bytes of the keys and records of the unit.
+    ///   - bytes: the size of the unit's keys and records.
     ///   - limit: the limit of the database, ``DatabaseState/diskLimit``.
     func checkFits(_ bytes: Int, limit: Int) throws(LarderError) {
         let most = context.larder.disk.unitBytesMax(databaseLimit: limit)

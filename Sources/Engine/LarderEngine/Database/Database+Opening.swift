@@ -4,8 +4,8 @@ import LarderPlatform
 /// Opening, creating and closing a database's files.
 extension Database {
 
-    /// Opens the files; creates them if `forWriting` and there are none; reopens them after a failed write. May block
-    /// on the disk. Does nothing if the database is ready.
+    /// Opens the files, or reopens them after a failed write. If there are none and `forWriting` is true, creates them.
+    /// May block on the disk. Does nothing if the database is ready.
     /// - Parameter policy: for a database that is created. nil means its policy before it lost its files, or the
     ///   larder's default.
     package func prepare(forWriting: Bool, policy: DatabasePolicy? = nil) throws(LarderError) {
@@ -48,7 +48,7 @@ extension Database {
         case .open(let store): if forWriting, store.isSuspended { try recover(store) }
         case .absent: if forWriting { try create(policy ?? state.rules.settings) }
         case .failed(let error) where life.isSalvaging: throw error
-        case .closed, .failed: if try !isOpenAfterAll("open") { try openFiles(isInTurn) }
+        case .closed, .failed: if try !retryRollbackAndCheckOpen("open") { try openFiles(isInTurn) }
         case .deleted: throw deletedError("open")
         case .shut(let error): throw error
         }
@@ -67,10 +67,10 @@ extension Database {
         do throws(LarderError) {
             try openCurrentEpoch()
         } catch {
-            // The directory was unreadable at the start; it turns out not to be a database.
+            // The directory could not be read at the start. Now it can, and is not a database.
             if durableState.isEpochUnknown, case .foreign = files.found {
                 let error = LarderError(
-                    .io, "\(files.directory) is not a database of this larder; the journal keeps its operations",
+                    .io, "\(files.directory) is not a database of this larder; the journal keeps the database's writes",
                     operation: "open", database: name)
                 shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
                 throw error
@@ -79,13 +79,14 @@ extension Database {
             if case .failed(let previous) = appliedState.presence { isNews = previous.description != error.description }
             shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
             guard error.code == .damaged, isLedger || context.options.onDamage == .salvage else { throw error }
-            // Report it once, not at every use.
+            // Report the damage as an error once, not at every use.
             context.report(isNews ? .error : .debug, "database '\(name)' is damaged: \(error.message)")
             try repair(error, isInTurn)
         }
     }
 
-    /// Handles damage that keeps the files from being opened.
+    /// Salvages files that cannot be opened because they are damaged, or leaves that to the maintenance thread and
+    /// throws.
     private func repair(_ damage: LarderError, _ isInTurn: Bool) throws(LarderError) {
         // A salvage takes the checkpointer's turn, so a checkpoint that detects damage would wait for itself.
         if !isInTurn, isLedger || isSalvagedAtOnce || life.needsMoreJournal || !context.options.backgroundMaintenance {
@@ -96,16 +97,16 @@ extension Database {
         }
     }
 
-    /// Retries an owed rollback, and returns whether the files are open then. Until a failed commit is rolled back, a
-    /// database with its writes counts as failed, although its files are open. Called before ``openCurrentEpoch()``,
-    /// with `openLock` held.
+    /// Retries the rollback of a failed commit, if one is still to be done, and returns whether the database is open
+    /// then. Until that rollback, a database that has writes of the commit counts as failed, although its files are
+    /// open. Called before ``openCurrentEpoch()``, with `openLock` held.
     /// - Throws: if the commit cannot be rolled back yet.
-    func isOpenAfterAll(_ operation: String) throws(LarderError) -> Bool {
+    func retryRollbackAndCheckOpen(_ operation: String) throws(LarderError) -> Bool {
         try pipeline.rollBackWhatFailed(operation)
         return appliedState.store != nil
     }
 
-    /// Opens the epoch in POINTER. Called with `openLock` held, when none is open.
+    /// Opens the epoch (LevelDB) that POINTER names. Called with `openLock` held, when no epoch is open.
     func openCurrentEpoch() throws(LarderError) {
         let written = try files.readPointer()
         let pointer = withoutFuture(written)
@@ -126,8 +127,8 @@ extension Database {
         context.report(.info, "opened database '\(name)', policy \(pointer.rules.policy)")
     }
 
-    /// Adopts POINTER if it could not be read before: its policy, its limit, and the epochs whose operations in the
-    /// journal are valid.
+    /// Takes over the contents of POINTER if it could not be read before: its policy, its limit, and the epochs whose
+    /// operations in the journal are valid.
     func adoptIfUnknown(_ pointer: PointerFile) {
         guard durableState.isEpochUnknown else { return }
         shards.withAllLocked {
@@ -168,13 +169,13 @@ extension Database {
     /// An upper bound of the engine's time that a crash may lose, in milliseconds.
     private static let momentMilliseconds: Int64 = 60_000
 
-    /// Writes the correction, so that the next start does not correct the date again, to a later time.
+    /// Writes the correction to POINTER, so that the next start does not correct the date again, to a later time.
     private func correct(_ pointer: PointerFile) {
         context.report(
             .warning,
-            "the policy of database '\(name)' was changed while the clock was ahead, and the larder has lost track of "
-                + "that time: entries that follow the policy and were stored up to now "
-                + "(\(pointer.rules.deadBefore)) are expired")
+            "the last change of the policy of database '\(name)' has a date in the future, because the clock was ahead "
+                + "then: entries that follow the policy and were stored up to now "
+                + "(\(pointer.rules.deadBefore) ms since 1970) are expired")
         do throws(FileError) {
             _ = try files.replacePointer(by: pointer)
         } catch {
@@ -182,9 +183,9 @@ extension Database {
         }
     }
 
-    /// Adopts POINTER of files that are not open yet. The policy is then correct for all callers, and the epoch
-    /// determines the valid operations of the journal. If POINTER cannot be read, the database keeps the journal's
-    /// operations until POINTER can be read; opening reports the cause. Called before other threads know the database.
+    /// Takes over the contents of POINTER before the files are opened, so that all callers see the policy, and the
+    /// valid operations of the journal are known. If POINTER cannot be read, the database keeps the journal's
+    /// operations until it can; opening reports the cause. Called before other threads can use the database.
     func adoptPointer() {
         let pointer = try? files.readPointer()
         if let pointer {
@@ -198,7 +199,7 @@ extension Database {
         }
     }
 
-    /// Changes the applied and the durable state alike. Called with all shard locks held.
+    /// Makes the same change to the applied and to the durable state. Called with all shard locks held.
     func setBoth(_ change: (inout DatabaseState) -> Void) {
         change(&applied)
         change(&durable)
@@ -260,14 +261,14 @@ extension Database {
 
     // MARK: Closing
 
-    /// Accepts no more commands: every later use fails with ``LarderError/Code/closed``. Applied changes can still be
+    /// Stops accepting commands: every later use fails with ``LarderError/Code/closed``. Applied changes can still be
     /// committed.
     func beginShutdown() {
         let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
         life.openLock.withLock { shards.withAllLocked { applied.presence = .shut(error) } }
     }
 
-    /// Closes the files. All applied changes must be committed before.
+    /// Closes the files. All applied changes must have been committed.
     func shut() {
         let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
         life.openLock.withLock {
@@ -283,8 +284,8 @@ extension Database {
         }
     }
 
-    /// Does the work of ``settlePointer()`` when the database is no longer used. It is optional: if it fails, the next
-    /// start works without it.
+    /// Records in POINTER that the epoch's files exist, as ``recordFilesInPointer()`` does, when the larder is closed.
+    /// Failures are ignored, because the next start can do without this.
     private func noteThatFilesAreMade(_ state: DatabaseState) {
         guard state.isUnmade, let store = state.store, store.isMade, store.ending == .none else { return }
         var pointer = state.pointer

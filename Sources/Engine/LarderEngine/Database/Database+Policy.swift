@@ -48,7 +48,8 @@ extension Database {
             try prepare(forWriting: true, policy: policy)
             return false
         } catch {
-            // A new database whose name may not be on the disk is `closed`, not `failed`, so its error is thrown.
+            // If a machine failure may still lose the new database's directory, the state is `closed`, not `failed`,
+            // and the error is thrown.
             guard isNew, case .failed = appliedState.presence, rules.settings == policy else { throw error }
             context.report(
                 .warning, "database '\(name)' has the policy \(policy.policy), but cannot be opened: \(error)")
@@ -73,7 +74,8 @@ extension Database {
     func forgetEvicted() { for shard in shards.all { shard.evictedKeys.removeAll() } }
 
     /// Records that every governed entry of `store` has its key in the expiry index. Does nothing if the policy was
-    /// changed since the number of its changes was `policyChanges`. Waits until the record is on the disk.
+    /// changed since ``DatabaseState/policyChanges`` had the value `policyChanges`. Waits until the record is on the
+    /// disk.
     func finishIndexing(_ store: EpochStore, policyChanges: Int) throws(LarderError) {
         try life.openLock.withLock { () throws(LarderError) in
             let state = appliedState

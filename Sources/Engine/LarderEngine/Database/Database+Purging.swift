@@ -69,7 +69,7 @@ extension Database {
     /// Replaces the current epoch with an empty one. Called with `openLock` held, if there are files.
     /// - Returns: the previous store, still open; nil if there was nothing to remove, or the store could not be opened.
     private func startEmptyEpoch() throws(LarderError) -> EpochStore? {
-        if try !isOpenAfterAll("purge") {
+        if try !retryRollbackAndCheckOpen("purge") {
             do throws(LarderError) {
                 try openCurrentEpoch()
             } catch {

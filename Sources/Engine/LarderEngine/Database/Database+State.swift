@@ -7,10 +7,10 @@ import LarderPlatform
 /// written next to the old one. Then the change is applied and queued. When the commit pipeline reaches it, renaming
 /// the new POINTER makes it durable. If the rename fails, the change is undone together with all other queued changes.
 extension Database {
-    /// Changes POINTER. Waits until the change is durable or undone. Called with `openLock` held, so there is one such
-    /// change at a time.
+    /// Changes the state and the file POINTER. Waits until the change is durable or undone. Called with `openLock`
+    /// held, so there is one such change at a time.
     /// - Parameters:
-    ///   - operation: for errors.
+    ///   - operation: the operation's name for errors.
     ///   - change: changes the state. Called twice: with a copy of the state, and then, with all shard locks held, with
     ///     the applied state.
     ///   - applying: called with all shard locks held, after the state has changed.
@@ -22,8 +22,8 @@ extension Database {
         try pipeline.wait(for: try applyPointer(operation, change, applying: applying, committed: committed))
     }
 
-    /// ``replacePointer(_:_:applying:committed:)`` without waiting. `openLock` must be held until the change is
-    /// decided.
+    /// Like ``replacePointer(_:_:applying:committed:)``, but does not wait. `openLock` must be held until the change is
+    /// durable or undone.
     /// - Returns: the ticket to wait for.
     func applyPointer(
         _ operation: String, _ change: (inout DatabaseState) -> Void, applying: () -> Void = {},
@@ -67,7 +67,7 @@ extension Database {
         let sequence = enqueue { [self] sequence in
             let was = shards.withAllLocked { () -> DatabaseState in
                 let was = durable
-                // It is durable, so nothing has to wait for it any more.
+                // This change is durable, so nothing has to wait for it any more.
                 if applied.sequence == sequence { applied.sequence = 0 }
                 durable = state
                 durable.sequence = 0
@@ -81,7 +81,7 @@ extension Database {
     }
 
     /// Queues the removal of all files, after it was applied to the state. Called with all shard locks held.
-    /// - Parameter move: moves the files away.
+    /// - Parameter move: moves the files away. It is called when the commit pipeline reaches this change.
     func enqueueRemoval(
         of store: EpochStore?, _ ending: EpochStore.Ending, move: @escaping () throws(LarderError) -> Void
     ) -> CommitTicket {
@@ -110,12 +110,12 @@ extension Database {
         case heir(journalFrom: UInt64)
     }
 
-    /// Makes another epoch the current one: durably, or not at all. Called with `openLock` held; waits.
+    /// Makes another epoch the current one. Waits until that is durable, or was undone. Called with `openLock` held.
     ///
     /// - Parameters:
     ///   - store: the new store. If the call throws, the store is not in use, and is closed and removed later.
     ///   - rules: the policy, and the time up to which governed entries have expired.
-    ///   - ending: the error for readers of the old store.
+    ///   - ending: why the old store is no longer used, which determines the error for its readers.
     ///   - applying: called with all shard locks held, once the new store is the applied one. With
     ///     ``Succession/heir(journalFrom:)`` it can still change the entries in memory.
     /// - Returns: the old store, still open, for its owner to dispose of; nil if none was open.
@@ -146,7 +146,7 @@ extension Database {
                 old?.end(ending)
             }
         } catch {
-            // Unless the rollback has ended it already.
+            // The rollback may have ended the new store already.
             if store.ending == .none {
                 store.end(.deleted)
                 context.disposalQueue.add(store)
@@ -157,7 +157,7 @@ extension Database {
     }
 
     /// Records in POINTER that the epoch's files exist, once they do. Otherwise their loss would not be detected.
-    func settlePointer() throws(LarderError) {
+    func recordFilesInPointer() throws(LarderError) {
         let state = durableState
         guard state.isUnmade, let store = state.store, store.isMade, life.openLock.tryLock() else { return }
         defer { life.openLock.unlock() }

@@ -1,7 +1,8 @@
 import LarderPlatform
 
-/// Purges of tags. A purge stores only the tag and the purge's own sequence. All records with the tag that were stored
-/// before it then count as gone, however many there are; the sweep reclaims their space later.
+/// Purges of tags. A purge stores only the tag and the purge's own sequence. However many records with the tag were
+/// stored before the purge, all of them then count as removed or, after a soft purge, as stale. The sweep reclaims
+/// their space later.
 extension Database {
     /// Removes all entries with one of these tags, or makes them stale, at once and durably. A value that is being
     /// fetched under an earlier lease is not stored if it has one of the tags. May block, for an fsync.
@@ -96,8 +97,8 @@ extension Database {
         if purges.last > pipeline.everythingApplied.sequence { pipeline.resume(behind: purges.last) }
     }
 
-    /// Returns the purges of tags that must be known before the files count as open: those of the ledger, and those
-    /// that an earlier version kept in a file, which the ledger takes over. Called with `openLock` held.
+    /// Returns the purges of tags that must be known before the files count as open: those in the ledger, and those
+    /// that an earlier version of Larder kept in a file. Moves the latter to the ledger. Called with `openLock` held.
     /// - Parameter areExpected: whether tags were purged, according to POINTER.
     func completePurges(areExpected: Bool) throws(LarderError) -> TagPurges? {
         let known = rules.purges
@@ -132,8 +133,8 @@ extension Database {
         return purges
     }
 
-    /// Forgets the purges of a deleted database. If that fails, they stay and have no effect: their sequences are lower
-    /// than the stamps of all later records.
+    /// Removes the purges of a deleted database from the ledger. If that fails, they stay and have no effect, because
+    /// their sequences are lower than those of all later records.
     func forgetPurges(_ purges: TagPurges?) {
         guard let purges, let ledger = roster.ledger else { return }
         let changes = TagFacts.all(purges, of: name).map { Ledger.Change(key: $0.key, value: nil) }

@@ -1,6 +1,6 @@
 extension Database {
-    /// Applies those of the kept operations that are valid to memory, now that the epoch is known. Called with all
-    /// shard locks held, after the state has the current epoch.
+    /// Applies to memory those of the journal's operations, kept while the epoch was unknown, that are valid in the
+    /// epoch. Called with all shard locks held, after the state has the current epoch.
     func resolve() {
         guard !unresolved.isEmpty, !applied.isEpochUnknown else { return }
         for (epoch, operations) in unresolved.epochs.sorted(by: { $0.key < $1.key }) where applied.counts(epoch) {
@@ -18,8 +18,8 @@ extension Database {
         unresolved = UnresolvedOperations()
     }
 
-    /// Commits the kept operations again, so that the journal can remove their segments.
-    /// - Returns: the last commit unit; 0 if there was nothing.
+    /// Commits these operations again, so that the segments of the journal that contain them can be removed.
+    /// - Returns: the last of the new commit units; 0 if no operations were kept.
     func rewriteUnresolved() -> UInt64 {
         var newest: UInt64 = 0
         let kept = shards.withAllLocked { unresolved.epochs.sorted { $0.key < $1.key } }

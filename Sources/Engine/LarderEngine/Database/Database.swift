@@ -4,10 +4,10 @@ import Synchronization
 /// A named database of a larder: entries under keys, one policy.
 ///
 /// - Commands see the *applied* state: the entries in memory and, for keys that memory does not have, those in the
-///   store. The disk has the *durable* state, which changes when the commit pipeline has written the changes.
+///   store (LevelDB). The disk has the *durable* state, which changes when the commit pipeline has written the changes.
 /// - A shard's lock orders all operations on its keys. Changes of the whole database hold all shard locks.
 /// - Memory before store: an entry leaves memory only after the store has it. A reader that finds nothing in memory
-///   finds in the store the last applied entry, or a newer one.
+///   finds the last applied entry, or a newer one, in the store.
 ///
 /// Thread-safe. `@unchecked Sendable`: `applied` and `durable` are written with all shard locks held and read with at
 /// least one; shards guard themselves; the rest is constant.
@@ -30,7 +30,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// The journal's operations of the database while its epoch is unknown. Guarded by all shard locks.
     var unresolved = UnresolvedOperations()
 
-    // Read by every command. The shard locks keep accesses from overlapping.
+    // Read by every command, so Swift does not check these accesses for overlaps. The shard locks prevent overlaps.
     @exclusivity(unchecked) var applied: DatabaseState
     @exclusivity(unchecked) var durable: DatabaseState
 
@@ -57,12 +57,12 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     }
 
     deinit {
-        // After this the budget no longer reaches the shards, which are about to be released.
+        // Unregister the shards, so that the memory budget does not use them any more: they are about to be released.
         context.memory.unregister(shards.all)
         for shard in shards.all { context.statistics.take(shard.takeCounters()) }
     }
 
-    /// Counts reads that do not count themselves, or corrects double counts.
+    /// Adds to the counters of hits and misses, for reads that are not counted otherwise, or to correct double counts.
     package func noteReads(hits: Int, misses: Int) {
         let shard = shards[0]
         shard.lock.withLock {
@@ -137,7 +137,8 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
             LarderError(.io, "the journal cannot be read: \(error)", operation: "use", database: name))
     }
 
-    /// The epoch of the entries in memory; 0 if there is none, or it is unknown. Called with a shard lock held.
+    /// The epoch (number of the LevelDB) of the entries in memory; 0 if there is none, or it is unknown. Called with a
+    /// shard lock held.
     var epochOfEntries: UInt64 {
         if applied.isShut { return durable.epoch }
         return applied.epoch
@@ -175,11 +176,11 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
 
     package var policy: UpdatePolicy { rules.policy }
 
-    /// The engine's time, for one command or call.
+    /// Returns the engine's time, for one command or call.
     package func now() -> Int64 { time.now() }
     /// How far ``now()`` is ahead of the wall clock, which was set back, in milliseconds.
     package var timeAhead: Int64 { time.offsetMilliseconds }
-    /// ``now()`` for background work, without marking the time as used.
+    /// Like ``now()``, but for background work: does not mark the time as used.
     func unnoticedNow() -> Int64 { time.unnoticed() }
 
     /// Whether there are files that are not open yet, or could not be opened.
@@ -192,7 +193,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// Whether there are no files and the database was not deleted.
     var isAbsent: Bool { appliedState.isAbsent }
 
-    /// Whether it was deleted permanently.
+    /// Whether the database was deleted. If so, this object cannot be used again.
     package var isDeleted: Bool { if case .deleted = appliedState.presence { true } else { false } }
 
     /// Whether the database has files.
@@ -204,7 +205,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// Whether LevelDB accepts no writes because a salvage copies its entries to a new one.
     var isBeingSalvaged: Bool { durableState.store?.isFrozen ?? false }
 
-    /// The outcome of the last damage since the larder was opened; nil if there was none.
+    /// The result of the last salvage since the larder was opened; nil if there was none.
     package var lastSalvage: SalvageSummary? { life.lastSalvage }
 
     package func deletedError(_ operation: String) -> LarderError {

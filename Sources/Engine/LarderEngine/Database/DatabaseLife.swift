@@ -12,7 +12,7 @@ final class DatabaseLife: @unchecked Sendable {
     // Guarded by `openLock`:
     /// Whether a salvage is under way.
     var isSalvaging = false
-    /// The epoch that needs a lost part of the journal; 0 if none does.
+    /// The epoch (number of the LevelDB) that needs a lost part of the journal; 0 if none does.
     private(set) var epochAheadOfJournal: UInt64 = 0
     /// Whether ``epochAheadOfJournal`` is known.
     private var hasCheckedJournal = false
@@ -22,10 +22,10 @@ final class DatabaseLife: @unchecked Sendable {
     private var summary: SalvageSummary?
 
     var needsMoreJournal: Bool { epochAheadOfJournal != 0 }
-    /// The outcome of the last damage since the larder was opened.
+    /// The result of the last salvage since the larder was opened; nil if there was none.
     var lastSalvage: SalvageSummary? { summaryLock.withLock { summary } }
 
-    /// Checks whether LevelDB needs a part of the journal that is lost: LevelDB may already have entries of that part.
+    /// Checks whether LevelDB needs a lost part of the journal, because it may have only some of that part's entries.
     /// Checks only once, because the journal has everything that checkpoints of this process write.
     /// - Returns: the last commit unit that LevelDB needs; 0 if there is nothing to check.
     func checkJournal(_ store: EpochStore, _ files: DatabaseFiles, _ context: EngineContext) throws(LarderError)
@@ -39,16 +39,17 @@ final class DatabaseLife: @unchecked Sendable {
         let needed = value.flatMap { $0.withUnsafeBytes { BigEndian.read($0, at: 0) } } ?? 0
         if context.sequences.isLossProven(needed: needed, end: end) {
             epochAheadOfJournal = store.epoch
-            throw files.damaged("LevelDB needs the journal up to commit unit \(needed), but it ends at \(end)")
+            throw files.damaged(
+                "LevelDB needs the journal up to sequence number \(needed), but the journal ends with \(end)")
         }
         hasCheckedJournal = true
         return needed
     }
 
-    /// Records that the damaged files were set aside; the next ones are checked again.
+    /// Records that the damaged files were set aside. The files that replace them are checked again.
     func setAside() { epochAheadOfJournal = 0 }
 
-    /// Records that the damaged files were salvaged; the new ones need no lost part of the journal.
+    /// Records that the damaged files were salvaged. The files that replace them need no lost part of the journal.
     func salvaged(_ summary: SalvageSummary) {
         (epochAheadOfJournal, hasCheckedJournal) = (0, true)
         summaryLock.withLock { self.summary = summary }

@@ -15,8 +15,8 @@ extension DatabaseName {
         }
     }
 
-    /// Refuses outboxes, which are not caches: entries stored by users would conflict with pending writes, and removing
-    /// entries would lose pending writes.
+    /// Throws for the name of an outbox (a queue of writes to an origin). Outboxes are not caches: entries stored by
+    /// users would conflict with pending writes, and removing entries would lose pending writes.
     package static func checkIsNotCompanion(_ name: String, operation: String) throws(LarderError) {
         guard CompanionName.isOne(name) else { return }
         throw LarderError(

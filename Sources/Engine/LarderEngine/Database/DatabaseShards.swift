@@ -21,7 +21,7 @@ struct DatabaseShards: ~Copyable {
         unmanaged[Shard.index(hash)]._withUnsafeGuaranteedRef(body)
     }
 
-    /// The shard of a hash, not retained: it lives as long as this value.
+    /// Returns the shard of a hash without retaining it: the shard lives as long as this value.
     func unmanaged(_ hash: Int) -> Unmanaged<Shard> { unmanaged[Shard.index(hash)] }
 
     // MARK: Locks
@@ -39,8 +39,8 @@ struct DatabaseShards: ~Copyable {
     /// Runs `body` with one shard's lock held, which is enough to read the state.
     func withOneLocked<Result>(_ body: () -> Result) -> Result { all[0].lock.withLock(body) }
 
-    /// The shards of `keys`, one bit for each. The set is a number, so that a command with one key allocates no memory
-    /// for it.
+    /// Returns the set of the shards that contain `keys`, one bit for each shard. A number, unlike a `Set`, needs no
+    /// allocation.
     static func set(of keys: [Key]) -> UInt32 {
         // At least one lock is needed to read the database's state.
         if keys.isEmpty { return 1 }

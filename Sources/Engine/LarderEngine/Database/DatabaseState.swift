@@ -1,5 +1,5 @@
 /// The state that changes for a whole database at once: its files, the rules of freshness, and the epochs whose
-/// operations in the journal are valid. A value; its database guards it.
+/// operations in the journal are valid. Not thread-safe: its database guards it.
 struct DatabaseState {
     /// Whether there are files, and whether they are open.
     ///
@@ -25,7 +25,7 @@ struct DatabaseState {
     var isUnindexed = false
     /// How often the policy was changed since the files were opened.
     var policyChanges = 0
-    /// The epoch of the entries; 0 if there is none, or it is unknown.
+    /// The epoch (number of the LevelDB) of the entries; 0 if there is none, or it is unknown.
     var epoch: UInt64 = 0
     /// The first epoch whose operations in the journal are valid; the last one is ``epoch``.
     var journalFrom: UInt64 = 0
@@ -36,14 +36,14 @@ struct DatabaseState {
     var isUnmade = false
     /// Whether the ledger must have purges of the database's tags, according to POINTER.
     var hasTagPurges = false
-    /// The most bytes of the files; 0 for no limit of their own. Kept when files are set aside.
+    /// The limit for the files in bytes; 0 if they have no limit of their own. Kept when the files are set aside.
     var diskLimit = 0
     /// The commit unit of the last change of the whole database; 0 if that is durable.
     var sequence: UInt64 = 0
 
     // MARK: Changes
 
-    /// Adopts POINTER.
+    /// Takes over the contents of POINTER.
     mutating func adopt(_ pointer: PointerFile) {
         // Keep the purges, because POINTER does not contain them.
         let purges = rules.purges

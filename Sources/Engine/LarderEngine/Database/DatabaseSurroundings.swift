@@ -9,7 +9,7 @@ protocol DatabaseRoster: AnyObject, Sendable {
     var creation: Lock { get }
     /// All databases, in the order in which their locks must be taken.
     var all: [Database] { get }
-    /// Forgets a database, unless another has taken its name.
+    /// Removes a database, unless its name belongs to another one by now.
     func remove(_ database: Database)
 }
 
@@ -25,23 +25,23 @@ protocol Checkpointing: AnyObject, Sendable {
     var rollbackCount: UInt64 { get }
 
     /// If ``isFull``: writes a checkpoint on this thread, or waits for the one under way.
-    /// - Returns: false if there is no space and the checkpoint failed.
+    /// - Returns: false if the checkpoint failed.
     func assist() -> Bool
     /// Like ``assist()``, for ``isFullForLong``.
     func assistForLong() -> Bool
     /// Like ``assist()``, for ``isFullForBuilding``.
     func assistForBuilding() -> Bool
-    /// Puts all committed entries into LevelDB.
+    /// Runs a checkpoint: writes all committed entries to LevelDB.
     func checkpoint() throws(LarderError)
-    /// Puts the committed entries of one database into LevelDB. Entries written during the call may stay in memory.
+    /// Writes the committed entries of one database to LevelDB. Entries written during the call may stay in memory.
     /// - Returns: the entries that were dropped because they had expired.
     @discardableResult
     func flush(_ database: Database) throws(LarderError) -> PurgeReport
-    /// ``flush(_:)``, unless a checkpoint is under way.
+    /// Like ``flush(_:)``, but does nothing while a checkpoint or another flush is running.
     /// - Returns: nil if nothing was done.
     func flushIfIdle(_ database: Database) throws(LarderError) -> PurgeReport?
     /// Runs `body` while no checkpoint is under way.
     func withTurn<Result>(_ body: () throws(LarderError) -> Result) throws(LarderError) -> Result
-    /// Runs `body`, which does not fail, while no checkpoint is under way.
+    /// Runs `body`, which cannot throw, while no checkpoint is under way.
     func holdingTurn(_ body: () -> Void)
 }

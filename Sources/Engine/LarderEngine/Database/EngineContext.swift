@@ -4,7 +4,7 @@ import Synchronization
 /// The state that all databases of one larder share. Thread-safe.
 final class EngineContext: Sendable {
     let larder: LarderContext
-    // From ``larder``, to save an indirection:
+    // Copies of properties of ``larder``, to save an indirection:
     let directory: String
     let options: EngineOptions
     let time: EngineTime

@@ -96,7 +96,8 @@ package struct Ledger: Sendable {
 
     /// Applies facts to memory and to a commit unit, which also makes a change of another database durable. Called with
     /// all shard locks of the ledger held, and those of the other database, which come later in the lock order.
-    /// - Parameter enqueue: queues a unit with the operations that its argument adds.
+    /// - Parameter enqueue: queues a commit unit with the operations that its argument adds, and returns the unit's
+    ///   sequence.
     func apply(
         _ changes: [Change], to store: EpochStore, enqueue: ((JournalBatch, UInt64) -> Void) -> UInt64
     ) -> UInt64 {
@@ -111,9 +112,9 @@ package struct Ledger: Sendable {
     struct Loss: Equatable {
         static let key = Array("lost".utf8)
 
-        /// Higher than the stamps of all records that were stored before the loss was detected.
+        /// A commit sequence number higher than those of all records that were stored before the loss was detected.
         let sequence: UInt64
-        /// In milliseconds since 1970.
+        /// When the loss was detected, in milliseconds since 1970.
         let time: Int64
 
         var bytes: [UInt8] { BigEndian.bytes([sequence, UInt64(bitPattern: time)]) }
@@ -175,11 +176,11 @@ package struct Ledger: Sendable {
         }
     }
 
-    /// The error if something else is in the ledger's place.
+    /// Returns the text of the error if something else is in the ledger's place.
     static func foreignMessage(_ path: String) -> String { "\(path) is not the ledger of this larder: move it away" }
 
-    /// Reads all facts, unless that was done, and passes the databases the purges of their tags. Called before other
-    /// threads know the databases.
+    /// Reads all facts, unless they were read before, and passes the purges of tags to their databases. Called before
+    /// other threads can use the databases.
     /// - Parameter afterLoss: whether facts may be lost with a part of the journal.
     func load(_ databases: [Database], afterLoss: Bool = false) throws(LarderError) {
         guard database.context.larder.factsLost.load(ordering: .relaxed) < 0 else { return }
@@ -189,8 +190,8 @@ package struct Ledger: Sendable {
                 try noteLoss(in: store)
                 database.context.report(
                     .error,
-                    "purges of tags, functions and origins may be lost with a part of the journal: entries with tags that "
-                        + "were stored until now are stale")
+                    "purges of tags, functions and origins may be lost, because a part of the journal is lost: entries "
+                        + "with tags that were stored until now are stale")
             }
         }
         let found = try readOrSalvage()
@@ -242,6 +243,6 @@ package struct Ledger: Sendable {
 }
 
 extension DatabaseRoster {
-    /// The larder's own facts; nil when the larder was closed.
+    /// The larder's ledger; nil after the larder was closed.
     var ledger: Ledger? { all.first(where: \.isLedger).map(Ledger.init) }
 }

@@ -2,9 +2,9 @@
 package struct SalvageSummary: Sendable, CustomStringConvertible {
     /// When the salvage ended, in milliseconds since 1970.
     package var time: Int64 = 0
-    /// Entries that were read and kept.
+    /// The number of entries that were read and kept.
     package var entries = 0
-    /// Unreadable parts of files, and their bytes as far as known.
+    /// The number of unreadable parts of files, and their size in bytes as far as known.
     package var pieces = 0
     package var bytes = 0
     /// Ranges of keys that may have lost entries, as text for people. Lost keys are absent until they are written
@@ -15,7 +15,7 @@ package struct SalvageSummary: Sendable, CustomStringConvertible {
     /// Whether it is known which files were current. Otherwise files that may be obsolete are skipped and listed in
     /// ``lost``.
     package var isComplete = true
-    /// Open questions, for people; empty if there are none.
+    /// Open questions about the result, as text for people; empty if there are none.
     package var doubts: [String] = []
     /// The place of the damaged files; nil if they could not be kept.
     package var place: String?
@@ -25,7 +25,7 @@ package struct SalvageSummary: Sendable, CustomStringConvertible {
     package static let rangesMax = 16
 
     package var description: String {
-        let what = "\(entries) entries were kept; \(pieces) pieces of \(bytes) bytes could not be read"
+        let what = "\(entries) entries were kept; \(pieces) pieces, \(bytes) bytes in total, could not be read"
         let keys =
             lostCount == 0
             ? doubts.isEmpty ? "no entry is lost" : "no range of keys is lost"

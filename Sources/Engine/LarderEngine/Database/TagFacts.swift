@@ -3,10 +3,10 @@ enum TagFacts {
     private static let prefix = "tags/"
     private static let slash = UInt8(ascii: "/")
 
-    /// The key of the floors, which exists since the first purge of a tag.
+    /// Returns the key of a database's ``TagPurges/Floors``, which the ledger has since the first purge of a tag.
     static func key(_ database: String) -> [UInt8] { Array((prefix + database).utf8) }
 
-    /// The key of the note of a tag.
+    /// Returns the key of a tag's ``TagPurges/Note``.
     static func key(_ database: String, _ tag: UInt64) -> [UInt8] {
         var key = key(database) + [slash]
         BigEndian.append(tag, to: &key)
@@ -16,7 +16,7 @@ enum TagFacts {
     /// Whether this is the key of a database's floors.
     static func isFloors(_ key: [UInt8]) -> Bool { names(of: key).map { $0.tag == nil } ?? false }
 
-    /// - Returns: the database of a fact, and the tag's hash; no tag for the floors; nil for other facts.
+    /// Returns the database of a fact, and the hash of its tag (nil for the floors); nil for other facts.
     static func names(of key: [UInt8]) -> (database: String, tag: UInt64?)? {
         guard key.starts(with: prefix.utf8) else { return nil }
         let rest = key.dropFirst(prefix.utf8.count)
@@ -25,8 +25,9 @@ enum TagFacts {
         return (String(decoding: rest[..<end], as: UTF8.self), tag)
     }
 
+    /// Adds the purges in a fact's value to `content`.
     /// - Parameter now: the larder's time. A soft purge with a later time counts as made now, so that its entries stay
-    ///   stale. That happens if the clock was set back and the record of time was lost.
+    ///   stale. Such a time is found if the clock was set back and the record of time was lost.
     static func merge(
         _ value: some Collection<UInt8>, of tag: UInt64?, into content: inout TagPurges.Content, now: Int64
     ) {
@@ -51,7 +52,7 @@ enum TagFacts {
         Ledger.Change(key: key(database, tag), value: value(note.hard, note.soft, note.softAt))
     }
 
-    /// The changes of facts that lead from previous purges to newer ones.
+    /// Returns the changes of facts that turn the facts of `previous` into those of `new`.
     /// - Parameter tags: the tags whose notes may differ. Ignored if the floors differ: all previous notes were then
     ///   merged into the floors.
     static func changes(
@@ -67,7 +68,7 @@ enum TagFacts {
         return Set(tags).compactMap { tag in new.note(tag).map { note($0, of: tag, in: database) } }
     }
 
-    /// All facts of these purges, for a ledger that has none of them yet.
+    /// Returns all facts of these purges, for a ledger that has none of them yet.
     static func all(_ purges: TagPurges, of database: String) -> [Ledger.Change] {
         var changes = [floors(purges.floors, of: database)]
         purges.forEachNote { changes.append(note($1, of: $0, in: database)) }

@@ -1,7 +1,7 @@
 /// The journal's operations of a database whose POINTER cannot be read for now. Until it can, the current epoch and the
 /// valid operations are unknown, so the last operation for each key of each epoch is kept.
 ///
-/// A value; its database guards it.
+/// Not thread-safe: its database guards it.
 struct UnresolvedOperations {
     struct Operation {
         /// nil for a removal.

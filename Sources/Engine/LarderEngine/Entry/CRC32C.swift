@@ -9,19 +9,19 @@ package enum CRC32C {
             ?? Array(bytes).withUnsafeBytes { checksum($0) }
     }
 
-    /// The last line of a small text file: the checksum of all lines before it.
+    /// Returns the last line of a small text file, which contains the checksum of all lines before it.
     static func line(of body: String) -> String {
         "crc32c \(UInt64(checksum(body.utf8)).hexadecimal(digits: 8))\n"
     }
 
-    /// The checksum of a sequence that ends with `bytes`. `checksum` is that of the part before `bytes`; 0 if there is
-    /// none.
+    /// Returns the checksum of a sequence that ends with `bytes`. `checksum` is that of the part before `bytes`; 0 if
+    /// there is none.
     package static func extend(_ checksum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
         larder_crc32c_extend(checksum, bytes.baseAddress, bytes.count)
     }
 
-    /// The checksum of two parts together: `first` is the checksum of the first part, `second` that of the second part,
-    /// which has `count` bytes. The bytes themselves are not needed. O(log count).
+    /// Returns the checksum of two parts together: `first` is the checksum of the first part, `second` that of the
+    /// second part, which has `count` bytes. The bytes themselves are not needed. O(log count).
     ///
     /// A checksum is a polynomial over GF(2), modulo the polynomial of the CRC. Appending n bits multiplies it by xⁿ,
     /// and both checksums are inverted in the same way, which cancels out (as Mark Adler found for zlib's
@@ -38,7 +38,7 @@ package enum CRC32C {
         return product(power, first) ^ second
     }
 
-    /// The product of two polynomials, modulo the polynomial of the CRC.
+    /// Returns the product of two polynomials, modulo the polynomial of the CRC.
     private static func product(_ left: UInt32, _ right: UInt32) -> UInt32 {
         var sum: UInt32 = 0
         var right = right
@@ -53,7 +53,7 @@ package enum CRC32C {
 }
 
 extension UInt64 {
-    /// The number in hexadecimal digits, with leading zeros.
+    /// Returns the number in hexadecimal digits, with leading zeros.
     package func hexadecimal(digits count: Int = 16) -> String {
         let digits = String(self, radix: 16)
         return String(repeating: "0", count: Swift.max(0, count - digits.count)) + digits

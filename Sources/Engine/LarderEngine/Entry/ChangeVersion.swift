@@ -1,8 +1,8 @@
 /// The version of a change, which orders changes across larders that follow each other: by time, then by sequence. A
 /// change that is passed on keeps its original version.
 package struct ChangeVersion: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// When the change was made, by the clock of the larder where it was made, in milliseconds since 1970. If only the
-    /// entry is known: when it was stored.
+    /// When the change was made, by the clock of the larder where it was made, in milliseconds since 1970. If the
+    /// change is unknown, the time when the entry was stored.
     package var time: Int64
     /// The commit unit of the change, in the larder where it was made; 0 if unknown.
     package var sequence: UInt64
@@ -24,7 +24,7 @@ package struct ChangeVersion: Hashable, Comparable, Sendable, CustomStringConver
         self.init(time: Int64(time), sequence: sequence)
     }
 
-    /// Parses a number of digits only.
+    /// Parses a number that consists only of digits.
     static func number(_ text: some StringProtocol) -> UInt64? {
         guard (1...20).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
             return nil
@@ -34,7 +34,7 @@ package struct ChangeVersion: Hashable, Comparable, Sendable, CustomStringConver
 
     package var description: String { "\(time)-\(sequence)" }
 
-    /// The next version of the same time.
+    /// The next higher version, with the same time.
     var next: ChangeVersion { ChangeVersion(time: time, sequence: sequence == .max ? .max : sequence + 1) }
 
     package static func < (left: ChangeVersion, right: ChangeVersion) -> Bool {

@@ -7,7 +7,7 @@ package struct ChecksummedText {
     }
 
     let version: Int
-    /// In the order of the names for the version.
+    /// The values of the lines, in the order of the names for this version.
     let values: [Substring]
 
     static func text(

@@ -1,8 +1,8 @@
 /// The settings of a database for the lifetime of its entries.
 package struct DatabasePolicy: Hashable, Sendable {
-    /// The interval of governed entries, which are those without a rule of their own.
+    /// The interval after which governed entries expire, which are the entries without a rule of their own.
     package var policy: UpdatePolicy
-    /// How long entries without their own grace are kept after their deadline, in milliseconds; from 0 to
+    /// How long entries without their own grace are kept as stale after their deadline, in milliseconds; from 0 to
     /// ``UpdatePolicy/longestMilliseconds``.
     package var grace: Int64
     /// The most by which the interval of an entry is shortened when it is stored, in percent: from 0 to 100. The amount
@@ -17,10 +17,10 @@ package struct DatabasePolicy: Hashable, Sendable {
 
     package static let jitterMax = Jitter.percentMax
 
-    /// The rule of an entry that is stored at `now`. With a jitter every entry gets its own deadline.
+    /// Returns the rule of an entry that is stored at `now`. With a jitter every entry gets its own deadline.
     /// - Parameters:
-    ///   - interval: the entry's own; nil for the database's.
-    ///   - jitter: the entry's own; nil for the database's.
+    ///   - interval: the entry's own interval; nil for the database's.
+    ///   - jitter: the entry's own jitter in percent; nil for the database's.
     package func rule(_ interval: UpdatePolicy?, jitter: Int?, now: Int64) -> DeadlineRule {
         let jitter = jitter ?? self.jitter
         guard jitter > 0, let length = (interval ?? policy).intervalMilliseconds else {

@@ -1,9 +1,9 @@
-/// The deadlines of entries, the nearest first, to report entries that expire.
+/// A priority queue of the deadlines of keys, the nearest first, to find entries that expire.
 ///
 /// It consists of a heap and a table. A deadline that was replaced stays in the heap until its time, and is then
 /// ignored.
 ///
-/// A value; its owner guards it.
+/// Not thread-safe: its owner guards it.
 package struct DeadlineWatch<Key: Hashable> {
     private struct Item {
         let deadline: Int64
@@ -22,7 +22,7 @@ package struct DeadlineWatch<Key: Hashable> {
     /// The keys that have a deadline, in no order.
     package var keys: some Collection<Key> { deadlines.keys }
 
-    /// Sets or replaces the deadline of a key; nil for none.
+    /// Sets or replaces the deadline of a key; nil removes it.
     package mutating func set(_ key: Key, _ deadline: Int64?) {
         guard deadlines[key] != deadline else { return }
         deadlines[key] = deadline

@@ -1,10 +1,10 @@
-/// The index from which the sweep finds expired entries.
+/// The index of expiry times, with which the sweep, a background task, finds the expired entries to remove.
 ///
-/// - An entry that lives less than ``unindexedMilliseconds`` has one index key, which contains a bucket time: the
-///   deadline if the entry has its own, or storedAt if the policy governs the entry, plus the entry's own grace, if it
-///   has one. The sweep adds the database's grace and, if the policy governs the entry, the policy's interval. Bucket
-///   times are rounded up to a multiple of a power of two of milliseconds, about a 64th of the entry's lifetime, so
-///   that an entry that is overwritten often keeps its index key most of the time.
+/// - An entry that lives less than ``unindexedMilliseconds`` has one index key, which contains a bucket time. This is
+///   the entry's own deadline or, if the policy governs the entry, `storedAt`, plus the entry's own grace, if it has
+///   one. It is rounded up to a multiple of a power of two of milliseconds, about a 64th of the entry's lifetime, so
+///   that an entry that is overwritten often keeps its index key most of the time. To find out when an entry expires,
+///   the sweep adds the database's grace and, if the policy governs the entry, the policy's interval.
 /// - Entries that live longer, or forever, have no index key, because writing it would cost as much as writing the
 ///   entry. A periodic scan of all entries finds them.
 /// - The index may have keys of entries that were overwritten or removed; the sweep deletes them. A checkpoint writes
@@ -24,8 +24,8 @@ package enum ExpiryIndex {
         policy.intervalMilliseconds.map { $0 < unindexedMilliseconds } ?? false
     }
 
-    /// Kind and time of an index key in one number; 0 for none. Times are multiples of 1,024, so the kind fits in the
-    /// lower bits.
+    /// The kind and the bucket time of an index key in one number; 0 for no index key. Times are multiples of 1,024, so
+    /// the kind fits in the lower bits.
     typealias Slot = UInt64
 
     /// The policies by which a checkpoint indexes entries.
@@ -33,15 +33,15 @@ package enum ExpiryIndex {
         private let interval: Int64?
 
         /// - Parameters:
-        ///   - policy: the applied one.
-        ///   - durable: the one on the disk, which a crash would restore.
+        ///   - policy: the applied policy.
+        ///   - durable: the policy on the disk, which a crash would restore. The shorter interval of the two is used.
         init(_ policy: UpdatePolicy, durable: UpdatePolicy) {
             interval = [policy, durable].filter(indexes).compactMap(\.intervalMilliseconds).min()
         }
 
         init(_ policy: UpdatePolicy) { self.init(policy, durable: policy) }
 
-        /// The index key that a record should have.
+        /// Returns the index key that a record should have; 0 for none.
         func slot(_ header: RecordHeader) -> Slot {
             let grace = header.grace ?? 0
             switch header.rule {
@@ -61,20 +61,20 @@ package enum ExpiryIndex {
         private func make(_ kind: UInt8, _ bucket: Int64) -> Slot { UInt64(bitPattern: bucket) | UInt64(kind) }
     }
 
-    /// The index key of a slot that is not 0, for a key as LevelDB stores it.
+    /// Returns the index key of an entry. `storedKey` is the entry's key as LevelDB stores it; the slot must not be 0.
     static func key(_ slot: Slot, storedKey: UnsafeRawBufferPointer) -> [UInt8] {
         make(UInt8(slot & 0xFF), Int64(bitPattern: slot & ~0xFF), storedKey.dropFirst())
     }
 
-    /// The index key for a record; nil for one that has none.
+    /// Returns the index key of a record; nil if it has none.
     package static func key(for key: Key, _ header: RecordHeader, policy: UpdatePolicy) -> [UInt8]? {
         let slot = Rules(policy).slot(header)
         guard slot != 0 else { return nil }
         return key.stored.withUnsafeBytes { Self.key(slot, storedKey: $0) }
     }
 
-    /// The unit to which the bucket time of an entry with the lifetime `span` is rounded: the largest power of two up
-    /// to a 64th of `span`, but at least 1,024 ms, and at most 2^32 ms (about 50 days).
+    /// Returns the unit to which the bucket time of an entry with the lifetime `span` is rounded: the largest power of
+    /// two up to a 64th of `span`, but at least 1,024 ms, and at most 2^32 ms (about 50 days).
     package static func granularity(_ span: Int64) -> Int64 {
         var size: Int64 = 1024
         while size < 1 << 32, size * 2 <= span / 64 { size *= 2 }
@@ -95,7 +95,7 @@ package enum ExpiryIndex {
         return bytes
     }
 
-    /// The first possible key of `kind` with a bucket time of at least `bucket`.
+    /// Returns the first possible index key of `kind` with a bucket time of at least `bucket`.
     static func start(_ kind: UInt8, _ bucket: Int64) -> [UInt8] {
         var bytes: [UInt8] = [kind]
         BigEndian.append(UInt64(bitPattern: max(0, bucket)), to: &bytes)

@@ -8,10 +8,12 @@ package enum Freshness: Hashable, Sendable {
     case gone
 }
 
-/// The rules that follow from a database's policy, at one moment.
+/// The rules that determine when a database's entries expire, at one moment: its policy, and the effects of earlier
+/// policies and purges.
 package struct FreshnessRules: Hashable, Sendable {
     package var policy: UpdatePolicy
-    /// Governed entries stored at or before this instant stay expired, whatever the policy becomes.
+    /// Governed entries stored at or before this time, in milliseconds since 1970, stay expired under every later
+    /// policy.
     package var deadBefore: Int64
     /// See ``DatabasePolicy/grace``.
     package var grace: Int64
@@ -33,19 +35,19 @@ package struct FreshnessRules: Hashable, Sendable {
 
     package var settings: DatabasePolicy { DatabasePolicy(policy, grace: grace, jitter: jitter) }
 
-    /// **The boundary rule**: an entry is expired if and only if `now >= deadline`. Then it is stale while `now <
-    /// deadline + grace`, and gone after that. An entry with a purged tag is expired whatever `now` is: a reader may
-    /// have read the clock before the purge, and a later purge replaces the recorded time of an earlier one.
+    /// Returns the state of an entry. **The boundary rule**: an entry is expired if and only if `now >= deadline`. Then
+    /// it is stale while `now < deadline + grace`, and gone after that. An entry with a purged tag is expired whatever
+    /// `now` is: a reader may have read the clock before the purge, and a later purge replaces the recorded time of an
+    /// earlier one.
     package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
         guard let deadline = deadline(header), now >= deadline || header.tagsEnd != .max else { return .fresh }
         return now < end(header, deadline) ? .stale : .gone
     }
 
-    /// When the entry is gone, in milliseconds since 1970; nil for never.
+    /// Returns when the entry becomes ``Freshness/gone``, in milliseconds since 1970; nil for never.
     func end(_ header: RecordHeader) -> Int64? { deadline(header).map { end(header, $0) } }
 
-    /// ``end(_:)`` of an entry that is gone because of its lifetime; nil if the cause is a purge of a tag, or a later
-    /// policy.
+    /// Like ``end(_:)``, but nil if the entry ended because of a purge of a tag or a change of the policy.
     func endOfLife(_ header: RecordHeader) -> Int64? {
         if case .governed = header.rule, header.storedAt <= deadBefore { return nil }
         return header.tagsEnd == .max ? end(header) : nil
@@ -56,13 +58,13 @@ package struct FreshnessRules: Hashable, Sendable {
         header.tagsEnd == .min ? .min : deadline.addingClamped(header.grace ?? grace)
     }
 
-    /// When the entry expires, in milliseconds since 1970; nil for never.
+    /// Returns when the entry expires, in milliseconds since 1970; nil for never.
     package func deadline(_ header: RecordHeader) -> Int64? {
         if header.tagsEnd != .max { return min(header.tagsEnd, ownDeadline(header) ?? .max) }
         return ownDeadline(header)
     }
 
-    /// ``deadline(_:)`` without the entry's tags.
+    /// Like ``deadline(_:)``, but ignores purges of the entry's tags.
     @inline(__always)
     private func ownDeadline(_ header: RecordHeader) -> Int64? {
         switch header.rule {
@@ -75,21 +77,22 @@ package struct FreshnessRules: Hashable, Sendable {
         }
     }
 
-    /// The rule with which an entry that requests `rule` is stored: if the database has a jitter, a governed entry gets
-    /// its own, shortened deadline.
+    /// Returns the rule with which an entry that requests `rule` is stored: if the database has a jitter, a governed
+    /// entry gets its own, shortened deadline.
     func stored(_ rule: DeadlineRule, now: Int64) -> DeadlineRule {
         guard jitter > 0, rule == .governed else { return rule }
         return settings.rule(nil, jitter: nil, now: now)
     }
 
-    /// Rules with other settings and the same purges.
+    /// Returns rules with other settings and the same purges.
     func with(_ settings: DatabasePolicy, deadBefore: Int64 = 0) -> FreshnessRules {
         var rules = FreshnessRules(settings, deadBefore: deadBefore)
         rules.purges = purges
         return rules
     }
 
-    /// The rules after a change of the policy at `now`. Entries that had expired under the old policy stay expired.
+    /// Returns the rules after a change of the policy at `now`. Entries that had expired under the old policy stay
+    /// expired.
     package func changed(to newPolicy: DatabasePolicy, now: Int64) -> FreshnessRules {
         guard let interval = policy.intervalMilliseconds, newPolicy.policy != policy else {
             return with(newPolicy, deadBefore: deadBefore)
@@ -97,9 +100,9 @@ package struct FreshnessRules: Hashable, Sendable {
         return with(newPolicy, deadBefore: max(deadBefore, now - interval))
     }
 
-    /// The header of an entry as reported to another larder. If a soft purge of a tag, or a policy that was shorter for
-    /// a while, has ended the entry's life early, that end becomes the entry's own deadline, because the other larder
-    /// does not know about it.
+    /// Returns the header of an entry as it is reported to another larder. If a soft purge of a tag, or a policy that
+    /// was shorter for a while, has ended the entry's life early, that end becomes the entry's own deadline, because
+    /// the other larder does not know about it.
     package func leaving(_ header: RecordHeader) -> RecordHeader {
         let isDead = header.rule == .governed && header.storedAt <= deadBefore
         guard isDead || header.tagsEnd != .max, let deadline = deadline(header) else { return header }
@@ -108,8 +111,8 @@ package struct FreshnessRules: Hashable, Sendable {
         return header
     }
 
-    /// The header for storing an entry of another database in this one. The entry is fresh there, and only its age may
-    /// make it expire here: ``deadBefore`` of this database does not apply to it.
+    /// Returns the header for storing an entry of another database in this one. The entry is fresh there, and only its
+    /// age may make it expire here: ``deadBefore`` of this database does not apply to it.
     ///
     /// An entry that was stored after ``deadBefore`` keeps its header. An earlier entry gets its own deadline,
     /// calculated by this policy. If the policy has no interval, the entry stays governed, and counts as stored right
@@ -127,13 +130,13 @@ package struct FreshnessRules: Hashable, Sendable {
 }
 
 extension Int64 {
-    /// The sum, clamped to the maximum.
+    /// Returns the sum, clamped to the maximum.
     func addingClamped(_ other: Int64) -> Int64 {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? .max : sum
     }
 
-    /// The difference, clamped to the range of the type.
+    /// Returns the difference, clamped to the range of the type.
     func subtractingClamped(_ other: Int64) -> Int64 {
         let (difference, overflow) = subtractingReportingOverflow(other)
         return overflow ? (other > 0 ? .min : .max) : difference

@@ -14,7 +14,7 @@ package enum KeyKind {
 
 /// An entry's key in LevelDB's form: ``KeyKind/record``, then the user's bytes.
 package struct Key: Hashable, Sendable {
-    /// With the leading kind.
+    /// The key with the leading kind byte, as stored in LevelDB.
     package let stored: [UInt8]
     /// The hash of the user's bytes, with a different seed in each process. Stored, because a key is looked up more
     /// than once.
@@ -36,7 +36,7 @@ package struct Key: Hashable, Sendable {
         hash = Self.hash(bytes)
     }
 
-    /// The hash of a key with these bytes, as in ``hash``.
+    /// Returns the hash of a key with these bytes, as in ``hash``.
     package static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
         var hasher = Hasher()
         // Hash all bytes at once: the standard hash of an array hashes each element, at five times the cost.
@@ -44,7 +44,7 @@ package struct Key: Hashable, Sendable {
         return hasher.finalize()
     }
 
-    /// The hash of a key in LevelDB's form.
+    /// Returns the hash of a key in LevelDB's form.
     static func hash(ofStored bytes: [UInt8]) -> Int {
         bytes.withUnsafeBytes { hash(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
     }
@@ -86,7 +86,7 @@ extension Key: CustomStringConvertible {
 
 /// The order of keys: that of their bytes, as in LevelDB.
 enum KeyOrder {
-    /// Less than 0 if `left` comes first, 0 if they are equal.
+    /// Returns a number less than 0 if `left` comes first, 0 if they are equal, and greater than 0 otherwise.
     static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
         let common = min(left.count, right.count)
         if common > 0, let leftStart = left.baseAddress, let rightStart = right.baseAddress {
@@ -105,7 +105,7 @@ package enum BigEndian {
 
     static func bytes(_ numbers: [UInt64]) -> [UInt8] { numbers.reduce(into: []) { append($1, to: &$0) } }
 
-    /// - Returns: nil unless `bytes` are exactly `count` numbers.
+    /// Returns the numbers in `bytes`; nil unless there are exactly `count`.
     static func numbers(_ count: Int, in bytes: some Collection<UInt8>) -> [UInt64]? {
         guard bytes.count == 8 * count else { return nil }
         return Array(bytes).withUnsafeBytes { bytes in (0..<count).compactMap { read(bytes, at: 8 * $0) } }

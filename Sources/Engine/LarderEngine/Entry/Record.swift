@@ -1,4 +1,4 @@
-/// The header before the payload of every record. TTL, sweep and inspection read only this.
+/// The header before the payload of every record. Commands such as TTL, the sweep and inspections read only the header.
 ///
 /// ```
 /// offset  bytes  field
@@ -25,7 +25,7 @@ package struct RecordHeader: Hashable, Sendable {
     package var storedAt: Int64
     /// How long the entry is kept, stale, after its deadline, in milliseconds; nil for the database's grace.
     package var grace: Int64?
-    /// The length of the stamp and the tags; 0 without tags.
+    /// The length of the stamp and the tags, in bytes; 0 without tags.
     private(set) var tagsCount: UInt16 = 0
     /// When a purge of its tags ended the entry's freshness, in milliseconds since 1970: `min` if the purge removed the
     /// entry, `max` if no tag was purged. Not stored: it is calculated from the purges when the header is read.
@@ -42,10 +42,10 @@ package struct RecordHeader: Hashable, Sendable {
         self.grace = grace
     }
 
-    /// The length with the tags.
+    /// The header's length in bytes, with the tags.
     package var byteCount: Int { fixedCount + Int(tagsCount) }
 
-    /// The length without the tags: 16 to ``fixedCountMax`` bytes.
+    /// The header's length without the tags: 16 to ``fixedCountMax`` bytes.
     var fixedCount: Int {
         let extra = grace == nil ? 0 : 8
         if case .own = rule { return 24 + extra }
@@ -61,8 +61,8 @@ package struct RecordHeader: Hashable, Sendable {
 
     package var hasTags: Bool { tagsCount > 0 }
 
-    /// The same header for a record with other tags.
-    /// - Parameter count: the length of the stamp and the tags.
+    /// Returns the same header for a record with other tags.
+    /// - Parameter count: the length of the stamp and the tags, in bytes.
     func tagged(_ count: Int) -> RecordHeader {
         var header = self
         header.tagsCount = UInt16(count)
@@ -156,7 +156,7 @@ package struct RecordHeader: Hashable, Sendable {
         let first = form | UInt32(flags) << 16 | UInt32(codec.rawValue) << 8
         let start = UInt64(first) << 32 | UInt64(generation)
         place.storeBytes(of: start.bigEndian, as: UInt64.self)
-        // There are no times before 1970; reading clamps them too.
+        // Times before 1970 are not valid; reading clamps them too.
         place.storeBytes(of: UInt64(max(0, storedAt)).bigEndian, toByteOffset: 8, as: UInt64.self)
         if case .own(let deadline) = rule {
             place.storeBytes(of: UInt64(max(0, deadline)).bigEndian, toByteOffset: 16, as: UInt64.self)
@@ -200,7 +200,7 @@ package struct Record: Hashable, Sendable {
         stored = bytes
     }
 
-    /// A record without the payload and the tags. Its header still has the effect of the purges of its tags.
+    /// Creates a record without the payload and the tags. Its header keeps the effect of purges of the tags.
     init(headerOnly header: RecordHeader) {
         self.header = header
         var bytes: [UInt8] = []
@@ -208,8 +208,9 @@ package struct Record: Hashable, Sendable {
         stored = bytes
     }
 
-    /// A payload of `count` bytes that begins with as much of `previous` as fits and continues with zeros; `edit` then
-    /// changes it in place. For changes of existing values, which may be long: the value is copied only once.
+    /// Creates a record with a payload of `count` bytes, which begins with as much of `previous` as fits and continues
+    /// with zeros. `edit` then changes the payload in place. For changes of existing values, which may be long: the
+    /// value is copied only once.
     package init(
         _ header: RecordHeader, tags: [UInt8] = [], count: Int, previous: UnsafeRawBufferPointer?,
         _ edit: (UnsafeMutableRawBufferPointer) -> Void
@@ -233,20 +234,20 @@ package struct Record: Hashable, Sendable {
         }
     }
 
-    /// Stored bytes whose header was read.
+    /// Creates a record from stored bytes, whose header was parsed before.
     init(_ header: RecordHeader, owned stored: [UInt8]) {
         self.header = header
         self.stored = stored
     }
 
-    /// A copy of stored bytes whose header was read.
+    /// Creates a record from a copy of stored bytes, whose header was parsed before.
     package init(_ header: RecordHeader, stored bytes: UnsafeRawBufferPointer) {
         self.header = header
         stored = [UInt8](bytes)
     }
 
-    /// Reads stored bytes.
-    /// - Parameter purges: as for a header.
+    /// Parses stored bytes.
+    /// - Parameter purges: see ``RecordHeader/init(parsing:_:)``.
     package init(parsing stored: [UInt8], _ purges: TagPurges?) throws(RecordHeader.Defect) {
         header = try stored.withUnsafeBytes { bytes in
             Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes, purges) }
@@ -255,7 +256,7 @@ package struct Record: Hashable, Sendable {
     }
 
     package var payload: ArraySlice<UInt8> { stored.dropFirst(header.byteCount) }
-    /// 0 for a ``init(headerOnly:)``.
+    /// The payload's length in bytes; 0 for a record from ``init(headerOnly:)``.
     package var payloadCount: Int { max(0, stored.count - header.byteCount) }
 
     /// The part with the stamp and the tags; empty without tags.
@@ -269,7 +270,7 @@ package struct Record: Hashable, Sendable {
         stored.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0.dropFirst(header.byteCount))) }
     }
 
-    /// The same payload with another rule; storedAt does not change.
+    /// Returns a record with the same payload and another rule; `storedAt` does not change.
     package func with(rule: DeadlineRule) -> Record {
         var header = header
         header.rule = rule

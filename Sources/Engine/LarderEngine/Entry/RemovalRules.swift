@@ -1,10 +1,11 @@
-/// Decides which entries may be removed without a request: those that are gone even after a rollback or a crash.
+/// Decides which expired entries may be removed: those that have ended (``Freshness/gone``) even after a rollback or a
+/// crash.
 ///
 /// A change of the policy is applied before it is on the disk, and rolled back if it cannot be written. Entries that
 /// expire because of the change are not served in the meantime, but must still exist after a rollback.
 struct RemovalRules {
     private let applied: FreshnessRules
-    /// Nil if both are equal.
+    /// The rules on the disk; nil if they equal the applied ones.
     private let durable: FreshnessRules?
 
     init(applied: FreshnessRules, durable: FreshnessRules) {

@@ -1,4 +1,4 @@
-/// The form of the engine's short binary files, and of the headers of longer ones:
+/// The format of the engine's short binary files, and of the headers of longer ones:
 ///
 /// ```
 /// offset  bytes  field (integers big-endian)
@@ -42,7 +42,7 @@ enum SealedBlock {
     }
 }
 
-/// A block that is stored at two places of its file, written alternately; the newer one is valid.
+/// A block that has two places in its file, which are written alternately. The newer of the two blocks is valid.
 protocol AlternatingMark {
     /// Increases from mark to mark.
     var number: UInt64 { get }
@@ -51,7 +51,7 @@ protocol AlternatingMark {
 }
 
 extension AlternatingMark {
-    /// The newest mark of a file that can be read; nil if none can.
+    /// Returns the newest valid mark of a file; nil if there is none.
     static func newest(in file: [UInt8], secondOffset: Int) throws(SealedBlock.Defect) -> Self? {
         var newest: Self?
         for offset in [0, secondOffset] where offset < file.count {

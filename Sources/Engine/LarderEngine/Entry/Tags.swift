@@ -2,7 +2,7 @@
 package struct Tags: Hashable, Sendable {
     let encoded: [UInt8]
 
-    /// The length of the longest tags section of a record: the stamp, the count, and the tags.
+    /// The length in bytes of the longest tags section of a record: the stamp, the number of tags, and the tags.
     static let sectionBytesMax = 8 + 1 + TagRules.countMax * (1 + TagRules.bytesMax)
 
     /// Checks tags, and removes duplicates.
@@ -40,7 +40,7 @@ package struct Tags: Hashable, Sendable {
         return place
     }
 
-    /// The section of a record: the stamp, then the tags.
+    /// Returns the tags section of a record: the stamp, then the tags.
     /// - Parameter stamp: a sequence that is at least as high as that of every earlier purge, and lower than that of
     ///   every later one.
     func section(stamp: UInt64) -> [UInt8] {
@@ -49,7 +49,7 @@ package struct Tags: Hashable, Sendable {
         return bytes + encoded
     }
 
-    /// The tags in a section of a record that was read before.
+    /// Takes the tags from the tags section of a record whose header was parsed before.
     init?(section: some Collection<UInt8>) {
         guard section.count > 8 else { return nil }
         encoded = Array(section.dropFirst(8))
@@ -58,28 +58,30 @@ package struct Tags: Hashable, Sendable {
 
 /// The purges of a database's tags. Immutable, so that it can be read without a lock.
 package final class TagPurges: Sendable {
-    /// The purges of one tag.
+    /// The last purges of one tag.
     struct Note: Hashable, Sendable {
-        /// Entries with a lower stamp are gone; 0: none.
+        /// The sequence of the last hard purge: entries with a lower stamp count as removed. 0 if there was none.
         var hard: UInt64 = 0
-        /// Entries with a lower stamp are stale since ``softAt``; 0: none.
+        /// The sequence of the last soft purge: entries with a lower stamp are stale since ``softAt``. 0 if there was
+        /// none.
         var soft: UInt64 = 0
-        /// In milliseconds since 1970.
+        /// When the last soft purge was made, in milliseconds since 1970.
         var softAt: Int64 = 0
     }
 
-    /// The most tags whose purges are remembered individually.
+    /// The maximum number of tags whose purges are stored individually.
     package static let notesMax = 65_536
     fileprivate static let stripeCount = 256
 
     /// A purge of all entries with tags, whatever their tags are. It replaces the purges of single tags if these are
     /// too many.
     struct Floors: Hashable, Sendable {
-        /// Entries with a lower stamp are gone; 0: none.
+        /// The sequence of the last hard purge: entries with a lower stamp count as removed. 0 if there was none.
         var hard: UInt64 = 0
-        /// Entries with a lower stamp are stale since ``softAt``; 0: none.
+        /// The sequence of the last soft purge: entries with a lower stamp are stale since ``softAt``. 0 if there was
+        /// none.
         var soft: UInt64 = 0
-        /// In milliseconds since 1970.
+        /// When the last soft purge was made, in milliseconds since 1970.
         var softAt: Int64 = 0
     }
 
@@ -114,20 +116,20 @@ package final class TagPurges: Sendable {
 
     private let content: Content
 
-    /// The number of notes.
+    /// The number of tags that have a ``Note``.
     var count: Int { content.count }
     var floors: Floors { content.floors }
-    /// The highest sequence of all purges.
+    /// The highest commit sequence number of all purges.
     var last: UInt64 { content.last }
 
     init(_ content: Content = Content()) { self.content = content }
 
-    /// These purges and another one. If more than ``notesMax`` tags are purged, all entries with tags that were stored
-    /// before count as purged.
+    /// Returns these purges and another one. If more than ``notesMax`` tags are purged, all entries with tags that were
+    /// stored before count as purged.
     /// - Parameters:
     ///   - tags: the hashes of the purged tags.
     ///   - sequence: the sequence of the purge.
-    ///   - softAt: nil for a purge that removes; else when the entries become stale.
+    ///   - softAt: when the entries become stale, in milliseconds since 1970; nil for a hard purge, which removes them.
     func adding(_ tags: [UInt64], _ sequence: UInt64, softAt: Int64?) -> TagPurges {
         var next = content
         for tag in tags {
@@ -149,7 +151,7 @@ package final class TagPurges: Sendable {
         return TagPurges(all)
     }
 
-    /// These purges combined with others.
+    /// Returns these purges combined with others.
     func adding(_ others: TagPurges) -> TagPurges {
         var next = content
         next.merge(others.floors)
@@ -157,7 +159,7 @@ package final class TagPurges: Sendable {
         return TagPurges(next)
     }
 
-    /// These purges combined with floors. The higher of the old and the new floors apply.
+    /// Returns these purges combined with floors. The higher of the old and the new floors apply.
     func adding(_ floors: Floors) -> TagPurges {
         var next = content
         next.merge(floors)
@@ -170,15 +172,16 @@ package final class TagPurges: Sendable {
 
     func note(_ hash: UInt64) -> Note? { content.stripes[stripe(hash)][hash] }
 
-    /// The hash of a tag, which is also stored on the disk: FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923).
+    /// Returns the hash of a tag, which is also stored on the disk: FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923).
     static func hash(_ tag: UnsafeRawBufferPointer) -> UInt64 {
         tag.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
     private func note(_ tag: UnsafeRawBufferPointer) -> Note? { note(Self.hash(tag)) }
 
-    /// When the freshness of an entry ends because of its tags: `min` if it is gone, `max` if nothing was purged.
-    /// - Parameter section: the section of the record, with a stamp and complete tags.
+    /// Returns when the freshness of an entry ends because of purges of its tags, in milliseconds since 1970: `min` if
+    /// a purge removed it, `max` if no tag was purged.
+    /// - Parameter section: the tags section of the record, complete.
     func end(of section: UnsafeRawBufferPointer) -> Int64 {
         guard let stamp = BigEndian.read(section, at: 0) else { return .min }
         guard stamp < last else { return .max }
@@ -192,7 +195,7 @@ package final class TagPurges: Sendable {
         return end
     }
 
-    /// The highest sequence of the purges of some tags.
+    /// Returns the highest sequence of the purges that concern some tags.
     func last(of tags: Tags) -> UInt64 {
         var highest = max(floors.hard, floors.soft)
         tags.encoded.withUnsafeBytes { bytes in

@@ -1,16 +1,17 @@
 import LarderLevelDB
 
-/// The keys in removed tables that are not keys of entries: those of the expiry index, and the record of how far the
-/// journal is needed. A value.
+/// The keys in removed tables that are not keys of entries, and may have to be written again: the keys of the expiry
+/// index, and the metadata key that records which part of the journal is still needed. A value.
 ///
-/// Entries in other tables may need them, because an index key is not written again with each version of its entry.
+/// Entries in the remaining tables may still need their index keys, because an index key is written only once, not with
+/// each version of its entry.
 struct AuxiliaryKeys {
     private var index: [[UInt8]] = []
     private var journal: [UInt8]?
 
     var count: Int { index.count }
 
-    /// Collects the keys that LevelDB has in the range of these tables.
+    /// Collects the keys of these two kinds that LevelDB has in the key range of `tables`.
     mutating func collect(_ store: EpochStore, _ tables: [ManifestScan.Table]) throws(LarderError) {
         let start = [KeyKind.record + 1]
         let ranges = tables.filter { !$0.last.lexicographicallyPrecedes(start) }
@@ -40,8 +41,8 @@ struct AuxiliaryKeys {
         }
     }
 
-    /// Writes those keys again that are still needed and now missing. If there is no space for that, the sweep rebuilds
-    /// the index later.
+    /// Writes the collected keys again if they are still needed and now missing. If there is no space for that, the
+    /// sweep rebuilds the expiry index later.
     func restore(_ database: Database, _ store: EpochStore) {
         do throws(LarderError) {
             let batch = LarderLevelDB.WriteBatch()
@@ -64,7 +65,7 @@ struct AuxiliaryKeys {
 }
 
 extension EpochStore {
-    /// The value that LevelDB has for a key of any kind; nil if there is none.
+    /// Returns the value that LevelDB has for a key of any kind, or nil if there is none.
     fileprivate func value(of key: [UInt8]) throws(LarderError) -> [UInt8]? {
         try access("make room") { (leveldb) throws(LevelDBError) in try leveldb.get(key) }
     }

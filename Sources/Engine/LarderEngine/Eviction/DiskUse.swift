@@ -1,11 +1,11 @@
 import LarderPlatform
 
 extension DiskBudget {
-    /// Measures the usage that counts towards a limit.
+    /// Measures the disk usage that counts towards a limit.
     /// - Parameters:
-    ///   - directory: the directory of one database; nil for the larder without its journal.
-    ///   - stores: the open stores in the directory. Of their tables, only those that LevelDB needs are counted. It is
-    ///     still writing the others in a merge, or will remove them after one.
+    ///   - directory: the directory of one database; nil to measure the whole larder except its journal.
+    ///   - stores: the open stores in the directory. Of their tables, only those in LevelDB's manifest are counted. The
+    ///     others are the output of a running merge, or LevelDB will remove them after a merge.
     func measure(_ directory: String?, _ stores: [EpochStore]) -> DiskUse {
         let paths = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
         var tables: [String: Int] = [:]
@@ -16,7 +16,8 @@ extension DiskBudget {
         if directory == nil { note(all) }
         var use = DiskUse(bytes: all)
         if directory == nil { use.bytes -= FileSystem.space(self.directory + "/JOURNAL") }
-        // Measured after the files, so that tables added in the meantime are counted, and removed ones are not.
+        // Read the manifests after measuring the files, so that tables added in the meantime are counted, and removed
+        // tables are not.
         for (path, found) in tables {
             guard let store = paths[path], let sizes = store.tables.measure() else { continue }
             use.bytes += sizes.bytes - found
@@ -28,9 +29,9 @@ extension DiskBudget {
 
 /// The disk usage that counts towards a limit. A value.
 struct DiskUse {
-    /// Everything except the journal, and except the tables of a running merge.
+    /// The size of all files except the journal and the tables that a running merge writes, in bytes.
     var bytes: Int
-    /// The size of the largest merge that LevelDB could run, and the store in which it would run.
+    /// The size of the largest merge that LevelDB could run next, and the store in which it would run.
     private(set) var largestMerge = 0
     private(set) var store: EpochStore?
 
@@ -41,6 +42,7 @@ struct DiskUse {
         (largestMerge, self.store) = (bytes, store)
     }
 
-    /// The usage plus the space that must stay free for an exceptionally large merge.
-    func needed(_ marks: DiskMarks) -> Int { bytes + max(0, largestMerge - marks.mergeBytes) }
+    /// Returns the usage plus the space that must stay free for the largest merge, as far as it exceeds
+    /// ``DiskThresholds/mergeBytes``.
+    func needed(_ marks: DiskThresholds) -> Int { bytes + max(0, largestMerge - marks.mergeBytes) }
 }

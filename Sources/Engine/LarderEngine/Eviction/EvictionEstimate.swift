@@ -1,28 +1,30 @@
-/// The value of an entry on the disk: the reads that it saves, in relation to its bytes.
+/// Estimates the worth of an entry on the disk: the fetches from the origin that it saves, per byte.
 ///
 /// ```
 /// worth = (reads + youth) × rest of its life × cost of fetching it again ÷ bytes
 /// ```
-/// - *reads*: the recent reads of the entry: those from the disk (``ReadSketch``), plus an estimate of those from
-///   memory.
-/// - *youth*: 1 for an entry that was just stored, ½ after the usual residence time, and less after that. So new
-///   entries that were not read yet are not evicted first. Among entries without reads, the oldest is.
-/// - *rest of its life*: an entry that expires soon saves little.
-/// - *cost*: of fetching it again: a constant part, and one for its bytes.
+/// - *reads*: the recent reads of the entry: the reads from the disk (``ReadSketch``), plus an estimate of the reads
+///   from memory.
+/// - *youth*: 1 for an entry that was just stored, ½ after the usual residence time, and less after that. This protects
+///   new entries, which have had no time to be read. Among otherwise equal entries without reads, the oldest is evicted
+///   first.
+/// - *rest of its life*: the time until the entry expires, as a share of the residence time, at most 1. An entry that
+///   expires soon saves little.
+/// - *cost of fetching it again*: a constant part plus the size of the entry.
 ///
-/// A value; pure arithmetic.
+/// A value: arithmetic without access to any files.
 package struct EvictionEstimate: Sendable {
-    /// In milliseconds since 1970.
+    /// The time of the estimate, in milliseconds since 1970.
     let now: Int64
-    /// The usual residence time of entries, in milliseconds: half of those on the disk are older.
+    /// The usual residence time of entries, in milliseconds: half of the entries on the disk are older.
     let residence: Double
 
-    /// The constant cost of a fetch, as a number of transferred bytes: 64 KiB.
+    /// The constant part of the cost of a fetch, expressed in transferred bytes: 64 KiB.
     private static let fixedCost = 65_536.0
-    /// The bytes on the disk beyond key and record.
+    /// The approximate bytes that an entry takes on the disk in addition to its key and its record.
     private static let overheadBytes = 32.0
-    /// The least factor for the rest of an entry's life, so that entries that expire soon are still ordered by the
-    /// other factors.
+    /// The least factor for the rest of an entry's life. It is above 0, so that entries that expire soon are still
+    /// ordered by the other factors.
     private static let restMin = 0.01
 
     package init(now: Int64, residence: Int64) {
@@ -33,8 +35,8 @@ package struct EvictionEstimate: Sendable {
     /// - Parameters:
     ///   - reads: 0 or more.
     ///   - storedAt: in milliseconds since 1970.
-    ///   - end: when it is gone, in milliseconds since 1970; nil for never.
-    ///   - bytes: of its key and record.
+    ///   - end: when the entry may no longer be returned, not even as stale, in milliseconds since 1970; nil for never.
+    ///   - bytes: the size of its key and record.
     package func worth(reads: Double, storedAt: Int64, end: Int64?, bytes: Int) -> Double {
         let age = Double(max(0, now.subtractingClamped(storedAt)))
         let youth = residence / (residence + age)
@@ -43,7 +45,8 @@ package struct EvictionEstimate: Sendable {
         return (reads + youth) * rest * (Self.fixedCost + size) / size
     }
 
-    /// The worth at or below which the entries of a sample have `share` of its bytes.
+    /// Returns the worth up to which entries must be evicted to free a share of the bytes. The entries of the sample
+    /// that are worth at most this have at least `share` of its bytes.
     /// - Parameter sample: a sample of entries. If it is empty, the result is 0.
     package static func threshold(_ sample: [(worth: Double, bytes: Int)], share: Double) -> Double {
         let sorted = sample.sorted { $0.worth < $1.worth }

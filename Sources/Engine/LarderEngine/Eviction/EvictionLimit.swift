@@ -10,15 +10,15 @@ struct EvictionLimit {
     let databases: [Database]
     let disk: DiskBudget
 
-    /// The limit, or the last measured space on the file system if that is less.
+    /// The configured limit. For the whole larder: the space on the file system, as last measured, if that is less.
     var bytes: Int { database == nil ? min(asked, disk.boundBytes ?? asked) : asked }
 
-    var marks: DiskMarks {
+    var marks: DiskThresholds {
         guard database == nil else { return disk.marks(ofDatabaseWith: asked) }
-        return disk.marks ?? DiskMarks(limit: asked, checkpointBytes: disk.checkpointBytes, hasJournal: true)
+        return disk.marks ?? DiskThresholds(limit: asked, checkpointBytes: disk.checkpointBytes, hasJournal: true)
     }
 
-    /// The current usage.
+    /// Measures the current disk usage.
     func use() -> DiskUse {
         let stores = databases.compactMap { database -> EpochStore? in
             guard let store = database.durableState.store, store.isMade, store.ending == .none else { return nil }
@@ -27,10 +27,11 @@ struct EvictionLimit {
         return disk.measure(database?.files.directory, stores)
     }
 
-    /// The current usage, plus the space that must stay free, in bytes.
+    /// Measures the current usage plus the space that must stay free, in bytes.
     func measure() -> Int { use().needed(marks) }
 
-    /// The error for a checkpoint when nothing more can be evicted. It lists the largest files and directories.
+    /// Returns the error for a checkpoint when nothing more can be evicted. It lists the three largest files or
+    /// directories.
     func shortage(incoming: Int, _ context: EngineContext) -> LarderError {
         let isFull = bytes < asked
         let name =

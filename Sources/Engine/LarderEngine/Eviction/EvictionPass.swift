@@ -1,15 +1,16 @@
 import LarderLevelDB
 
-/// One step of the eviction: reads the entries of a range of keys in LevelDB, removes those that are gone and the least
-/// valuable ones, and has LevelDB merge the tables of the range, which frees their space.
+/// One step of the eviction. It reads the entries of a key range from LevelDB, removes the expired and purged ones and
+/// those of least worth (``EvictionEstimate``), and makes LevelDB merge the tables of the range, which frees the space
+/// of the removed entries.
 ///
-/// Each step continues after the range of the previous one, because LevelDB frees space by merging a range. If the same
-/// number of removals was spread over all keys, all tables would have to be written again.
+/// Each step continues after the range of the previous one, because LevelDB frees space only by merging the tables of a
+/// range. If the same number of removals were spread over all keys, LevelDB would have to rewrite all tables.
 ///
-/// - It writes to LevelDB directly, not through the journal, with each batch synced. No checkpoint writes at the same
-///   time, so nothing newer is removed. Entries that are dirty in memory are skipped.
+/// - The step writes to LevelDB directly, not through the journal, and syncs each batch. No checkpoint writes to the
+///   store at the same time, and entries that are dirty in memory are skipped, so no newer version is removed.
 /// - After a crash, each entry is either removed or unchanged. A replay of the journal may restore a removed entry, but
-///   only with its newest value, because it repeats later writes and removals too.
+///   only with its newest value, because the replay repeats later writes and removals too.
 ///
 /// Confined to one thread.
 struct EvictionPass {
@@ -19,21 +20,22 @@ struct EvictionPass {
     /// Entries that are worth at most this are removed.
     let threshold: Double
     let rangeBytes: Int
-    /// The approximate number of bytes to evict; the least valuable entries go first.
+    /// The approximate number of bytes to evict.
     let wantedBytes: Int
 
     private static let entriesMax = 1 << 17
     private static let batchBytes = 1 << 20
 
-    /// Handles the range that begins at `start`.
-    /// - Parameter leastShare: the least share of the range's bytes to evict; if less can be evicted, the range is left
-    ///   unchanged, because freeing the space would cost too much. 0 evicts the least valuable entries, at least a
-    ///   quarter of the bytes.
+    /// Evicts entries from the key range that begins at `start`.
+    /// - Parameter leastShare: the least share of the range's bytes that is worth a merge. If less can be evicted, the
+    ///   range stays unchanged. With 0, the step also evicts entries above the threshold until a quarter of the range's
+    ///   bytes are evicted.
     func run(from start: [UInt8], leastShare: Double) throws(LarderError) -> EvictionOutcome {
         var outcome = EvictionOutcome()
         var found = EvictionRange()
-        // LevelDB does not merge entries within one table, so an entry and its removal must not be in the same one.
-        store.settleMemory()
+        // Write LevelDB's memory to a table first. A merge does not drop the entries whose removals are in the same
+        // table, so the removals must be in a later table.
+        store.flushMemtable()
         try store.indexLock.withLock { () throws(LarderError) in
             found = try collect(from: start)
             outcome.next = found.next
@@ -41,7 +43,7 @@ struct EvictionPass {
             let victims = select(found, leastShare: leastShare)
             if victims.isEmpty { return }
             try remove(found, victims)
-            found.settle(database, victims, &outcome)
+            found.updateMemoryAndNotify(database, victims, &outcome)
         }
         guard outcome.hasRemoved, let first = found.entries.first, let last = found.entries.last else { return outcome }
         outcome.count(in: database.context.statistics)
@@ -69,8 +71,8 @@ struct EvictionPass {
         var bytes = 0
         found.keys.withUnsafeBytes { keys in
             for (index, entry) in found.entries.enumerated() {
-                // Skip records that cannot be read: a newer Larder may have written them, or they are damaged, which is
-                // left to a salvage.
+                // Skip records that cannot be read: either a newer version of Larder has written them, or they are
+                // damaged and a salvage handles them.
                 guard let header = entry.header else { continue }
                 let key = UnsafeRawBufferPointer(
                     rebasing: keys[(entry.offset + 1)..<(entry.offset + entry.keyCount)])
@@ -92,7 +94,8 @@ struct EvictionPass {
         let cheapBytes = cheap.reduce(0) { $0 + $1.bytes }
         let enough = leastShare * Double(found.seenBytes)
         guard Double(bytes + cheapBytes) >= enough else { return [] }
-        // Evict at least a quarter of the bytes if the previous round has evicted nothing.
+        // A least share of 0 means that the previous round has evicted nothing. Then evict at least a quarter of the
+        // bytes.
         let most = leastShare > 0 ? cheapBytes : max(cheapBytes, found.seenBytes / 4)
         for other in others where bytes < min(max(1, most), wantedBytes) {
             victims.append(other.victim)
@@ -109,8 +112,8 @@ struct EvictionPass {
         while next < victims.count {
             let batch = LarderLevelDB.WriteBatch()
             let first = next
-            // Delete the index keys first, and then the entries in the order of their keys, so that a salvage can infer
-            // the keys in a damaged part of a batch.
+            // Delete the index keys first, and then the entries in the order of their keys. If a part of the batch is
+            // damaged later, a salvage can infer the deleted keys from this order.
             while next < victims.count, batch.byteCount < Self.batchBytes / 2 {
                 let entry = found.entries[victims[next].index]
                 if let header = entry.header {
@@ -128,8 +131,7 @@ struct EvictionPass {
 }
 
 extension Database {
-    /// How often an entry was read recently, according to memory; nil if memory has a newer state of the key than
-    /// LevelDB.
+    /// Returns how often an entry was read recently; nil if memory has a newer state of the key than LevelDB.
     func diskReads(of key: UnsafeRawBufferPointer, _ hash: Int) -> Double? {
         shards.with(hash) { shard in
             shard.lock.withLock {
@@ -142,13 +144,15 @@ extension Database {
 }
 
 extension Shard {
-    /// Updates memory after an entry was removed from LevelDB.
-    /// - Returns: whether memory has a newer state, which stays; and whether a read had found the entry expired.
+    /// Updates memory after LevelDB has removed an entry.
+    /// - Returns: whether memory has a newer state of the key, which it keeps; and whether a read has already counted
+    ///   the entry as expired.
     func evicted(_ key: UnsafeRawBufferPointer, _ hash: Int, isGone: Bool) -> (isNewer: Bool, wasFound: Bool) {
-        // A read in progress must not keep the entry in memory.
+        // A read in progress may have found the removed entry and must not put it into memory.
         if isGone { reads.swept(hash) } else { reads.changed(key, hash) }
         guard let entry = table.find(key, hash: hash) else { return (false, false) }
-        // The entry's index key may have been removed from LevelDB too.
+        // The entry's index key may have been removed from LevelDB too. Make the next checkpoint of the entry write it
+        // again.
         entry.head.pointee.indexed = 0
         if entry.isDirty { return (true, false) }
         let wasFound = entry.head.pointee.isFoundExpired

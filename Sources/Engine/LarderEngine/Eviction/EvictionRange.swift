@@ -6,7 +6,7 @@ struct EvictionRange {
         let offset: Int
         let keyCount: Int
         let byteCount: Int
-        /// Nil for a record that cannot be read.
+        /// Nil if the record cannot be read.
         let header: RecordHeader?
     }
 
@@ -17,21 +17,22 @@ struct EvictionRange {
         let isGone: Bool
     }
 
-    /// The keys in LevelDB's form, concatenated.
+    /// The keys of all entries as LevelDB stores them, concatenated.
     var keys: [UInt8] = []
     var entries: [Entry] = []
     var seenBytes = 0
     /// The first key after the range; nil at the end.
     var next: [UInt8]?
 
-    /// The number of keys handled per acquisition of a shard's lock.
+    /// The most keys that are handled before a shard's lock is released for a moment.
     private static let slice = 64
 
     func key(_ entry: Entry) -> [UInt8] { Array(storedKey(entry)) }
 
     func storedKey(_ entry: Entry) -> ArraySlice<UInt8> { keys[entry.offset..<(entry.offset + entry.keyCount)] }
 
-    /// Adds the entries from `start` to `last`, or to the end. If it stops before that, at a maximum, it sets `next`.
+    /// Adds the entries from `start` to `last`, or to the end if `last` is nil. If `bytesMax` or `entriesMax` is
+    /// reached before that, stops and sets `next`.
     mutating func collect(
         _ store: EpochStore, from start: [UInt8], through last: [UInt8]? = nil, bytesMax: Int, entriesMax: Int,
         _ purges: TagPurges?
@@ -65,20 +66,20 @@ struct EvictionRange {
         }
     }
 
-    /// Updates memory and notifies observers after LevelDB has removed the entries. Both happen with the lock of the
-    /// entry's shard held, so that a later write of the key is reported after the removal.
-    func settle(_ database: Database, _ victims: [Victim], _ outcome: inout EvictionOutcome) {
+    /// Updates memory and notifies observers after LevelDB has removed the entries. Does both with the lock of the
+    /// entry's shard held, so that observers are notified of the removal before any later write of the key.
+    func updateMemoryAndNotify(_ database: Database, _ victims: [Victim], _ outcome: inout EvictionOutcome) {
         var byShard: [[Victim]] = Array(repeating: [], count: Shard.count)
         for victim in victims { byShard[Shard.index(victim.hash)].append(victim) }
         for (index, part) in byShard.enumerated() {
             for start in stride(from: 0, to: part.count, by: Self.slice) {
                 let slice = part[start..<min(start + Self.slice, part.count)]
-                database.shards[index].lock.withLock { settleSlice(database, slice, database.shards[index], &outcome) }
+                database.shards[index].lock.withLock { updateSlice(database, slice, database.shards[index], &outcome) }
             }
         }
     }
 
-    private func settleSlice(
+    private func updateSlice(
         _ database: Database, _ slice: ArraySlice<Victim>, _ shard: Shard, _ outcome: inout EvictionOutcome
     ) {
         var changes: [EntryChange] = []
@@ -96,7 +97,7 @@ struct EvictionRange {
                 if !isNewer { shard.evictedKeys.add(victim.hash, deadline: database.applied.rules.deadline(header)) }
                 outcome.evictedBytes += entry.byteCount
             }
-            // If memory has a newer state, its write was already reported.
+            // If memory has a newer state, observers have been notified of that write, so do not report a removal.
             guard !isNewer, database.context.changes.isOn else { continue }
             if victim.isGone {
                 if let change = database.sweptChange(key, header, database.applied.rules) { changes.append(change) }
@@ -110,7 +111,7 @@ struct EvictionRange {
 
 /// The result of a step of the eviction. A value.
 struct EvictionOutcome {
-    /// The first key after the range, in LevelDB's form; nil at the end.
+    /// The first key after the range, as LevelDB stores it; nil at the end.
     var next: [UInt8]?
     var seenBytes = 0
     /// The number of removed entries that had expired or were purged.

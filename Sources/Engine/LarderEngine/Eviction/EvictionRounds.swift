@@ -1,23 +1,23 @@
 import LarderPlatform
 
-/// The position of the eviction in each store, and its steps. Each step evicts from the next range in the order of the
-/// keys; after the last range a new round begins.
+/// Runs the steps of the eviction, and records the position that it has reached in each store. Each step evicts entries
+/// from the next key range of a store. After the last range of a store, a new round begins.
 ///
-/// Confined to its owner, which calls one step at a time.
+/// Not thread-safe: the owner runs one step at a time.
 struct EvictionRounds {
     enum Progress { case some, none, nothingLeft }
 
     /// The round that is under way in a store.
     private struct Round {
-        /// The first key of the next range, in LevelDB's form.
+        /// The first key of the next range, as LevelDB stores it.
         var hand: [UInt8] = [KeyKind.record]
         var hasRemoved = false
-        /// Whether ranges with little to evict are skipped. If such a round has removed nothing, the next round does
-        /// not skip any.
-        var isPatient = true
-        /// Whether a round that skipped no range has removed nothing.
+        /// Whether the round skips ranges with little to evict. If it then removes nothing, the next round does not
+        /// skip any range.
+        var skipsPoorRanges = true
+        /// Whether the last round skipped no range and still removed nothing.
         var isExhausted = false
-        /// The next part of the keys to be merged.
+        /// The index of the next part of the keys to merge: see ``EpochStore/compact(part:)``.
         var part = 0
     }
 
@@ -27,26 +27,27 @@ struct EvictionRounds {
     private var rounds: [ObjectIdentifier: Round] = [:]
     private var sample: EvictionSampler.Result?
     private var sampledSteps = 0
-    /// The rate limits of the log line that the snapshots of a database were ended: once a minute.
-    private var endedLines: [String: LineRate] = [:]
+    /// Limits the log line "snapshots of database … were ended" to one a minute for each database.
+    private var snapshotWarningRates: [String: LineRate] = [:]
     private static let quietMilliseconds: Int64 = 60_000
     private var random = SplitMix(state: 0x4C61_7264_6572)
 
     /// The share of the bytes that a round evicts.
     static let share = 0.4
-    /// The validity of a sample, in steps and in milliseconds.
+    /// The number of steps, and the time in milliseconds, after which a new sample is taken.
     private static let sampleSteps = 16
     private static let sampleMilliseconds: Int64 = 10_000
-    /// The least bytes of removed entries for which a merge is worthwhile.
+    /// The least bytes of removed entries that are worth a merge.
     private static let deadBytesMin = 1 << 20
 
-    /// In the background, nothing is evicted if the evictable bytes in total are less than a 64th of the excess.
+    /// A step that is not urgent evicts nothing if all evictable stores together are smaller than a 64th of the excess.
     private static let helpfulPart = 64
 
     init(context: EngineContext) { self.context = context }
 
-    /// - Parameter isUrgent: whether a caller waits for space. Then snapshots are ended if they keep LevelDB from
-    ///   freeing space.
+    /// Runs one step of the eviction for a disk limit that is exceeded by `bytes`.
+    /// - Parameter isUrgent: whether a caller waits for space. Then the step invalidates snapshots that keep LevelDB
+    ///   from freeing space, if it cannot evict from any other store.
     mutating func step(
         _ limit: EvictionLimit, _ databases: [Database], over bytes: Int, isUrgent: Bool
     ) throws(LarderError) -> Progress {
@@ -70,8 +71,10 @@ struct EvictionRounds {
             open = stores.filter { $0.store.isPinned }
             for (database, store, _) in open {
                 let now = context.time.monotonic()
-                let skipped = endedLines[database.name, default: LineRate(milliseconds: Self.quietMilliseconds)]
-                    .line(at: now)
+                let skipped = snapshotWarningRates[
+                    database.name, default: LineRate(milliseconds: Self.quietMilliseconds)
+                ]
+                .line(at: now)
                 context.report(
                     skipped == nil ? .debug : .warning,
                     "snapshots of database '\(database.name)' were ended, because they keep evicted entries on the disk"
@@ -79,7 +82,7 @@ struct EvictionRounds {
                 store.endViews()
             }
         }
-        // The evictable entries are too few to help: something else uses the space.
+        // If these stores are too small to matter, something else uses the space.
         if !isUrgent, open.reduce(0, { $0 + $1.bytes }) < bytes / Self.helpfulPart { open = [] }
         guard let chosen = choose(open) else {
             // Begin new rounds the next time, because there may be something to evict by then.
@@ -90,7 +93,7 @@ struct EvictionRounds {
         return try evict(chosen, stores, limit.marks.rangeBytes, wanted: max(limit.bytes / 8, bytes))
     }
 
-    /// Removes whole tables on a full file system, which needs no space, and is possible even in stores that accept no
+    /// Removes whole tables on a full file system. This needs no free space, and works even in stores that accept no
     /// writes.
     /// - Returns: the increase in free space before LevelDB was opened again; nil if there is nothing to remove.
     mutating func removeTables(_ databases: [Database], over bytes: Int) throws(LarderError) -> Int? {
@@ -102,7 +105,8 @@ struct EvictionRounds {
             let removal = TableRemoval(database: chosen.database, store: chosen.store, wantedBytes: bytes)
             let outcome = try removal.run(now: context.time.unnoticed())
             if outcome.seenBytes > 0 {
-                // Restart the round only in this case: if it was restarted at each step, it would never end.
+                // Restart the round of this store, because its tables have changed. Restart it only here: a round that
+                // restarts at each step never ends.
                 rounds[ObjectIdentifier(chosen.store)] = nil
                 context.report(
                     .warning,
@@ -136,9 +140,9 @@ struct EvictionRounds {
         return candidates.last
     }
 
-    /// Merges the tables of the next part of a store's keys, if removed entries have at least an eighth of the store's
+    /// Merges the tables of the next part of a store's keys if removed entries take at least an eighth of the store's
     /// bytes.
-    /// - Returns: nil, without merging, if they have less.
+    /// - Returns: nil, without merging, if they take less.
     private mutating func giveBack(_ candidate: Candidate) throws(LarderError) -> Progress? {
         let dead = candidate.store.deadBytes
         var round = rounds[ObjectIdentifier(candidate.store)] ?? Round()
@@ -166,13 +170,14 @@ struct EvictionRounds {
         let pass = EvictionPass(
             database: chosen.database, store: chosen.store, estimate: sample.estimate, threshold: sample.threshold,
             rangeBytes: rangeBytes, wantedBytes: wanted)
-        let outcome = try pass.run(from: round.hand, leastShare: round.isPatient ? Self.share / 4 : 0)
+        let outcome = try pass.run(from: round.hand, leastShare: round.skipsPoorRanges ? Self.share / 4 : 0)
         if outcome.hasRemoved { round.hasRemoved = true }
         if let next = outcome.next {
             round.hand = next
         } else {
             round = Round(
-                isPatient: round.hasRemoved, isExhausted: !round.hasRemoved && !round.isPatient, part: round.part)
+                skipsPoorRanges: round.hasRemoved, isExhausted: !round.hasRemoved && !round.skipsPoorRanges,
+                part: round.part)
         }
         rounds[ObjectIdentifier(chosen.store)] = round
         guard outcome.hasRemoved else { return .none }

@@ -1,7 +1,7 @@
 import LarderLevelDB
 
-/// Samples entries of a larder's databases at random places, to find the worth up to which entries must be evicted to
-/// free a share of the bytes.
+/// Reads a sample of entries at random places of a larder's databases. Its result is the worth up to which entries must
+/// be evicted to free a share of the bytes.
 struct EvictionSampler {
     /// The result of a sample.
     struct Result {
@@ -21,7 +21,7 @@ struct EvictionSampler {
     private static let bytesPerPlace = 256 << 10
 
     /// - Parameters:
-    ///   - stores: each with the bytes of its files.
+    ///   - stores: the stores to sample, each with the bytes of its files.
     ///   - share: the share of all bytes to evict.
     static func sample(
         _ stores: [(database: Database, store: EpochStore, bytes: Int)], share: Double, now: Int64,
@@ -45,7 +45,7 @@ struct EvictionSampler {
         return Result(estimate: estimate, threshold: EvictionEstimate.threshold(judged, share: share))
     }
 
-    /// The keys at which samples begin: the first possible key, and the first keys of random tables.
+    /// Returns the keys at which to begin reading: the first possible key, and the first keys of random tables.
     private static func starts(
         _ store: EpochStore, count: Int, _ random: inout some RandomNumberGenerator
     ) -> [[UInt8]] {
@@ -53,11 +53,11 @@ struct EvictionSampler {
             $0.smallest.count > 9 && $0.smallest[0] == KeyKind.record
         }
         var starts: [[UInt8]] = [[KeyKind.record]]
-        // Sort the tables, so that a seed gives the same choice each time.
+        // Sort the tables, so that the same random numbers always choose the same tables.
         guard let tables = tables?.sorted(by: { $0.smallest.lexicographicallyPrecedes($1.smallest) }), !tables.isEmpty
         else { return starts }
         while starts.count < count {
-            // Without the eight bytes that LevelDB adds to a key.
+            // Drop the eight bytes that LevelDB appends to a key: sequence number and type.
             starts.append(Array(tables[Int.random(in: 0..<tables.count, using: &random)].smallest.dropLast(8)))
         }
         return starts

@@ -1,19 +1,19 @@
 import LarderPlatform
 import Synchronization
 
-/// Keeps a larder, and databases that have a limit of their own, within their disk limits.
+/// Keeps the larder within its disk limit, and databases within their own limits.
 ///
-/// - A separate thread begins to evict at ``DiskMarks/high`` and ends at ``DiskMarks/low``, so that normally no caller
-///   waits for it.
-/// - Each checkpoint frees the space for its entries before it begins. All stored entries reach LevelDB in a
-///   checkpoint. The journal grows in the meantime, and when it is full, writers wait. So no client can exceed the
-///   limit.
+/// - A separate thread begins to evict when the usage exceeds ``DiskThresholds/high``, and stops at
+///   ``DiskThresholds/low``. So normally no caller waits for an eviction.
+/// - Each checkpoint first frees the space for the entries that it will write to LevelDB. The journal grows in the
+///   meantime, and when it is full, writers wait. Every entry reaches LevelDB through a checkpoint, so clients cannot
+///   exceed the limit by writing fast.
 ///
-/// The order of eviction: files of purged databases; then space that LevelDB can free from expired or removed entries;
-/// then the least valuable entries (``EvictionEstimate``).
+/// The order of eviction: files of purged databases; then space of removed entries that LevelDB can free; then expired
+/// entries and those of least worth (``EvictionEstimate``).
 ///
-/// Thread-safe. `@unchecked Sendable`: `rounds` is guarded by `lock`, which is taken after the checkpointer's turn and
-/// before a store's `indexLock`; the rest is constant and thread-safe itself.
+/// Thread-safe. `@unchecked Sendable`: `lock` guards `rounds`; the rest is constant and thread-safe itself. Lock order:
+/// the checkpointer's turn, `lock`, a store's `indexLock`.
 final class Evictor: @unchecked Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
@@ -21,19 +21,20 @@ final class Evictor: @unchecked Sendable {
     private let loop = BackgroundLoop()
     private let lock = Lock()
     private var rounds: EvictionRounds
-    /// Whether the larder's usage has exceeded ``DiskMarks/high``, and has not fallen to ``DiskMarks/low`` since.
+    /// Whether the larder's usage has exceeded ``DiskThresholds/high`` and has not fallen to ``DiskThresholds/low``
+    /// since then.
     private let isEvicting = Atomic<Bool>(false)
     private let isWanted = Atomic<Bool>(false)
-    /// When ``lookWithoutThread()`` last measured, in monotonic milliseconds.
-    private let lastLook = Atomic<Int64>(0)
+    /// The time of the last measurement by ``measureWithoutThread()``, in monotonic milliseconds.
+    private let lastMeasurement = Atomic<Int64>(0)
 
-    /// The interval of measurements if nothing wakes the thread, in milliseconds.
+    /// The interval between measurements while nothing wakes the thread, in milliseconds.
     private static let idleMilliseconds: Int64 = 10_000
     private static let pauseMilliseconds: Int64 = 1
-    /// The most ranges of keys that are examined for a caller that waits for space.
+    /// The most eviction steps, each for one key range, that run for a caller that waits for space.
     private static let reliefSteps = 64
-    /// The least bytes to free by removing tables, but not more than a quarter of the larder. Without space for merges,
-    /// LevelDB's level 0 grows, and no table can be removed from that.
+    /// The least bytes of tables to remove, but not more than a quarter of the larder. The freed space must suffice for
+    /// merges: without merges, LevelDB's level 0 grows, and no table can be removed from that level.
     private static let mergeRoom = 8 << 20
 
     init(context: EngineContext, table: DatabaseTable) {
@@ -43,12 +44,12 @@ final class Evictor: @unchecked Sendable {
         rounds = EvictionRounds(context: context)
         disk.onChange { [loop] in loop.wake() }
         disk.onShort { [weak self] in self?.relieve($0, takesReserve: $1) ?? false }
-        // Measure now, so that the sizes of tables and of the journal fit the space of the file system from the start.
+        // Measure now, because the sizes of tables and of the journal depend on the space on the file system.
         _ = disk.measure()
     }
 
-    /// - Parameter onDemand: whether the thread is started only once there is a limit; until then
-    ///   ``lookWithoutThread()`` measures.
+    /// - Parameter onDemand: whether to start the thread only once there is a limit. Until then,
+    ///   ``measureWithoutThread()`` measures.
     func start(onDemand: Bool) {
         noteLimits()
         loop.start("larder-evict", onDemand: onDemand && limits.isEmpty) { [self] in
@@ -56,24 +57,25 @@ final class Evictor: @unchecked Sendable {
         }
     }
 
-    /// Measures at intervals, and soon after ``wake()``, while the thread is not started because there is no limit.
-    func lookWithoutThread() {
+    /// Replaces the thread while there is no limit: measures if the last measurement is ten seconds old, or after
+    /// ``wake()``. Wakes the thread if there is a limit now. Called repeatedly.
+    func measureWithoutThread() {
         guard loop.isAsleep else { return }
         guard limits.isEmpty else { return loop.wake() }
         let now = context.time.monotonic()
-        let isDue = now - lastLook.load(ordering: .relaxed) >= Self.idleMilliseconds
+        let isDue = now - lastMeasurement.load(ordering: .relaxed) >= Self.idleMilliseconds
         guard isWanted.exchange(false, ordering: .relaxed) || isDue else { return }
-        lastLook.store(now, ordering: .relaxed)
+        lastMeasurement.store(now, ordering: .relaxed)
         _ = round()
     }
 
-    /// Stops the thread, after waiting for the running step.
+    /// Waits for the running step, and then stops the thread.
     func stop() { loop.stop() }
 
     /// Triggers a measurement soon.
     func wake() { if loop.isAsleep { isWanted.store(true, ordering: .relaxed) } else { loop.wake() } }
 
-    /// Tells the disk budget the smallest of the databases' own limits.
+    /// Passes the smallest limit of a single database to the disk budget.
     func noteLimits() {
         disk.note(smallestDatabaseLimit: table.all.map(\.diskLimit).filter { $0 > 0 }.min())
     }
@@ -85,8 +87,8 @@ final class Evictor: @unchecked Sendable {
     func round() -> Bool {
         noteLimits()
         if disk.limitBytes == nil { _ = disk.measure() }
-        keepReserve()
-        followLimits()
+        maintainReserve()
+        reopenForLimits()
         var more = false
         for limit in limits {
             do throws(LarderError) {
@@ -98,12 +100,12 @@ final class Evictor: @unchecked Sendable {
         return more
     }
 
-    /// Reopens databases whose table sizes do not fit the current limits.
-    private func followLimits() {
+    /// Reopens databases whose LevelDB sizes (tables and write buffer) no longer fit the current limits.
+    private func reopenForLimits() {
         for database in table.all {
             guard let store = database.durableState.store, !store.isFrozen else { continue }
             do throws(LarderError) {
-                guard try store.followLimits(databaseLimit: database.diskLimit) else { continue }
+                guard try store.reopenForLimits(databaseLimit: database.diskLimit) else { continue }
                 context.report(
                     .info, "database '\(database.name)' was reopened to fit its tables to the disk limits")
             } catch {
@@ -138,24 +140,25 @@ final class Evictor: @unchecked Sendable {
 
     // MARK: On a full file system
 
-    /// Recreates the reserve when there is 1.5 times the space for it.
-    private func keepReserve() {
-        // Without a limit, only the ledger needs the reserve: if it cannot be opened, the larder does not start.
+    /// Creates the reserve file again when 1.5 times its size is free. Removes it if it is no longer needed.
+    private func maintainReserve() {
+        // Without a limit, only the ledger (an internal database) needs the reserve. A larder does not start if its
+        // ledger cannot be opened.
         guard disk.boundBytes != nil || table.ledger?.database.exists == true else {
             if disk.reserve.isThere { disk.reserve.giveUp() }
             return
         }
-        let bytes = DiskMarks.heldReserveBytes(limit: disk.boundBytes ?? 0)
+        let bytes = DiskThresholds.heldReserveBytes(limit: disk.boundBytes ?? 0)
         guard !disk.reserve.isThere, let free = disk.room, free >= bytes + bytes / 2 else { return }
         disk.reserve.hold(bytes: bytes)
     }
 
-    /// Frees space for a caller, which may hold a database's `openLock`.
+    /// Frees space for a caller on a full file system. The caller may hold a database's `openLock`.
     ///
-    /// Removes whole tables, which needs no space. If no table can be removed, it evicts the least valuable entries as
-    /// usual, using the space of the reserve.
+    /// Removes whole tables, which needs no free space. If no table can be removed, evicts the entries of least worth,
+    /// for which LevelDB uses the space of the reserve.
     /// - Parameters:
-    ///   - bytes: the size of the write.
+    ///   - bytes: the size of the caller's write.
     ///   - takesReserve: whether the write may also use the reserve.
     /// - Returns: whether there is more space than before.
     private func relieve(_ bytes: Int, takesReserve: Bool) -> Bool {
@@ -164,7 +167,7 @@ final class Evictor: @unchecked Sendable {
             return takesReserve && disk.room ?? 0 < bytes && disk.reserve.giveUp()
         }
         // Free more than was requested, because other programs may write at the same time.
-        let reserve = DiskMarks.heldReserveBytes(limit: bound)
+        let reserve = DiskThresholds.heldReserveBytes(limit: bound)
         let wanted = bytes + reserve
         guard let before = disk.room, before < wanted else { return false }
         defer { wake() }
@@ -176,8 +179,7 @@ final class Evictor: @unchecked Sendable {
                 context.disposalQueue.clear(report: context.report)
                 if disk.room ?? 0 > free { return true }
             }
-            // Release the reserve, because LevelDB needs some space to close and open its files, and to merge tables
-            // afterwards.
+            // Release the reserve, because LevelDB needs some space to reopen its files and to merge tables afterwards.
             let hadReserve = disk.reserve.giveUp()
             if !removeTables(limit, wanted, free: free) { evict(limit, wanted + (hadReserve ? reserve : 0)) }
             let gained = (disk.room ?? 0) - free
@@ -187,9 +189,9 @@ final class Evictor: @unchecked Sendable {
         }
     }
 
-    /// Removes tables until enough space is free, or a removal frees none. It tries several times, because LevelDB may
-    /// use all of the freed space for merges when it is opened again.
-    /// - Returns: whether any could be removed.
+    /// Removes tables until enough space is free, or a removal frees none. Tries several times, because LevelDB may use
+    /// all of the freed space for merges when it is opened again.
+    /// - Returns: whether any table was removed.
     private func removeTables(_ limit: EvictionLimit, _ wanted: Int, free: Int) -> Bool {
         var free = free
         for round in 0..<Self.removalsMax {
@@ -202,7 +204,7 @@ final class Evictor: @unchecked Sendable {
         return true
     }
 
-    /// The most removals of tables for a caller that waits for space.
+    /// The most times that tables are removed for one caller.
     private static let removalsMax = 4
 
     /// Evicts until enough space is free.
@@ -216,9 +218,9 @@ final class Evictor: @unchecked Sendable {
 
     // MARK: For a checkpoint
 
-    /// Frees space for a checkpoint. Called with the checkpointer's turn held.
-    /// - Returns: the available space.
-    /// - Throws: if there is none, and nothing more can be evicted.
+    /// Frees space for a checkpoint. Called by the thread that has the checkpointer's turn.
+    /// - Returns: the space that the checkpoint may use.
+    /// - Throws: if there is not enough space, and nothing more can be evicted.
     func makeRoom() throws(LarderError) -> EvictionRoom {
         noteLimits()
         var room = EvictionRoom()
@@ -226,14 +228,14 @@ final class Evictor: @unchecked Sendable {
             if let bytes = try makeRoom(limit) { room.limit(limit.database, to: bytes) }
         }
         if disk.limitBytes != nil {
-            // Twice the bytes, because LevelDB writes them to its log first, and then to a table.
+            // Count the bytes twice, because LevelDB writes them to its log first and then to a table.
             let incoming = 2 * table.all.reduce(0) { $0 + $1.journalBytesOfDirty }
             for _ in 0..<Self.reliefsMax where incoming > 0 { if !relieve(incoming, takesReserve: false) { break } }
         }
         return room
     }
 
-    /// The most attempts to free space for a checkpoint, if other programs take it.
+    /// The most attempts to free space for a checkpoint. Other programs may fill the freed space in the meantime.
     private static let reliefsMax = 4
 
     /// - Returns: the bytes that the checkpoint may add; nil if there is enough space for all of its entries.
@@ -247,7 +249,7 @@ final class Evictor: @unchecked Sendable {
             guard try evict(limit, over: over) == .nothingLeft else { continue }
             let room = limit.marks.ceiling - limit.use().bytes
             if room >= incoming { return nil }
-            // Keep as many of the new entries as fit.
+            // Let the checkpoint write as many of the new entries as fit.
             guard room >= limit.marks.checkpointBytes else { throw limit.shortage(incoming: incoming, context) }
             return room
         }
@@ -260,14 +262,14 @@ final class Evictor: @unchecked Sendable {
                 try rounds.step(limit, limit.databases, over: bytes, isUrgent: true)
             }
         } catch {
-            // The database was purged or deleted in the meantime, which frees space too.
+            // If the database was purged or deleted in the meantime, that frees space too.
             guard error.code == .purged || error.code == .deleted else { throw error }
             return .some
         }
     }
 
-    /// Waits for due merges of LevelDB before a checkpoint writes more. Otherwise they would run together with later
-    /// ones, and need twice the space.
+    /// Waits for LevelDB's due merges before a checkpoint writes more. Otherwise they would run together with the
+    /// merges of the new entries, and need twice the space.
     private func waitForMerges(_ limit: EvictionLimit, _ incoming: Int) {
         var least = Int.max
         var vain = 0
@@ -276,8 +278,8 @@ final class Evictor: @unchecked Sendable {
             guard use.largestMerge + incoming > limit.marks.mergeBytes, let store = use.store else { return }
             vain = use.largestMerge < least ? 0 : vain + 1
             least = min(least, use.largestMerge)
-            // Waits for the running merge.
-            store.settleMemory()
+            // Wait for the running merge.
+            store.flushMemtable()
         }
     }
 }

@@ -1,14 +1,14 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Evicts entries on a full file system, by removing whole tables from a LevelDB. That writes only some bytes, at the
-/// end of LevelDB's manifest.
+/// Evicts entries on a full file system by removing whole tables from a LevelDB. This only appends a few bytes to
+/// LevelDB's manifest.
 ///
-/// Tables of the lowest level are removed first: there is no level below them in which a previous value could become
-/// visible. They are chosen at random, regardless of the worth of their entries. Tables of the levels above follow; in
-/// level 0, the oldest ones first.
+/// Tables of the lowest level are removed first, because below them there is no older version of an entry that could
+/// become visible. They are chosen at random, regardless of the worth of their entries. Tables of higher levels follow;
+/// in level 0, the oldest table comes first.
 ///
-/// Tables may have keys other than entries. Those that are still needed are written again afterwards
+/// Tables also have keys that do not belong to entries. Those that are still needed are written again afterwards
 /// (``AuxiliaryKeys``).
 ///
 /// Confined to one thread.
@@ -18,20 +18,21 @@ struct TableRemoval {
     /// The approximate number of bytes to remove.
     let wantedBytes: Int
 
-    /// The most keys to remember. A single table may have more.
+    /// The most keys that are collected from the chosen tables, unless a single table has more.
     private static let entriesMax = 1 << 18
     private static let bytesMax = 64 << 20
-    /// The most retries if LevelDB has merged the chosen tables before they could be removed.
+    /// The most attempts, in case LevelDB merges the chosen tables before they can be removed.
     private static let attemptsMax = 4
 
-    /// - Returns: what was removed; `seenBytes` is the size of the tables on the disk.
+    /// - Returns: what was removed. `seenBytes` is the size of the removed table files.
     func run(now: Int64) throws(LarderError) -> EvictionOutcome {
         var outcome = EvictionOutcome()
         guard store.isMade, !store.isFrozen, store.ending == .none else { return outcome }
         try store.indexLock.withLock { () throws(LarderError) in
             for _ in 0..<Self.attemptsMax where outcome.seenBytes == 0 {
                 let choice = try choose()
-                // Leftovers count only if LevelDB has failed. Otherwise they may be tables that it is still writing.
+                // Consider leftovers (tables that the manifest does not list) only if LevelDB has failed. Otherwise it
+                // may still be writing them.
                 guard !choice.numbers.isEmpty || store.isSuspended && !leftovers(scan()).isEmpty, canReopen(choice)
                 else { return }
                 if !store.isSuspended {
@@ -42,8 +43,8 @@ struct TableRemoval {
                 }
                 var tableBytes = 0
                 try store.whileClosed {
-                    // Tables must be removed as well: with the space of the leftovers alone, the same merge would fail
-                    // again.
+                    // Remove tables in addition to leftovers. Leftovers are the output of a failed merge, so their
+                    // space alone is not enough for that merge: it would fail again.
                     guard let manifest = try ManifestScan.scan(directory: store.path) else { return }
                     let room = database.context.larder.disk.room ?? 0
                     outcome.seenBytes = removeLeftovers(manifest)
@@ -54,15 +55,15 @@ struct TableRemoval {
                 reopen()
                 guard tableBytes > 0 else { continue }
                 choice.auxiliary.restore(database, store)
-                choice.found.settle(database, victims(choice.found, now), &outcome)
+                choice.found.updateMemoryAndNotify(database, victims(choice.found, now), &outcome)
             }
         }
         outcome.count(in: database.context.statistics)
         return outcome
     }
 
-    /// Whether there will be enough space to reopen the LevelDB. If not, nothing is removed, because then readers could
-    /// not use the remaining entries.
+    /// Returns whether there will be enough space to reopen the LevelDB after the removal. If not, nothing is removed,
+    /// because readers could not reach the remaining entries.
     private func canReopen(_ choice: Choice) -> Bool {
         guard !store.isClosed, let room = database.context.larder.disk.room else { return true }
         let given = leftovers(scan()).reduce(choice.tableBytes) { $0 + FileSystem.size(store.path + "/" + $1) }
@@ -71,7 +72,7 @@ struct TableRemoval {
 
     private func scan() -> ManifestScan? { (try? ManifestScan.scan(directory: store.path)) ?? nil }
 
-    /// The tables that may be removed together, as selected by `takes`.
+    /// Returns tables that may be removed together and for which `takes` returns true.
     private func removable(
         _ manifest: ManifestScan, start: (Int) -> Int = { _ in 0 },
         where takes: ([(number: UInt64, table: ManifestScan.Table)]) -> Bool
@@ -118,7 +119,7 @@ struct TableRemoval {
         }
     }
 
-    /// The key ranges of the tables, without overlaps, in the order of the keys.
+    /// Returns the key ranges of the tables in the order of the keys. Ranges that overlap are combined.
     private static func ranges(_ tables: [ManifestScan.Table]) -> [(first: [UInt8], last: [UInt8])] {
         var ranges: [(first: [UInt8], last: [UInt8])] = []
         for table in tables.sorted(by: { $0.first.lexicographicallyPrecedes($1.first) }) {
@@ -131,15 +132,15 @@ struct TableRemoval {
         return ranges
     }
 
-    /// Tables that no manifest names: the output of a failed merge. LevelDB removes them when it opens, but needs space
-    /// for that.
+    /// Returns the names of tables that the manifest does not list: the output of a failed merge. LevelDB removes them
+    /// when it opens, but it needs free space to open.
     private func leftovers(_ manifest: ManifestScan?) -> [String] {
-        guard let manifest, !manifest.isStrange, let names = try? FileSystem.list(store.path) else { return [] }
+        guard let manifest, !manifest.hasUnknownEdit, let names = try? FileSystem.list(store.path) else { return [] }
         return names.filter { FileNames.tableNumber($0).map { manifest.tables[$0] == nil } ?? false }
     }
 
-    /// Called while the LevelDB is closed.
-    /// - Returns: the bytes removed.
+    /// Removes the files of the leftovers. Called while the LevelDB is closed.
+    /// - Returns: the number of bytes removed.
     private func removeLeftovers(_ manifest: ManifestScan) -> Int {
         leftovers(manifest).reduce(0) { bytes, name in
             let path = store.path + "/" + name
@@ -148,8 +149,8 @@ struct TableRemoval {
         }
     }
 
-    /// Called while the LevelDB is closed.
-    /// - Returns: the bytes removed.
+    /// Removes tables from the manifest, and then their files. Called while the LevelDB is closed.
+    /// - Returns: the number of bytes removed.
     private func remove(_ numbers: Set<UInt64>, _ manifest: ManifestScan) throws -> Int {
         // LevelDB may have merged some of the tables in the meantime.
         let present = removable(manifest) { $0.allSatisfy { numbers.contains($0.number) } }
@@ -173,14 +174,14 @@ struct TableRemoval {
     private func reopen() {
         do throws(LarderError) {
             try store.recover()
-            // The remains of a failed write may have become visible.
+            // The failed write may have become partly visible, so memory must not keep earlier records.
             database.shards.withAllLocked { for shard in database.shards.all { shard.forgetStored() } }
         } catch {
             database.context.report(.debug, "database '\(database.name)' cannot be reopened yet: \(error)")
         }
     }
 
-    /// The collected entries that LevelDB no longer has. It still has an entry if a newer value of the key is in
+    /// Returns the collected entries that LevelDB no longer has. LevelDB still has an entry if a newer version is in
     /// another table.
     private func victims(_ found: EvictionRange, _ now: Int64) -> [EvictionRange.Victim] {
         var left: Set<ArraySlice<UInt8>> = []

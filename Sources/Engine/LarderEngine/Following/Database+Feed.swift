@@ -1,16 +1,16 @@
 extension Database {
-    /// Returns the changes since a position, in the order of commits, each key with its current entry. If the change
-    /// log no longer has those changes, a full pass begins: its steps return all entries in the order of their keys,
-    /// and the changes made since the pass began.
+    /// Returns the next step of the feed after a position: the changes since then, in the order of commits, each
+    /// changed key with its current entry. If the change log no longer has these changes, a full pass begins. The steps
+    /// of a full pass return all entries in the order of their keys, and the changes made since the pass began.
     ///
-    /// A reader that applies the steps in order, and for each ``FeedStep/range`` removes the keys that the step does
-    /// not name, ends up with the contents of the database, except for changes that later steps report. No state is
-    /// kept for a reader: a position may be used on any connection and any number of times. May block.
+    /// A reader keeps a copy of the database by applying the steps in order. For a step with a ``FeedStep/range``, it
+    /// must also remove its keys in this range that the step does not return. The larder keeps no state for a reader: a
+    /// position may be used on any connection and any number of times. May block.
     package func changes(since position: FeedPosition, _ options: FeedOptions) throws(LarderError) -> FeedStep {
         try ForkGuard.check("follow")
         if case .deleted = appliedState.presence { throw deletedError("follow") }
         let time = now()
-        // Wait for the commits, so that everything applied before this time is included.
+        // Wait for the commits under way, so that the step includes everything that was applied before `time`.
         pipeline.drain()
         switch position.start {
         case .beginning: return try beginPass(.asked, time, options)
@@ -18,8 +18,8 @@ extension Database {
             let (feed, end) = beginFeed()
             return FeedStep(position: FeedPosition(feed: feed, end), state: .current, time: time)
         case .behind(let feed, let place):
-            // The unit of a position without a feed may be later than the last recorded change. Then continue from that
-            // change.
+            // A position without a feed ID may have a commit unit after the last recorded change. Then continue from
+            // that change.
             let present = context.changeLog.end(of: self)
             let from = feed == nil ? present.map { min(place, $0.end) } ?? place : place
             let found = context.changeLog.changes(
@@ -41,7 +41,8 @@ extension Database {
     private func beginFeed() -> (feed: UInt64, end: ChangePlace) {
         let begun = context.changeLog.begin(self, behind: pipeline.lastDecided)
         if begun.isNew {
-            // Queue the writing of the new log to the files, so that it happens in the order of the commits.
+            // Write the new log to its files through the commit pipeline, so that this happens in the order of the
+            // commits.
             _ = pipeline.enqueue(perform: { [log = context.changeLog] in log.prepare() }, committed: { _ in })
             pipeline.drain()
         }
@@ -52,7 +53,7 @@ extension Database {
         -> FeedStep
     {
         if reason != .asked { context.statistics.feedFallbacks.add() }
-        // Changes applied from now on are reported. The full pass finds the results of earlier ones.
+        // The feed reports the changes applied from now on. The full pass reads the results of earlier ones.
         let (feed, end) = beginFeed()
         var step = FeedStep(
             position: FeedPosition(feed: feed, end, .notBegun), state: .scan, reason: reason, time: time)
@@ -62,8 +63,8 @@ extension Database {
 
     // MARK: Changes
 
-    /// Adds changes with the current entries of their keys. An entry may be newer than the change; then a later change
-    /// reports it again.
+    /// Adds changes to the step, with the current entries of their keys. If an entry is newer than the change, a later
+    /// change reports it again.
     private func notify(_ changes: [LoggedChange], _ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
         var bytes = 0
         var ticket = CommitTicket.none
@@ -98,7 +99,7 @@ extension Database {
             key: key, record, header: rules.leaving(record.header), deadline: rules.deadline(record.header))
     }
 
-    /// The entry of a key, fresh or stale.
+    /// Returns the entry of a key if it is fresh or stale, otherwise nil.
     private func present(_ key: [UInt8], _ time: Int64, _ ticket: inout CommitTicket) throws(LarderError) -> Record? {
         if !isReady(forWriting: false) { try prepare(forWriting: false) }
         var found: Record?
@@ -114,17 +115,18 @@ extension Database {
 
     // MARK: A full pass
 
-    /// The most entries that one step reads without returning them, because they are gone.
+    /// The most expired or purged entries that one step skips before it ends.
     private static let goneMax = 100_000
 
-    /// Adds the next part of a full pass.
+    /// Adds the next part of a full pass to the step.
     private func resume(_ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
         guard let pass = step.position.pass, case .behind(let feed?, let place) = step.position.start else { return }
         step.state = .scan
         let count = step.changes.count
         while true {
             do throws(LarderError) {
-                // Read this place before the entries, so that a change up to it is not newer than the entry of its key.
+                // Read the end of the change log before the entries. Then the entries include every change up to this
+                // place.
                 let known = context.changeLog.end(of: self)?.end ?? place
                 let purge = context.changeLog.finishedPurge(of: self)
                 let through = try read(after: pass.after, known, purge, place.sequence, &step, options)
@@ -132,20 +134,20 @@ extension Database {
                 step.position = FeedPosition(feed: feed, place, through.map { .through($0) })
                 return
             } catch {
-                // The database was emptied or reopened in the meantime.
+                // Start the part again if the database was purged or reopened in the meantime.
                 guard error.code == .purged || error.code == .invalidated else { throw error }
                 step.changes.removeLast(step.changes.count - count)
             }
         }
     }
 
-    /// - Returns: the last key that was read; nil at the end.
+    /// - Returns: the last key that was read; nil if there are no more keys.
     private func read(
         after: [UInt8]?, _ known: ChangePlace, _ purge: ChangeVersion?, _ sequence: UInt64, _ step: inout FeedStep,
         _ options: FeedOptions
     ) throws(LarderError) -> [UInt8]? {
         var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
-        // Start at the next key in byte order, unless the prefix's range begins after that.
+        // Start at the key that follows `after` in byte order, unless the keys with the prefix begin later.
         if let start = after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(options.prefix) {
             enumeration.start = start
         }
@@ -166,7 +168,7 @@ extension Database {
             if let change = context.changeLog.change(of: key, in: self), change.place <= known {
                 version = change.version
             } else if let purge {
-                // The entry survived the purge, so its version must be later than that of the purge.
+                // The entry was stored after the purge, so its version must be later than that of the purge.
                 version = max(version, purge.next)
             }
             step.changes.append(FeedChange(kind: stored(key, record), sequence: sequence, version: version))
@@ -179,8 +181,9 @@ extension Database {
 }
 
 extension Database {
-    /// Wakes `waiter` once when there is a matching change after a place.
-    /// - Returns: false, without waking it, if there is one already, or the feed is a different one.
+    /// Registers `waiter`, which is woken once when there is a matching change after a place.
+    /// - Returns: false, without registering it, if there is such a change already, or if the database now has a
+    ///   different feed.
     package func wait(_ waiter: FeedWaiter, feed: UInt64, behind place: ChangePlace) -> Bool {
         context.changeLog.wait(waiter, in: self, feed: feed, behind: place)
     }

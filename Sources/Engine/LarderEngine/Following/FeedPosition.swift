@@ -1,4 +1,5 @@
-/// A reader's position in a database's changes. Its text is one word, to be passed back unchanged.
+/// A reader's position in a database's changes. Its text is one word, which the reader passes back unchanged in its
+/// next request.
 ///
 /// ```
 /// 0                      begin with a full pass
@@ -12,7 +13,7 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
     package enum Start: Hashable, Sendable {
         case beginning
         case end
-        /// - Parameter feed: nil for the current one.
+        /// - Parameter feed: the ID of the change log that the place belongs to; nil for the current one.
         case behind(feed: UInt64?, ChangePlace)
     }
 
@@ -25,7 +26,7 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
     }
 
     package var start: Start
-    /// Nil if no full pass is under way.
+    /// The progress of the full pass; nil if none is under way.
     package var pass: Pass?
 
     package static let beginning = FeedPosition(start: .beginning)
@@ -40,7 +41,7 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
         self.init(start: .behind(feed: feed, place), pass: pass)
     }
 
-    /// The length of the longest text.
+    /// The length of the longest text, in bytes.
     package static let textBytesMax = 64 + 2 * Key.bytesMax
 
     /// - Returns: nil if the text is not a position.

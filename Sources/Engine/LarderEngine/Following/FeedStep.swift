@@ -1,23 +1,24 @@
-/// A change as reported to followers.
+/// A change as the feed reports it to readers.
 package struct FeedChange: Sendable {
     package enum Kind: Sendable {
         /// The current entry of the key.
         /// - Parameters:
-        ///   - header: as reported to another larder.
-        ///   - deadline: nil for never.
+        ///   - header: the header of the entry as reported to another larder.
+        ///   - deadline: when the entry expires, in milliseconds since 1970; nil for never.
         case stored(key: [UInt8], Record, header: RecordHeader, deadline: Int64?)
         case removed(key: [UInt8])
-        /// The database was emptied.
+        /// All entries of the database were purged.
         case purged
-        /// The entries with this key prefix are gone, including those that this larder had evicted before.
+        /// The entries with this key prefix were purged. A reader must also remove entries that this larder had evicted
+        /// before.
         case purgedPrefix([UInt8])
-        /// The entries with some of these tags are gone, or stale.
+        /// The entries with at least one of these tags were removed or have become stale.
         case purgedTags([[UInt8]])
     }
 
     package let kind: Kind
-    /// The commit unit of the change. For an entry of a full pass: the unit of the position from which the reader
-    /// continues.
+    /// The number of the commit unit of the change. For an entry of a full pass: the commit unit of the reader's
+    /// position.
     package let sequence: UInt64
     package let version: ChangeVersion
 }
@@ -25,9 +26,9 @@ package struct FeedChange: Sendable {
 /// The next changes after a position.
 package struct FeedStep: Sendable {
     package enum State: String, Sendable {
-        /// A full pass is under way: its entries, and the changes in the meantime.
+        /// A full pass is under way. The step returns some of its entries, and changes made since the pass began.
         case scan
-        /// There are more changes.
+        /// The step returns changes, and there are more.
         case changes
         /// There are no more changes for now.
         case current
@@ -35,19 +36,20 @@ package struct FeedStep: Sendable {
 
     /// Why a full pass begins.
     package enum Reason: String, Sendable {
-        /// The reader requested it.
+        /// The reader requested a full pass.
         case asked
-        /// The position belongs to another feed: that of another database or larder, or one whose changes were lost.
+        /// The position belongs to another feed: of another database, of another larder, or of an earlier change log
+        /// that was lost.
         case otherFeed = "other-feed"
-        /// The changes after the position are forgotten.
+        /// The change log no longer has all changes after the position.
         case forgotten
     }
 
-    /// The range of keys of which a step of a full pass returns every entry.
+    /// A range of keys. A step of a full pass returns every entry in its range.
     package struct Range: Hashable, Sendable {
-        /// The range begins after this key; nil: with the first one.
+        /// The range begins after this key; nil: with the first key.
         package var after: [UInt8]?
-        /// The last key of the range; nil: there are no more.
+        /// The last key of the range; nil: the range has no end.
         package var through: [UInt8]?
     }
 
@@ -57,16 +59,16 @@ package struct FeedStep: Sendable {
     /// Nil unless a full pass begins.
     package var reason: Reason?
     package var range: Range?
-    /// The larder's time, in milliseconds since 1970.
+    /// The larder's time when the step began, in milliseconds since 1970.
     package var time: Int64
     package var changes: [FeedChange] = []
 }
 
 /// The limits of a step.
 package struct FeedOptions: Sendable {
-    /// Only changes of keys with this prefix are returned, and purges that may concern such keys.
+    /// The step returns only changes of keys with this prefix, and purges that may concern such keys.
     package var prefix: [UInt8] = []
-    /// The most changes, and the most entries of a full pass.
+    /// The most changes that a step returns, and the most entries of a full pass.
     package var count = 100
     /// A step ends with the change or entry at which its keys and values reach this many bytes.
     package var bytes = 1_048_576

@@ -1,16 +1,17 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Copies the files of one LevelDB that may be in use. Tables are hard-linked, because they never change.
+/// Copies the files of one LevelDB while it may be in use. Makes hard links to tables instead of copies, because tables
+/// never change.
 ///
-/// LevelDB merges tables at any time, and records that in its manifest. If the manifest was the same before and after
-/// everything else was copied, the copies belong together; otherwise the copying is repeated, for new files only.
+/// LevelDB may merge tables at any time, and records that in its manifest. If the manifest is the same before and after
+/// all other files were copied, the copies fit together. Otherwise another round copies the new files.
 struct EpochImage {
     let source: String
     let place: String
 
-    /// A round takes milliseconds, and a merge takes longer, so only a few rounds overlap with the end of a merge.
-    /// Other threads wait for all rounds.
+    /// The most rounds. A round takes milliseconds and a merge takes longer, so normally the end of a merge interrupts
+    /// only a few rounds. There is a limit because other threads may wait for all rounds.
     private static let roundsMax = 50
 
     /// - Throws: if a file cannot be read or written, or if the files are damaged.
@@ -20,14 +21,14 @@ struct EpochImage {
             guard let copied = try round() else { continue }
             return try removeOthers(than: copied)
         }
-        throw LarderError(.io, "its tables are merged continuously; try again later", operation: "backup")
+        throw LarderError(.io, "LevelDB keeps merging the database's tables; try again later", operation: "backup")
     }
 
-    /// Copies the files that are not in the image yet.
-    /// - Returns: the names of the tables and logs that belong together, and of their manifest; nil if LevelDB has
-    ///   merged in the meantime.
+    /// Runs one round: copies the files that are not in the image yet.
+    /// - Returns: the names of the manifest and of its tables and logs; nil if LevelDB has changed its manifest in the
+    ///   meantime.
     func round() throws -> Set<String>? {
-        // Read the note first, because the other files must contain everything that it records.
+        // Read the file of ``SyncedFiles`` first, because the other files must contain everything that it records.
         let note = try FileSystem.read(source + "/" + SyncedFiles.name, bytesMax: SyncedFiles.bytesMax)
         let current = try FileSystem.read(source + "/" + FileNames.current)
         guard let current, let manifest = Self.name(in: current) else {
@@ -37,7 +38,7 @@ struct EpochImage {
         try FileSystem.writeFile(place + "/" + manifest, edits)
         try FileSystem.writeFile(place + "/" + FileNames.current, current)
         if let note { try FileSystem.writeFile(place + "/" + SyncedFiles.name, note) }
-        guard let scan = try ManifestScan.scan(directory: place), !scan.isStrange else {
+        guard let scan = try ManifestScan.scan(directory: place), !scan.hasUnknownEdit else {
             throw FilesDamage(message: "\(source)/\(manifest) is damaged")
         }
         guard let added = try addFiles(scan), let status = try FileSystem.linkStatus(source + "/" + manifest),
@@ -54,8 +55,8 @@ struct EpochImage {
         return name
     }
 
-    /// Adds tables and logs.
-    /// - Returns: their names; nil if one has disappeared.
+    /// Adds the tables and logs that the manifest needs.
+    /// - Returns: their names; nil if LevelDB has removed one in the meantime.
     private func addFiles(_ scan: ManifestScan) throws -> Set<String>? {
         var added: Set<String> = []
         for name in try FileSystem.list(source) {
@@ -84,8 +85,8 @@ struct EpochImage {
         return true
     }
 
-    /// Removes the leftovers of earlier rounds. Missing files are not searched for, because LevelDB continues merging
-    /// in the original; they are found when the copy is opened.
+    /// Removes the leftovers of earlier rounds from the image. Does not search for missing files: LevelDB detects them
+    /// when it opens the image.
     func removeOthers(than copied: Set<String>) throws {
         for name in try FileSystem.list(place) where !copied.contains(name) {
             let number = FileNames.tableNumber(name) ?? FileNames.logNumber(name) ?? FileNames.manifestNumber(name)

@@ -1,13 +1,13 @@
 import LarderPlatform
 
-/// Creates *images*: copies of all files of a larder in use, at one instant. Opened as a larder, an image has every
-/// commit unit up to that instant, and no other.
+/// Creates *images*: copies of all files of a larder in use, as of one instant. An image can be opened as a larder. It
+/// contains every commit unit up to that instant, and no later one.
 ///
-/// While an image is created, no checkpoint runs, and no whole database changes. Commits continue; those after the
-/// instant are not in the image.
+/// While an image is created, no checkpoint runs, and no database is purged or deleted. Commits continue; those after
+/// the instant are not in the image.
 ///
-/// Thread-safe: only constants. Lock order: all databases' `openLock`, in the databases' order, then the checkpointer's
-/// turn.
+/// Thread-safe: only constants. Lock order: every database's `openLock`, in the order of the table of databases; then
+/// the checkpointer's turn.
 final class LarderImages: Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
@@ -26,17 +26,18 @@ final class LarderImages: Sendable {
         self.pipeline = pipeline
     }
 
-    /// The most restarts because of new databases.
+    /// The most attempts. An attempt fails if a database is created during it.
     private static let attemptsMax = 100
 
-    /// Creates an image in a directory that does not exist, on the larder's file system.
-    /// - Parameter leavingOut: called with the damage of each database that cannot be copied, and is left out of the
-    ///   image. With nil, such damage is thrown as an error.
+    /// Creates an image in the directory `place`, which must not exist yet and must be on the larder's file system.
+    /// - Parameter leavingOut: called with the damage of each database that cannot be copied. The image does not
+    ///   contain these databases. If nil, such damage is thrown as an error.
     func make(
         at place: String, adding names: [String], leavingOut: ((LarderError) -> Void)? = nil
     ) throws(LarderError) {
-        try pipeline.settle()
-        // This shortens the journal, which must be copied. Anything that it cannot write stays in the journal.
+        try pipeline.waitForAllCommits()
+        // Shorten the journal first, because the image contains a copy of it. If the checkpoint fails, the journal
+        // keeps the entries.
         try? checkpointer.checkpoint()
         for _ in 0..<Self.attemptsMax {
             if try attempt(place, names, leavingOut) { return }
@@ -45,7 +46,7 @@ final class LarderImages: Sendable {
         throw LarderError(.io, "databases are created continuously; try again later", operation: "backup")
     }
 
-    /// - Returns: false if a database was added whose files were not locked.
+    /// - Returns: false if a database was created in the meantime, because its `openLock` is not held.
     private func attempt(
         _ place: String, _ others: [String], _ leavingOut: ((LarderError) -> Void)?
     ) throws(LarderError) -> Bool {
@@ -56,8 +57,8 @@ final class LarderImages: Sendable {
             try pipeline.rollBackWhatFailed("backup")
             do {
                 try FileSystem.makeDirectory(place)
-                // Copy this file before the cut, because the image must contain the part of the journal that the file
-                // records.
+                // Copy this file before the journal is cut, because the image must contain the part of the journal that
+                // the file records as synced.
                 try copy(JournalMarkFile.fileName, to: place)
                 let cut = journal.cut(isRewrite: true)
                 guard table.all.elementsEqual(databases, by: ===) else { return false }
@@ -76,7 +77,7 @@ final class LarderImages: Sendable {
         }
     }
 
-    /// A suffix for the text of an error, which explains a full file system.
+    /// Returns a suffix for an error message that explains a full file system; an empty string for other errors.
     private static func note(_ error: any Error) -> String {
         guard let error = error as? FileError, error.isFullDisk else { return "" }
         return
@@ -97,7 +98,8 @@ final class LarderImages: Sendable {
         }
     }
 
-    /// Adds `SEQUENCES`, but only with the databases that the image should have, because others may have been created.
+    /// Adds the file `SEQUENCES`, with only the databases of the image. The larder's file may list others that were
+    /// created since.
     private func addSequences(of databases: Set<String>, to place: String) throws {
         guard var file = try? SequencesFile.read(in: context.directory) else {
             return try copy(SequencesFile.name, to: place)
@@ -106,7 +108,7 @@ final class LarderImages: Sendable {
         try FileSystem.writeFile(place + "/" + SequencesFile.name, Array(file.text.utf8))
     }
 
-    /// - Returns: whether the image should have the database.
+    /// - Returns: whether the image must list the database in `SEQUENCES`.
     private func add(
         _ database: Database, to place: String, _ leavingOut: ((LarderError) -> Void)?
     ) throws -> Bool {
@@ -143,7 +145,8 @@ final class LarderImages: Sendable {
         }
         try FileSystem.makeDirectory(place + "/" + database.name)
         try copy(database.name + "/" + PointerFile.name, to: place)
-        // This file exists if an earlier version has created it and the database was not opened since.
+        // Copy the file of tags too. It exists only if an earlier version of Larder has created it and the database was
+        // not opened since.
         try copy(database.name + "/" + TagsFile.name, to: place)
         let epoch = "\(database.name)/\(pointer.epoch)"
         if pointer.isUnmade, !FileSystem.exists(context.directory + "/" + epoch) { return }

@@ -1,17 +1,18 @@
 import LarderPlatform
 
 extension Journal {
-    /// Rewrites each segment whose fsync failed: copies its contents from the page cache into a new file, and syncs that.
-    /// Call it before anything relies on these frames, or later ones, to survive a machine failure.
+    /// Replaces each segment whose fsync failed by a synced copy, which is read from the page cache. Call it before
+    /// anything relies on these frames, or on later ones, to survive a machine failure.
     ///
-    /// After a failed fsync the pages count as written but may not be on the disk. Another fsync does not help; a new
-    /// file does. Belongs to the thread that appends; may take long.
-    /// - Throws: if a copy cannot be made, or the page cache has lost bytes. The segment has not changed then.
+    /// After a failed fsync, the system treats the pages as written, although they may not be on the disk. So another
+    /// fsync would succeed without writing them; only a new file helps. Called by the thread that appends. May take
+    /// long.
+    /// - Throws: if a copy cannot be made, or the page cache has lost bytes. Then the segment is unchanged.
     func copyUnsynced() throws(FileError) {
         try withoutRemovals { () throws(FileError) in try copyUnsyncedHeld() }
     }
 
-    /// ``copyUnsynced()`` within ``withoutRemovals(_:)``.
+    /// Does the same as ``copyUnsynced()``. Called within ``withoutRemovals(_:)``.
     func copyUnsyncedHeld() throws(FileError) {
         let concerned = lock.withLock { segments.filter { $0.syncFailure != nil && $0 !== active } }
         for segment in concerned { try copy(segment) }
@@ -23,7 +24,7 @@ extension Journal {
             stagedCount += 1
             return (stagedCount, segment.liveBytes)
         }
-        // The next start removes files with such names.
+        // After a crash, the next start removes files with such names.
         let path = directory + "/" + StagedFrame.name(number)
         let file = try files.create(path)
         let copy = JournalSegment(number: segment.number, path: segment.path, file: file)
@@ -47,7 +48,7 @@ extension Journal {
         }
     }
 
-    /// Copies a segment's bytes, after checking that they are the bytes that were written.
+    /// Copies a segment's bytes, and verifies their checksums.
     private func write(_ reader: JournalReader, upTo bytes: Int, to file: Int32, _ path: String) throws(FileError) {
         let lost = FileError(operation: "read", path: reader.path, number: EIO)
         guard case .success = try reader.header(),

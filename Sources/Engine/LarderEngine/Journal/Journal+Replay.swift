@@ -3,17 +3,18 @@ import LarderPlatform
 extension Journal {
     /// Visits every valid commit group, in order.
     ///
-    /// It may be called at the start, and later as long as everything that this process wrote still exists. Writes
-    /// nothing. The valid groups are always the first ones appended; the report says where they end and why. After
-    /// damage the journal refuses to append until ``setAside(_:to:)``.
-    /// - Parameter known: everything up to this sequence is durable elsewhere. If the journal begins later, its first
-    ///   segments are missing, which is damage too. Without this parameter, missing first segments are not detected.
-    /// - Throws: `newerFormat` before any visit; `io` possibly between visits.
+    /// May be called at the start, and later while no frame of this process was lost. Writes nothing. The valid groups
+    /// are always those appended first; the report contains where they end and why. If it contains damage, appending
+    /// fails until ``setAside(_:to:)`` was called.
+    /// - Parameter known: the last sequence (number of a commit unit) up to which everything is in LevelDB. If the
+    ///   journal begins later, its first segments are missing, which is damage too. Without this parameter, missing
+    ///   first segments are not detected.
+    /// - Throws: `newerFormat` before any visit; `io` possibly after some visits.
     func replay(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
         try withoutRemovals { () throws(LarderError) in try replayHeld(known: known, visit) }
     }
 
-    /// ``replay(known:_:)`` within ``withoutRemovals(_:)``.
+    /// Does the same as ``replay(known:_:)``. Called within ``withoutRemovals(_:)``.
     func replayHeld(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
         var pass: JournalReplay
         do throws(FileError) {
@@ -35,11 +36,11 @@ extension Journal {
             operation: "read the journal")
     }
 
-    /// Keeps the results of a replay.
+    /// Takes over the results of a replay: the damage, and the valid length of each segment.
     private func adopt(_ pass: JournalReplay) {
         lock.withLock {
             damage = pass.report.damage
-            // After damage, the valid lengths stay unknown until the damaged segments were set aside.
+            // After damage, the valid lengths stay unknown until the damaged segments are set aside.
             if isRead || damage != nil { return }
             isRead = true
             for end in pass.ends where end.segment.byteCount == nil {
@@ -47,14 +48,14 @@ extension Journal {
                 end.segment.lastSequence = end.sequence
                 end.segment.hasFrames = end.bytes > JournalFormat.segmentHeaderBytes
             }
-            // A machine failure has restored these removed segments. They are not read again, and are removed with the
-            // others.
+            // A machine failure has undone the removal of these segments. They are not read, and are removed again with
+            // the next ones.
             for segment in pass.stale { segment.byteCount = segment.foundBytes }
             lastSequence = pass.report.lastSequence
             syncedSequence = min(syncedSequence, lastSequence)
-            // Segments without a header count as absent. The next segment takes the name.
-            segments.removeAll { segment in pass.stillborn.contains { $0 === segment } }
-            if let first = pass.stillborn.first { nextNumber = first.number }
+            // Ignore segments without a valid header. The next segment uses the name of the first one.
+            segments.removeAll { segment in pass.headerless.contains { $0 === segment } }
+            if let first = pass.headerless.first { nextNumber = first.number }
         }
     }
 }

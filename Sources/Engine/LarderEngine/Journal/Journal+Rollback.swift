@@ -1,9 +1,9 @@
 import LarderPlatform
 
 extension Journal {
-    /// Rolls back the last appended group, which could not be synced, by making it invalid.
+    /// Rolls back the last appended commit group, which could not be synced, by making its frame invalid.
     ///
-    /// Belongs to the thread that appends. Takes an fsync.
+    /// Called by the thread that appends. Takes the time of an fsync.
     func rollBackLast(_ batch: JournalBatch) -> RollbackOutcome {
         guard let segment = lock.withLock({ segments.last }), segment.lastSequence == batch.lastSequence else {
             return .done
@@ -11,8 +11,8 @@ extension Journal {
         let offset = segment.liveBytes - batch.byteCount
         lock.withLock {
             segment.byteCount = offset
-            // Not the number before the group's first sequence, because failed units and changes of whole databases
-            // leave gaps.
+            // Do not use the group's first sequence minus 1: failed commit units and changes of whole databases leave
+            // gaps.
             lastSequence = sequenceBefore
             segment.lastSequence = lastSequence
             segment.hasFrames = offset > JournalFormat.segmentHeaderBytes
@@ -20,7 +20,7 @@ extension Journal {
         }
         if let failure = cutOff(segment, at: offset) { return .unlessProcessEnds(failure) }
         do throws(FileError) {
-            // Try to sync again, because a machine failure must not restore the part that was cut off.
+            // Sync the change that has cut off the group, because a machine failure must not restore the group.
             if let next = lock.withLock({ active }) {
                 try files.sync(next.file, path: next.path)
                 try files.syncDirectory(directory)
@@ -33,19 +33,19 @@ extension Journal {
         }
     }
 
-    /// The state of an appended group that must not be valid.
+    /// The result of rolling back an appended group.
     enum RollbackOutcome {
         case done
-        /// After a machine failure the group may be valid, unless something is appended before.
+        /// After a machine failure, the group may be valid again, unless another group was appended before the failure.
         case unlessMachineFails(FileError)
-        /// For a later process the group may be valid, unless something is appended before.
+        /// The next process may find the group valid, unless this process appends another group before it terminates.
         case unlessProcessEnds(FileError)
     }
 
-    /// Makes a segment's bytes after `offset` permanently invalid, also for later processes. It truncates the file. If
-    /// that fails, it overwrites the frame's header. If that fails too, it begins the next segment, whose header
-    /// excludes the bytes. The caller must set the segment's length before. If the file stays longer, the segment
-    /// accepts no more frames.
+    /// Makes a segment's bytes from `offset` on permanently invalid, also for later processes. Truncates the file. If
+    /// that fails, overwrites the frame's header. If that fails too, begins the next segment, whose header excludes the
+    /// bytes. The caller must set the segment's length first. If the file cannot be truncated, the segment accepts no
+    /// more frames.
     /// - Returns: nil, or the reason why all of that failed.
     func cutOff(_ segment: JournalSegment, at offset: Int) -> FileError? {
         do throws(FileError) {

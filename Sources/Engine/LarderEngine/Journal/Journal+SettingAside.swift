@@ -1,13 +1,13 @@
 import LarderPlatform
 
 extension Journal {
-    /// Moves the unusable segments to `place` after damage, and leaves exactly the valid part according to the report.
-    /// Segments after the damaged one are moved. The damaged one is copied and then truncated, or moved if none of it
-    /// is valid. After that, the journal can be appended to again.
+    /// Moves the unusable part of a damaged journal to `place`, and leaves the part that is valid according to the
+    /// report. Segments after the damaged one are moved. The damaged segment is copied and then truncated, or moved if
+    /// nothing in it is valid. After that, groups can be appended to the journal again.
     ///
-    /// A crash or failure during this does not change the valid part. After a failure, replay the journal again before
-    /// the next call.
-    /// - Parameter report: of the last replay. Without damage it does nothing.
+    /// A crash or an error during the call does not change the valid part. After an error, replay the journal again
+    /// before the next call.
+    /// - Parameter report: the report of the last replay. If it contains no damage, the call does nothing.
     /// - Parameter place: a directory on the same file system, created if it is missing.
     func setAside(_ report: JournalReport, to place: String) throws(FileError) {
         guard let damage = report.damage, lock.withLock({ self.damage == damage }) else { return }
@@ -18,7 +18,7 @@ extension Journal {
                 active = nil
                 return segments.filter { $0.number >= damage.segment }
             }
-            // Move the latest segment first, so that there is never a gap between the remaining ones.
+            // Move the last segment first, so that there is never a gap between the remaining ones.
             for segment in concerned.reversed() where isWholeUnusable || segment.number > damage.segment {
                 do throws(FileError) {
                     try files.rename(segment.path, to: name(of: segment, in: place))
@@ -35,7 +35,7 @@ extension Journal {
                 try files.truncate(fileAt: damaged.path, to: damage.offset)
                 lock.withLock {
                     damaged.byteCount = damage.offset
-                    // The end of the part that remains; the other part counts as removed.
+                    // From now on, the segment ends with the last valid sequence.
                     damaged.lastSequence = report.lastSequence
                     damaged.hasFrames = damage.offset > JournalFormat.segmentHeaderBytes
                 }

@@ -1,16 +1,16 @@
 import LarderPlatform
 
 extension Journal {
-    /// The most bytes written between two syncs. With more unwritten pages, the system would block every writer.
+    /// The most bytes written between two syncs. With more dirty pages, the system would block all writers.
     private static let aheadSyncBytes = 32 << 20
-    /// The bytes of one write.
+    /// The most bytes of one write.
     private static let aheadWriteBytes = 4 << 20
 
-    /// Writes the payload of a long record to a file that will become a segment. May take long; runs concurrently with
-    /// everything else.
+    /// Writes the payload of a long record to a file that will become a segment. May take long. May run concurrently
+    /// with all other calls.
     /// - Parameters:
     ///   - bytesBefore: the number of bytes in the frame's payload before the payload of the record.
-    ///   - isSynced: whether all of it must be on the disk.
+    ///   - isSynced: whether the whole payload must be on the disk when the call returns.
     func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(FileError)
         -> StagedFrame
     {
@@ -35,8 +35,8 @@ extension Journal {
                     synced = done
                 }
             }
-            // Sync the name here rather than in the commit, where all writers would wait for that.
-            try nameOldest()
+            // Sync the name of the oldest segment now, because in the commit all writers would wait for that.
+            try syncNameOfOldest()
             return StagedFrame(
                 path: path, file: file, byteCount: payload.count, checksum: checksum, bytesBefore: bytesBefore)
         } catch {

@@ -2,61 +2,64 @@ import LarderPlatform
 
 /// The journal of a larder: all commits in order, in append-only files.
 ///
-/// The class knows only files, not databases. A *segment* is a file; a *frame* in it is one commit group. A group is
-/// valid as a whole or not at all, and the valid groups are always the first ones appended. docs/StorageFormat.md shows
-/// the bytes.
+/// The class handles only files, not databases. A *segment* is a file. A *frame* in it contains one commit group: the
+/// commit units that were written together. The *sequence* is the number of a commit unit. A group is valid as a whole
+/// or not at all, and the valid groups are always those appended first. docs/StorageFormat.md describes the bytes.
 ///
-/// - A process never appends to an earlier process's segment. It begins a new one, whose header has the valid length of
-///   the previous one. So an invalid end of a segment need not be cut off on the disk, and reading changes nothing.
-/// - A failed write is rolled back (ftruncate). If that fails, the frame's header is overwritten; if that fails too,
+/// - A process never appends to a segment of an earlier process. It begins a new one, whose header contains the valid
+///   length of the previous one. So an invalid end of a segment need not be cut off, and reading changes nothing.
+/// - A failed write is rolled back by ftruncate. If that fails, the frame's header is overwritten. If that fails too,
 ///   the next segment begins, and its header excludes the frame.
-/// - After a failed fsync the content of the disk is unknown. The segment is abandoned, and ``sync(above:)`` fails
-///   until the caller removes it, after its entries are durable elsewhere.
+/// - After a failed fsync, the content of the disk is unknown. Nothing more is appended to the segment.
+///   ``sync(above:)`` fails until the caller has saved the segment's entries in LevelDB and removed it, or has called
+///   ``copyUnsynced()``.
 ///
 /// Threads: ``append(_:)``, ``rotate()``, ``replay(known:_:)``, ``setAside(_:to:)`` and ``close()`` are called by one
-/// thread at a time, the leader of the commits. ``sync(above:)``, ``removeSegments(upTo:if:)`` and the counters may be
-/// called concurrently from any thread. `@unchecked Sendable`: mutable state is guarded by `lock`.
+/// thread at a time: the one that currently writes commits. ``sync(above:)``, ``removeSegments(upTo:if:)`` and the
+/// counters may be called concurrently from any thread. `@unchecked Sendable`: `lock` guards the mutable state.
 final class Journal: @unchecked Sendable {
     let directory: String
-    /// The identity of the directory when it was opened.
+    /// The identity of the directory when the journal was opened. Used to detect that another program has replaced it.
     private let identity: FileSystem.FileIdentity?
     let segmentBytes: Int
     let files: JournalFiles
-    /// The bytes of a segment that are read at once.
+    /// The number of bytes that one read of a segment requests.
     let readAheadBytes: Int
     /// Records what was synced and removed; nil if that is not needed.
     let marks: JournalMarkFile?
 
     // Lock order: `removing` or `syncing`, then `lock`.
-    /// Held while segments are read or removed (which takes some fsyncs), so that none vanishes under a reader.
+    /// Held while segments are read or removed, so that no segment is removed while it is read. A removal takes some
+    /// fsyncs.
     let removing = Lock()
-    /// Held while files are synced. The system may report a lost page only once, so of two simultaneous syncs of a
-    /// file, perhaps only one would get the error.
+    /// Held while files are synced. The system may report a lost page only once, so if two threads synced the same file
+    /// at the same time, perhaps only one would get the error.
     private let syncing = Lock()
     let lock = Lock()
 
     // Guarded by `lock`:
-    /// The valid segments, the oldest first. The last one may be active.
+    /// The segments, the oldest first. The last one may be active.
     var segments: [JournalSegment]
-    /// The segment for the next frame, if it fits.
+    /// The segment to which the next frame is appended if it fits; nil if the next frame begins a new segment.
     var active: JournalSegment?
     var lastSequence: UInt64 = 0
     /// ``lastSequence`` before the last group was appended.
     var sequenceBefore: UInt64 = 0
-    /// Everything up to this sequence is on the disk.
+    /// The last sequence up to which everything is on the disk.
     var syncedSequence: UInt64 = 0
     var nextNumber: UInt64 = 1
-    /// Makes the names of staged files distinct.
+    /// A counter for distinct names of staged files (``StagedFrame``).
     var stagedCount = 0
     /// Whether the segments that were found at the start have been read.
     var isRead: Bool
     var damage: JournalDamage?
     private var isClosed = false
-    /// Whether a file was removed and its directory is not synced yet.
+    /// Whether a file was removed and the directory has not been synced since.
     private var isRemovalUnsynced = false
 
     /// Opens the journal in `directory`. Creates the directory if it is missing; writes nothing else.
-    /// - Parameter segmentBytes: a segment ends when the next frame would exceed this. A single frame may be longer.
+    /// - Parameter segmentBytes: the size that a segment may have; a frame that does not fit begins the next segment. A
+    ///   single frame may be longer.
     /// - Parameter faults: for tests.
     init(
         directory: String, segmentBytes: Int, marks: JournalMarkFile? = nil, faults: JournalFaults? = nil,
@@ -71,22 +74,23 @@ final class Journal: @unchecked Sendable {
         identity = FileSystem.identity(directory)
         segments = []
         for name in try FileSystem.list(directory) {
-            // Ignore other names, which are not Larder's. The next segment overwrites an unfinished one.
+            // Ignore other files, which are not Larder's, and unfinished segments, which the next segment overwrites.
             guard let number = JournalFormat.number(ofFile: name) else {
-                // Remove files staged for commits that did not happen. If that fails, the next start tries again.
+                // Remove files that were staged for commits that did not happen. If that fails, the next start tries
+                // again.
                 if StagedFrame.isName(name) { try? files.unlink(directory + "/" + name) }
                 continue
             }
             let path = directory + "/" + name
             segments.append(JournalSegment(number: number, path: path, foundBytes: FileSystem.size(path)))
         }
-        // Sorting by name sorted the numbers too: all names have the same length.
+        // The list is sorted by name, and so by number, because all names have the same length.
         isRead = segments.isEmpty
         if let last = segments.last { nextNumber = last.number + 1 }
     }
 
-    /// Whether the directory, or the file of the next frames, was removed, moved or replaced by another program. No
-    /// error reports that, and appended frames are lost. Costs a stat(2) and an fstat(2).
+    /// Whether another program has removed, moved or replaced the directory or the active segment's file. Writes to
+    /// such a file succeed, but appended frames are lost. Costs a stat(2) and an fstat(2).
     var isGone: Bool {
         if FileSystem.isReplaced(directory, since: identity) { return true }
         return lock.withLock { active.map { FileSystem.isNameless(descriptor: $0.file) } ?? false }
@@ -94,14 +98,14 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Counters
 
-    /// The last commit unit of the journal, or the last one before its first segment.
+    /// The sequence of the last commit unit in the journal, or of the last one before its first segment.
     var lastAppended: UInt64 { lock.withLock { lastSequence } }
 
-    /// The most bytes for which a segment counts in ``byteCounts``, so that one long frame counts only in part. At
-    /// least the size of a group of ordinary writes.
+    /// The most bytes that a segment adds to the counted size in ``byteCounts``. So one long frame counts only in part,
+    /// and a group of ordinary writes counts in full.
     private var countedBytesMax: Int { max(segmentBytes, 8 << 20) }
 
-    /// The size of all segments, and the size without the tails of long frames.
+    /// The size of all segments in bytes: `live`; and with at most ``countedBytesMax`` for each segment: `counted`.
     var byteCounts: (live: Int, counted: Int) {
         lock.withLock {
             segments.reduce(into: (0, 0)) { counts, segment in
@@ -111,20 +115,20 @@ final class Journal: @unchecked Sendable {
         }
     }
 
-    /// The number of the active segment.
+    /// The number of the active segment; nil if there is none.
     var activeNumber: UInt64? { lock.withLock { active?.number } }
 
-    /// Sets the last commit unit before the first segment. Does nothing if there is a segment.
+    /// Sets the sequence of the last commit unit before the first segment. Does nothing if there is a segment.
     func begin(behind sequence: UInt64) {
         lock.withLock { if segments.isEmpty { lastSequence = max(lastSequence, sequence) } }
     }
 
     // MARK: Appending
 
-    /// Writes a commit group, with one write(2). Does nothing for an empty batch.
+    /// Writes a commit group with one write(2). Does nothing for an empty batch.
     ///
-    /// After an error nothing of the group is valid. Throws EBADMSG after damage that was not set aside, and EINVAL if
-    /// the sequences do not increase.
+    /// After an error, no part of the group is valid. Throws EBADMSG while the journal has damage that was not set
+    /// aside, and EINVAL if the sequences do not increase.
     func append(_ batch: JournalBatch) throws(FileError) {
         if batch.isEmpty { return }
         if batch.defect != 0 { throw FileError(operation: "append to", path: directory, number: batch.defect) }
@@ -134,7 +138,7 @@ final class Journal: @unchecked Sendable {
             throw FileError(operation: "append to", path: directory, number: EINVAL)
         }
         if let staged = batch.staged {
-            try nameOldest()
+            try syncNameOfOldest()
             return try append(batch, staged, syncedSequence: synced)
         }
         let segment: JournalSegment
@@ -148,7 +152,7 @@ final class Journal: @unchecked Sendable {
         do throws(FileError) {
             try files.write(frame, to: segment.file, at: offset, path: segment.path)
         } catch {
-            // An incomplete frame is invalid even if it cannot be cut off.
+            // Ignore an error: an incomplete frame is invalid even if it cannot be cut off.
             _ = cutOff(segment, at: offset)
             throw error
         }
@@ -164,7 +168,7 @@ final class Journal: @unchecked Sendable {
         lastSequence = batch.lastSequence
     }
 
-    /// Reads the segments that were found at the start, unless that was done.
+    /// Checks that groups can be appended. Reads the segments that were found at the start if that was not done yet.
     private func prepareToAppend() throws(FileError) {
         let (hasEnded, hasRead) = lock.withLock { (isClosed, isRead) }
         if hasEnded { throw FileError(operation: "append to", path: directory, number: EBADF) }
@@ -174,7 +178,7 @@ final class Journal: @unchecked Sendable {
         }
     }
 
-    /// Reads the segments without a visitor.
+    /// Replays the journal only to find the end of its valid part.
     func readAgain() throws(FileError) {
         do throws(LarderError) {
             _ = try replay { _, _ in }
@@ -184,13 +188,12 @@ final class Journal: @unchecked Sendable {
         }
     }
 
-    /// Syncs the name of the oldest segment in the directory. If any other segment was missing, the header of its
-    /// successor would reveal that. But if the oldest segment lost its name, it would seem to have been removed, and
-    /// its successors would be valid without it. Called before another segment gets a name, and before an older segment
-    /// is removed, because a machine failure may lose any unsynced names. Does nothing if the name is synced, as after
-    /// every removal.
-    /// - Parameter number: segments up to this one are ignored.
-    func nameOldest(above number: UInt64 = 0) throws(FileError) {
+    /// Syncs the directory if the name of the oldest segment is not synced yet. A machine failure may lose any unsynced
+    /// names. If any other segment is missing, the header of the following segment reveals that. But a missing oldest
+    /// segment looks like one that was removed on purpose, and the following segments would be valid without it. Called
+    /// before another segment gets a name, and before an older segment is removed.
+    /// - Parameter number: segments up to this number are ignored.
+    func syncNameOfOldest(above number: UInt64 = 0) throws(FileError) {
         let unnamed = lock.withLock {
             segments.first { $0.number > number }.flatMap { $0.isNameSynced ? nil : segments }
         }
@@ -199,10 +202,10 @@ final class Journal: @unchecked Sendable {
         lock.withLock { for segment in present { segment.isNameSynced = true } }
     }
 
-    /// Begins a segment. Its file gets its name after its full header is written, so a terminated process leaves no
-    /// file or a valid header. ``sync(above:)`` syncs the directory.
+    /// Begins a segment. Its file gets its final name after the header is written, so if the process is terminated,
+    /// there is either no such file, or one with a valid header. Does not sync the directory; ``sync(above:)`` does.
     func makeSegment() throws(FileError) -> JournalSegment {
-        try nameOldest()
+        try syncNameOfOldest()
         let header = nextHeader
         let path = directory + "/" + JournalFormat.fileName(header.number)
         let temporary = path + ".new"
@@ -211,7 +214,7 @@ final class Journal: @unchecked Sendable {
             try files.write(header.bytes, to: segment.file, path: temporary)
             try files.rename(temporary, to: path)
         } catch {
-            // If it stays, the next attempt overwrites it.
+            // If the temporary file cannot be removed, the next attempt overwrites it.
             try? files.unlink(temporary)
             throw error
         }
@@ -230,16 +233,17 @@ final class Journal: @unchecked Sendable {
 
     /// Makes a segment the active one. Called with `lock` held.
     func add(_ segment: JournalSegment) {
-        // Valid until the segment has frames.
+        // The segment has no frames yet, so it begins with the last sequence of the previous one.
         segment.lastSequence = lastSequence
         segments.append(segment)
         active = segment
         nextNumber = segment.number + 1
     }
 
-    /// Ends the active segment; syncs nothing. The next append begins a new one.
-    /// - Returns: the highest complete segment: every earlier append is in it or in lower ones. nil if there is none.
-    ///   If nothing was appended since the last call, it is the same segment as then, unless that was removed.
+    /// Ends the active segment if it has frames, so that the next append begins a new one. Syncs nothing.
+    /// - Returns: the number of the last complete segment: every earlier append is in this segment or in one before it.
+    ///   nil if there is none. If nothing was appended since the last call, the result is the same, unless that segment
+    ///   was removed.
     func rotate() -> UInt64? {
         lock.withLock {
             if let active, active.hasFrames { self.active = nil }
@@ -249,11 +253,12 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Syncing
 
-    /// Returns when every earlier append is on the disk, also in segments of earlier processes.
+    /// Syncs all segments, including those of earlier processes. Returns when every earlier append is on the disk.
     ///
-    /// After a failure, every call fails until the segments concerned are removed, because no later commit may rely on
-    /// them.
-    /// - Parameter number: skips segments up to this one, because their entries will be durable elsewhere.
+    /// After a failure, every call fails until the segments that could not be synced are removed or copied, because
+    /// later commits rely on them.
+    /// - Parameter number: segments up to this number are not synced, because the caller will save their entries in
+    ///   LevelDB.
     func sync(above number: UInt64 = 0) throws(FileError) {
         try syncing.withLock { () throws(FileError) in
             try lock.withLock { () throws(FileError) in
@@ -266,8 +271,8 @@ final class Journal: @unchecked Sendable {
                 (
                     segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) },
                     lastSequence,
-                    // The last sequence that a frame has. `lastSequence` may be the number after which this process
-                    // began, which no frame has.
+                    // The last sequence of a frame. `lastSequence` is not always that: before the first append, it is
+                    // the number after which this process begins.
                     segments.last(where: \.hasFrames)?.lastSequence ?? 0
                 )
             }
@@ -295,7 +300,7 @@ final class Journal: @unchecked Sendable {
     private func sync(_ segment: JournalSegment) throws(FileError) {
         if segment.file >= 0 { return try files.sync(segment.file, path: segment.path) }
         let wasThere = try files.sync(fileAt: segment.path)
-        // If it was removed in the meantime, its entries are durable elsewhere.
+        // If the segment was removed in the meantime, its entries are in LevelDB.
         if wasThere || lock.withLock({ !segments.contains { $0 === segment } }) { return }
         throw FileError(operation: "fsync", path: segment.path, number: ENOENT)
     }
@@ -318,18 +323,18 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Removing
 
-    /// Runs `body` while segments are neither removed nor read by other threads.
+    /// Runs `body` while no other thread reads or removes segments.
     func withoutRemovals<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         try removing.withLock(body)
     }
 
-    /// Removes complete segments up to `number`, whose entries are durable elsewhere.
+    /// Removes the complete segments up to `number`. Their entries must be in LevelDB.
     ///
-    /// It removes the oldest first and syncs the directory after each, so a machine failure never restores an older one
-    /// without a newer one. It stops at the first failure; a later call removes the rest.
-    /// - Parameter condition: called while no thread reads segments. No thread can begin to read them before they are
-    ///   removed.
-    /// - Returns: false, without removing any, if the condition does not hold.
+    /// Removes the oldest segment first and syncs the directory after each removal, so a machine failure never restores
+    /// a segment without the ones that follow it. Stops at the first error; a later call removes the rest.
+    /// - Parameter condition: called while no other thread reads segments. None can begin to read them before the
+    ///   removal ends.
+    /// - Returns: false, without removing any segment, if the condition returns false.
     @discardableResult
     func removeSegments(upTo number: UInt64, if condition: () -> Bool = { true }) throws(FileError) -> Bool {
         try withoutRemovals { () throws(FileError) in
@@ -342,7 +347,7 @@ final class Journal: @unchecked Sendable {
             while true {
                 let oldest = lock.withLock { segments.first.flatMap { $0 === active ? nil : $0 } }
                 guard let oldest, oldest.number <= number else { return true }
-                try nameOldest(above: oldest.number)
+                try syncNameOfOldest(above: oldest.number)
                 try files.unlink(oldest.path)
                 lock.withLock {
                     segments.removeAll { $0 === oldest }

@@ -1,14 +1,14 @@
 import LarderPlatform
 
-/// The operations of one commit group, as the bytes of one frame of the journal.
+/// The operations of one commit group, encoded as one frame of the journal.
 ///
-/// It uses raw memory, because every write adds to it, and an array's checks and moves would cost more than copying the
-/// bytes. Batches are reused: ``clear()`` keeps the memory up to a limit.
+/// Uses raw memory for speed: every write adds to a batch, and the checks and moves of an array would cost more than
+/// copying the bytes. Batches are reused: ``clear()`` keeps the memory up to a limit.
 ///
-/// An operation that cannot be written (too long, no memory, decreasing sequences) is not lost silently: it makes the
-/// batch defective, and ``Journal/append(_:)`` refuses the batch.
+/// An operation that cannot be added (too long, out of memory, decreasing sequence) makes the batch defective.
+/// ``Journal/append(_:)`` throws an error for a defective batch, so the operation is not lost silently.
 ///
-/// For one owner at a time. `@unchecked Sendable`: it changes owners under a lock.
+/// Used by one thread at a time. `@unchecked Sendable`: threads pass it on with a lock held.
 final class JournalBatch: @unchecked Sendable {
     /// The most memory that ``clear()`` keeps, in bytes.
     static let keptBytesMax = 4 << 20
@@ -19,24 +19,25 @@ final class JournalBatch: @unchecked Sendable {
     /// The sequence of the last operation; 0 while there is none.
     private(set) var lastSequence: UInt64 = 0
     private(set) var operationCount = 0
-    /// Whether no operation stores anything.
+    /// Whether no operation of the batch stores a record.
     private(set) var removesOnly = true
-    /// Notes of the batch's writers, which are passed to the state's owner when the batch is committed.
+    /// Notes of the writers, such as changes to report. The commit pipeline passes them to its owner when the batch is
+    /// committed.
     var notes: (any CommitNotes)?
     /// For a change of a whole database: called with the last sequence when the batch is committed.
     var committed: ((UInt64) -> Void)?
-    /// Whether the state's owner was notified that the changes in the notes are about to be committed.
+    /// Whether the owner of the commit pipeline was notified that the changes in the notes are about to be committed.
     var isPrepared = false
     /// The errno that keeps this batch from being written; 0 if there is none.
     private(set) var defect: Int32 = 0
 
-    // `memory` has `capacity` bytes, written up to `end`: first the space for the header, then the payload. Invariant:
-    // `memory` is nil only while `capacity` is 0.
+    // `memory` has `capacity` bytes and is used up to `end`: first the space for the header, then the payload.
+    // Invariant: `memory` is nil only while `capacity` is 0.
     private var memory: UnsafeMutableRawPointer?
     private var capacity = 0
     private var end = JournalFormat.frameHeaderBytes
     private var selectedNumber: Int?
-    /// The end of the last record, if that is in a file already. No operation can follow it.
+    /// The payload of the last record, if it is in a file already. No operation can follow it.
     private(set) var staged: StagedFrame?
 
     deinit { free(memory) }
@@ -46,15 +47,15 @@ final class JournalBatch: @unchecked Sendable {
     /// The bytes of the frame so far, including its header.
     var byteCount: Int { end + (staged?.byteCount ?? 0) }
 
-    /// The bytes of the operations that are not in a file yet.
+    /// The number of payload bytes in memory, without a staged payload.
     var payloadByteCount: Int { end - JournalFormat.frameHeaderBytes }
 
-    /// The bytes of memory held.
+    /// The size of the allocated memory, in bytes.
     var memoryByteCount: Int { capacity }
 
-    /// Sets the database and epoch of the following operations.
+    /// Sets the database and its epoch (the version of its files) for the following operations.
     /// - Parameter number: identifies the combination of database and epoch. If it is the same as in the last call,
-    ///   nothing is written.
+    ///   nothing is added.
     func select(database: String, number: Int, epoch: UInt64) {
         if selectedNumber == number { return }
         var database = database
@@ -85,7 +86,7 @@ final class JournalBatch: @unchecked Sendable {
         copy(record, to: place + 9 + key.count)
     }
 
-    /// ``put(key:record:sequence:)`` for a record in two parts.
+    /// Adds the operation that stores a record, from the record's header and payload.
     func put(
         key: UnsafeRawBufferPointer, header: RecordHeader, payload: UnsafeRawBufferPointer, sequence: UInt64
     ) {
@@ -99,7 +100,8 @@ final class JournalBatch: @unchecked Sendable {
         copy(payload, to: place)
     }
 
-    /// ``put(key:header:payload:sequence:)`` for a staged payload. It must be the batch's only operation.
+    /// Adds the operation that stores a record whose payload is in a staged file. It must be the batch's only
+    /// operation.
     func put(key: UnsafeRawBufferPointer, header: RecordHeader, staged: StagedFrame, sequence: UInt64) {
         let headerCount = header.byteCount
         guard key.count <= JournalFormat.keyBytesMax, staged.byteCount <= JournalFormat.recordBytesMax - headerCount,
@@ -109,9 +111,9 @@ final class JournalBatch: @unchecked Sendable {
         self.staged = staged
     }
 
-    /// Writes an operation without its payload.
-    /// - Parameter room: the bytes of the payload that follow in memory.
-    /// - Returns: the place for them; nil if there is not enough memory.
+    /// Adds the beginning of a put operation: everything except the payload.
+    /// - Parameter room: the number of payload bytes for which to reserve memory; 0 for a staged payload.
+    /// - Returns: the address for the payload; nil if there is not enough memory.
     @inline(__always)
     private func begin(
         _ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ headerCount: Int, _ payloadCount: Int, room: Int
@@ -127,7 +129,7 @@ final class JournalBatch: @unchecked Sendable {
         return place + 9 + key.count + headerCount
     }
 
-    /// The bytes in a frame's payload before the payload of its first record.
+    /// Returns the number of bytes in a frame's payload before the payload of its first record.
     static func bytesBefore(database: String, keyCount: Int, headerCount: Int) -> Int {
         10 + database.utf8.count + 9 + keyCount + headerCount
     }
@@ -141,7 +143,7 @@ final class JournalBatch: @unchecked Sendable {
         copy(key, to: place + 5)
     }
 
-    /// Empties the batch. Frees memory beyond ``keptBytesMax``.
+    /// Empties the batch. Frees its memory if it is larger than ``keptBytesMax``.
     func clear() {
         firstSequence = 0
         lastSequence = 0
@@ -161,8 +163,9 @@ final class JournalBatch: @unchecked Sendable {
         }
     }
 
-    /// Completes the frame for its place in the journal.
-    /// - Returns: its bytes without staged ones, valid until the batch changes. nil if the batch is empty or defective.
+    /// Completes the frame with a header for its place in the journal.
+    /// - Returns: the bytes of the frame without a staged payload, valid until the batch changes. nil if the batch is
+    ///   empty or defective.
     func seal(segment: UInt64, offset: Int, syncedSequence: UInt64) -> UnsafeRawBufferPointer? {
         guard operationCount > 0, defect == 0, let memory else { return nil }
         let frame = UnsafeMutableRawBufferPointer(start: memory, count: end)
@@ -190,7 +193,7 @@ final class JournalBatch: @unchecked Sendable {
         return true
     }
 
-    /// Reserves `count` bytes at the end, all of which must be written, and moves the end after them.
+    /// Appends `count` uninitialized bytes, all of which the caller must write, and returns their address.
     @inline(__always) private func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
         if capacity - end < count, !grow(by: count) { return nil }
         guard let memory else { return nil }
@@ -220,7 +223,7 @@ final class JournalBatch: @unchecked Sendable {
     }
 }
 
-/// Notes on a batch for its owner; the batch does not read them.
+/// Notes that writers add to a batch for the owner of the commit pipeline. The batch does not read them.
 protocol CommitNotes: AnyObject {
     /// Removes all notes.
     func clear()

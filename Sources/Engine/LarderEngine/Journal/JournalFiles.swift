@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The system calls of the journal. EINTR is retried here.
+/// The system calls of the journal. Calls that fail with EINTR are repeated.
 ///
 /// Thread-safe: only constants.
 struct JournalFiles: Sendable {
@@ -16,7 +16,7 @@ struct JournalFiles: Sendable {
         return file
     }
 
-    /// Called for each segment before it is read, so that tests can let that fail.
+    /// Called for each segment before it is read, so that tests can make the read fail.
     func willRead(_ path: String) throws(FileError) {
         if case .fail(let number) = faults?.answer(.open, path) {
             throw FileError(operation: "open", path: path, number: number)
@@ -30,7 +30,7 @@ struct JournalFiles: Sendable {
         try FileSystem.rename(from, to: to)
     }
 
-    /// Writes all bytes at `offset`: with one call, unless that is interrupted or partial.
+    /// Writes all bytes at `offset`, with one system call unless that is interrupted or writes only a part.
     func write(_ bytes: UnsafeRawBufferPointer, to file: Int32, at offset: Int, path: String) throws(FileError) {
         var done = 0
         while done < bytes.count {
@@ -52,7 +52,7 @@ struct JournalFiles: Sendable {
         }
     }
 
-    /// Writes all bytes, by default at the beginning of a file.
+    /// Writes all bytes at `offset`, by default at the beginning of the file.
     func write(_ bytes: [UInt8], to file: Int32, at offset: Int = 0, path: String) throws(FileError) {
         let failure: FileError? = bytes.withUnsafeBytes { bytes in
             do throws(FileError) {
@@ -69,7 +69,7 @@ struct JournalFiles: Sendable {
     func sync(_ file: Int32, path: String) throws(FileError) {
         try run("fsync", .fsync, path) {
             #if canImport(Darwin)
-                // fsync leaves the bytes in the drive's cache on this system. Some file systems support only fsync.
+                // On this system, fsync may leave the bytes in the drive's cache. Some file systems support only fsync.
                 let status = fcntl(file, F_FULLFSYNC)
                 return status == -1 && (errno == ENOTSUP || errno == EINVAL) ? fsync(file) : status
             #else
@@ -78,7 +78,7 @@ struct JournalFiles: Sendable {
         }
     }
 
-    /// ``sync(_:path:)`` for a file that is not open.
+    /// Opens a file, and syncs it like ``sync(_:path:)``.
     /// - Returns: false if there is no such file.
     func sync(fileAt path: String) throws(FileError) -> Bool {
         let file = FileSystem.openFile(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)

@@ -1,4 +1,5 @@
-// The bytes of the journal's files, and nothing else. **On disk: do not change.** docs/StorageFormat.md shows them.
+// The format of the journal's files. **These bytes are on users' disks: do not change them.** See
+// docs/StorageFormat.md.
 
 enum JournalFormat {
     /// The directory of the journal in a larder.
@@ -13,14 +14,15 @@ enum JournalFormat {
     static let segmentHeaderBytes = 52
     static let frameHeaderBytes = 40
 
-    /// The longest payload of a frame. It is far longer than any frame of the engine, and limits the memory that a
-    /// reader allocates.
+    /// The longest payload of a frame, in bytes. Far more than the engine ever writes; limits the memory that a reader
+    /// allocates.
     static let payloadBytesMax = 1 << 32
     static let keyBytesMax = Key.bytesMax
     /// The longest record: the longest header, and the longest payload of an entry.
     static let recordBytesMax = Record.payloadBytesMax + RecordHeader.byteCountMax
     static let databaseNameBytesMax = 255
-    /// Segment numbers begin with 1. The limit is far below the integers' maximum, so counting up cannot overflow.
+    /// The largest segment number; the first one is 1. Far below the maximum of `UInt64`, so counting up cannot
+    /// overflow.
     static let numberMax: UInt64 = 1 << 62
 
     /// The first byte of an operation.
@@ -33,12 +35,12 @@ enum JournalFormat {
         static let remove: UInt8 = 3
     }
 
-    /// `0000000000000001.log`
+    /// Returns the file name of a segment, such as `0000000000000001.log`.
     static func fileName(_ number: UInt64) -> String {
         number.hexadecimal() + ".log"
     }
 
-    /// The number of a segment's file; nil for every other name.
+    /// Returns the number of the segment with this file name; nil for every other name.
     static func number(ofFile name: String) -> UInt64? {
         guard name.hasSuffix(".log"), let number = UInt64(name.dropLast(4), radix: 16),
             (1...numberMax).contains(number),
@@ -47,9 +49,9 @@ enum JournalFormat {
         return number
     }
 
-    /// The checksum of a frame. It covers the segment's number and the frame's offset in it, and the bytes after the
-    /// checksum. So a frame is valid only where it was written, and a value that contains the bytes of a frame is never
-    /// taken for one.
+    /// Returns the checksum of a frame. It covers the segment's number, the frame's offset in the segment, and the
+    /// bytes after the checksum. So a frame is valid only where it was written: if a value contains the bytes of a
+    /// frame, a reader never takes them for one.
     static func frameChecksum(segment: UInt64, offset: Int, _ checked: UnsafeRawBufferPointer) -> UInt32 {
         let place = withUnsafeBytes(of: (segment.bigEndian, UInt64(offset).bigEndian)) { CRC32C.checksum($0) }
         return CRC32C.extend(place, checked)
@@ -88,7 +90,7 @@ struct JournalSegmentHeader: Equatable {
 }
 
 extension JournalSegmentHeader {
-    /// Reads the header of segment `number` from the first bytes of its file, which may be too few.
+    /// Reads a segment's header from the first bytes of its file. The file may be shorter than a header.
     init(parsing bytes: UnsafeRawBufferPointer, number expected: UInt64) throws(Defect) {
         guard let magic = BigEndian.read(bytes, at: 0), let version = BigEndian.read(bytes, at: 8, count: 4),
             let preambleSum = BigEndian.read(bytes, at: 12, count: 4)
@@ -97,7 +99,7 @@ extension JournalSegmentHeader {
         guard preambleSum == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<12]))) else {
             throw .malformed("the checksum of the header's beginning does not match")
         }
-        // A newer layout may differ from here on, so nothing else is read.
+        // A newer layout may differ after this point, so read nothing else of it.
         guard version <= UInt64(JournalFormat.version) else { throw .newerVersion(UInt32(version)) }
         guard version >= 1 else { throw .malformed("invalid version \(version)") }
         guard let number = BigEndian.read(bytes, at: 16), let previousNumber = BigEndian.read(bytes, at: 24),
@@ -107,8 +109,10 @@ extension JournalSegmentHeader {
         guard sum == UInt64(CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[0..<48]))) else {
             throw .malformed("the checksum of the header does not match")
         }
-        guard number == expected else { throw .malformed("its header has the number \(number)") }
-        guard previousNumber < number else { throw .malformed("its header names the predecessor \(previousNumber)") }
+        guard number == expected else { throw .malformed("its header has the number \(number) instead of \(expected)") }
+        guard previousNumber < number else {
+            throw .malformed("its header names \(previousNumber) as the previous segment, whose number must be lower")
+        }
         self.init(
             number: number, previousNumber: previousNumber, previousBytes: previousBytes,
             previousSequence: previousSequence)
@@ -142,8 +146,8 @@ struct JournalFrameHeader: Equatable {
         self.syncedSequence = syncedSequence
     }
 
-    /// Reads a header that is followed by at most `room` bytes of payload.
-    /// - Returns: nil if the bytes are not a frame's header, or the payload would not fit.
+    /// Reads the header of a frame whose payload has at most `room` bytes.
+    /// - Returns: nil if the bytes are not a frame's header, or if the payload is longer.
     init?(parsing bytes: UnsafeRawBufferPointer, room: Int) {
         guard BigEndian.read(bytes, at: 0, count: 4) == UInt64(JournalFormat.frameMagic),
             let length = BigEndian.read(bytes, at: 8), let first = BigEndian.read(bytes, at: 16),
@@ -155,8 +159,8 @@ struct JournalFrameHeader: Equatable {
     }
 
     /// Completes the frame in `frame`, whose payload follows the space for the header.
-    /// - Parameter staged: the end of the payload, if that is in a file already. `frame` then has only the bytes before
-    ///   it.
+    /// - Parameter staged: the end of the payload, if it is in a file already. Then `frame` contains only the bytes
+    ///   before it.
     func seal(_ frame: UnsafeMutableRawBufferPointer, segment: UInt64, offset: Int, staged: StagedFrame? = nil) {
         frame.storeBytes(of: JournalFormat.frameMagic.bigEndian, as: UInt32.self)
         frame.storeBytes(of: UInt64(payloadBytes).bigEndian, toByteOffset: 8, as: UInt64.self)

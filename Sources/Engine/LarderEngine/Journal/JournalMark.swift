@@ -1,4 +1,4 @@
-/// A mark in the file `SYNCED` of a larder: the part of the journal that must be on the disk.
+/// A mark in the file `SYNCED` of a larder. It records which part of the journal must be on the disk.
 ///
 /// ```
 /// offset  bytes  field (integers big-endian)

@@ -1,21 +1,22 @@
 import LarderPlatform
 
-/// The file `SYNCED`: records how far the journal was synced, so that the next process detects a journal that lost
-/// synced parts at its beginning or its end. Lost parts in between are detected without it.
+/// The file `SYNCED`. It records up to which commit unit the journal was synced, so that the next process detects
+/// whether the journal has lost synced parts at its beginning or end. Lost parts in the middle are detected without
+/// this file.
 ///
-/// A mark never claims too much. It is written after the fsync that it records, so it needs no fsync itself: a machine
-/// failure leaves an earlier mark, which claims less. But a removal of segments is recorded before it happens, at both
-/// offsets and with an fsync, so that no mark claims removed segments.
+/// A mark never records more than the journal contains. It is written after the fsync that it records, and needs no
+/// fsync itself: after a machine failure, an earlier mark is valid, which records less. But before segments are
+/// removed, that is recorded at both offsets and with an fsync, so that no valid mark counts on removed segments.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
+/// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state.
 final class JournalMarkFile: @unchecked Sendable {
     static let fileName = "SYNCED"
-    /// The offset of the second mark: in another block of the disk.
+    /// The offset of the second mark. It is in another block of the disk than the first mark, so no write damages both.
     static let secondOffset = 4096
 
     private let directory: String
     let path: String
-    /// The current value of ``JournalMark/reserved``.
+    /// Returns the current value for ``JournalMark/reserved``.
     private let reserved: @Sendable () -> UInt64
     private let files = JournalFiles(faults: nil)
     private let lock = Lock()
@@ -43,8 +44,8 @@ final class JournalMarkFile: @unchecked Sendable {
     }
 
     /// Reads the file. Writes nothing.
-    /// - Parameter reserved: `commit-units` in `SEQUENCES`. With another value the mark is ignored, because a version
-    ///   without this file has used the larder since.
+    /// - Parameter reserved: `commit-units` in `SEQUENCES`. If the mark has another value, it is ignored: then an old
+    ///   version of Larder, which does not write marks, has used the larder since.
     func load(reserved: UInt64) -> LoadResult {
         let found: [UInt8]?
         do throws(FileError) {
@@ -70,17 +71,17 @@ final class JournalMarkFile: @unchecked Sendable {
         return .done
     }
 
-    /// The last mark of the journal; nil if it is unknown.
+    /// The last mark of the journal; nil if there is no valid one.
     var known: JournalMark? { lock.withLock { isKnown ? mark : nil } }
 
-    /// Begins to write marks.
-    /// - Parameter removed: the last commit unit before the first segment, used if no valid mark was found.
+    /// Begins to write marks. Called at the start, after the journal was read.
+    /// - Parameter removed: the last commit unit before the first segment; used if no valid mark was found.
     func begin(removed: UInt64) {
         lock.withLock {
             let isNew = !isKnown
             if isNew { (mark.removed, mark.synced) = (removed, 0) }
             isKnown = true
-            // If the file cannot be created now, the next mark tries again.
+            // If the file cannot be created now, the next write of a mark tries again.
             try? writeBoth()
             // Sync a new file, so that losses of synced parts are detected from now on, even after a machine failure.
             if isNew, file >= 0 { try? files.sync(file, path: path) }
@@ -89,8 +90,8 @@ final class JournalMarkFile: @unchecked Sendable {
 
     // MARK: Marks
 
-    /// Records that everything up to a sequence is on the disk. One write(2), no sync. A failure leaves an earlier
-    /// mark.
+    /// Records that everything up to a sequence is on the disk. Takes one write(2) and no fsync. If that fails, an
+    /// earlier mark stays valid.
     func noteSynced(_ sequence: UInt64) {
         lock.withLock {
             guard isKnown, sequence > mark.synced else { return }
@@ -99,8 +100,8 @@ final class JournalMarkFile: @unchecked Sendable {
         }
     }
 
-    /// Records that everything up to a sequence will be removed from the journal. Returns when that is on the disk, or,
-    /// if it cannot be written, when all earlier marks are removed from the disk.
+    /// Records that everything up to a sequence will be removed from the journal. Returns when the new mark is on the
+    /// disk. If it cannot be written, returns when the file with the earlier marks is removed from the disk.
     func noteRemoved(_ sequence: UInt64) throws(FileError) {
         try lock.withLock { () throws(FileError) in
             guard isKnown, sequence > mark.removed else { return }
@@ -110,8 +111,8 @@ final class JournalMarkFile: @unchecked Sendable {
                 try writeBoth()
                 try files.sync(file, path: path)
             } catch {
-                // An earlier mark may be on the disk, even if the file could not be opened. Only removing the file is
-                // as safe as a newer mark.
+                // An earlier mark may be on the disk, even if the file could not be opened. It would count on the
+                // removed segments, so remove the file.
                 mark.removed = before
                 try drop()
                 mark.removed = sequence
@@ -119,7 +120,7 @@ final class JournalMarkFile: @unchecked Sendable {
         }
     }
 
-    /// Records that the journal ends with a sequence, after the loss of later sequences was reported.
+    /// Records that the journal ends with this sequence. Called after the loss of later sequences was reported.
     func noteLost(behind sequence: UInt64) {
         lock.withLock {
             guard isKnown, mark.synced > sequence else { return }
@@ -147,7 +148,7 @@ final class JournalMarkFile: @unchecked Sendable {
         mark = next
     }
 
-    /// Removes the file, because it cannot be written: an earlier mark must not stay.
+    /// Removes the file when it cannot be written, because an earlier mark must not stay valid.
     private func drop() throws(FileError) {
         if file >= 0 { close(file) }
         file = -1

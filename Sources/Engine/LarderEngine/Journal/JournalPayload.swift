@@ -1,4 +1,4 @@
-/// Iterates over the operations of a frame's payload. Never reads beyond it, whatever its bytes are.
+/// Iterates over the operations in a frame's payload. Never reads beyond its end, even if the bytes are damaged.
 struct JournalPayload {
     enum Step {
         case database(name: UnsafeRawBufferPointer, epoch: UInt64)
@@ -50,7 +50,7 @@ struct JournalPayload {
         return UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + Int(count))])
     }
 
-    /// Whether a payload has operations of a database.
+    /// Returns whether a payload has operations of a database.
     static func concerns(_ name: String, _ bytes: UnsafeRawBufferPointer) -> Bool {
         var payload = JournalPayload(bytes)
         while true {
@@ -62,8 +62,8 @@ struct JournalPayload {
         }
     }
 
-    /// The number of puts and removals.
-    /// - Returns: nil if the payload is malformed; then it is invalid as a whole.
+    /// Counts the puts and removals in a payload.
+    /// - Returns: nil if the payload is malformed. Then none of its operations is valid.
     static func operationCount(_ bytes: UnsafeRawBufferPointer) -> Int? {
         var payload = JournalPayload(bytes)
         var count = 0

@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// Reads one segment's file, and checks every byte before it is used.
+/// Reads one segment's file, and verifies checksums before any content is used.
 ///
-/// It uses pread into a buffer, not a mapping: a file that shrinks under a mapping kills the process. The buffer holds
-/// the read-ahead, or one frame, whose length was checked against that of the file.
+/// Reads with pread into a buffer, not through a memory mapping: if a mapped file is truncated, access to it terminates
+/// the process. The buffer contains the read-ahead, or one frame, which is never longer than the file.
 final class JournalReader {
     let number: UInt64
     let path: String
@@ -47,8 +47,8 @@ final class JournalReader {
         free(buffer)
     }
 
-    /// The bytes from `offset` to `offset + length`, valid until the next call.
-    /// - Returns: nil if the file ends before.
+    /// Returns the bytes from `offset` to `offset + length`, valid until the next call.
+    /// - Returns: nil if the file is shorter.
     func bytes(at offset: Int, _ length: Int) throws(FileError) -> UnsafeRawBufferPointer? {
         guard offset >= 0, length >= 0, length <= fileBytes, offset <= fileBytes - length else { return nil }
         if offset < start || offset + length > start + count { try load(offset, length) }
@@ -57,11 +57,11 @@ final class JournalReader {
         return UnsafeRawBufferPointer(start: buffer + (offset - start), count: length)
     }
 
-    /// Reads at least `length` bytes starting at `offset`, if the file has them.
+    /// Fills the buffer with at least `length` bytes from `offset` on, if the file has them.
     private func load(_ offset: Int, _ length: Int) throws(FileError) {
         let wanted = max(length, min(readAheadBytes, fileBytes - offset), 1)
         if wanted > capacity {
-            // Read the buffer's bytes again, because moving them would cost as much.
+            // Discard the buffer's bytes and read them again: moving them would cost as much.
             free(buffer)
             count = 0
             capacity = 0
@@ -102,14 +102,14 @@ final class JournalReader {
     }
 
     enum Frame {
-        /// A whole frame with the right checksum. The payload is valid until the next call of the reader.
+        /// A complete frame with a correct checksum. The payload is valid until the next call of the reader.
         case good(JournalFrameHeader, payload: UnsafeRawBufferPointer)
         case bad(String)
     }
 
-    /// The frame at `offset`, which must end at or before `limit`.
+    /// Reads the frame at `offset`, which must end at or before `limit`.
     func frame(at offset: Int, limit: Int) throws(FileError) -> Frame {
-        guard limit <= fileBytes else { return .bad("the file is shorter than its valid part") }
+        guard limit <= fileBytes else { return .bad("the file is shorter than its recorded length") }
         guard limit - offset >= JournalFormat.frameHeaderBytes,
             let head = try bytes(at: offset, JournalFormat.frameHeaderBytes)
         else { return .bad("the file ends within a group's header") }
@@ -132,14 +132,14 @@ final class JournalReader {
         var frames = 0
         /// The highest sequence that one of the frames records as synced.
         var syncedSequence: UInt64 = 0
-        /// Whether one of the frames has facts of the ledger, which may have been synced even if no later frame records
-        /// that.
+        /// Whether one of the frames has operations of the ledger (an internal database). These may have been synced
+        /// even if no later frame records that.
         var hasFacts = false
-        /// The bytes that the search may still read for frames whose checksums turn out to be wrong: a damaged or
-        /// malicious file can contain many beginnings of long frames.
+        /// The number of bytes, 256 MiB at first, that the search may still read for frames with wrong checksums. A
+        /// damaged or malicious file can contain many headers of long frames.
         var budget = 256 << 20
-        /// Whether the budget was exhausted. Then it is assumed that there are more valid frames, and that they were
-        /// synced.
+        /// Whether the budget was exhausted. Then the replay assumes that there are more valid frames, and that they
+        /// were synced.
         var isIncomplete = false
     }
 
@@ -168,14 +168,14 @@ final class JournalReader {
         }
     }
 
-    /// The offset of the next frame magic.
+    /// Returns the offset of the next ``JournalFormat/frameMagic``; nil if there is none.
     private func nextMagic(from offset: Int) throws(FileError) -> Int? {
         let first = Int32(JournalFormat.frameMagic >> 24)
         var position = offset
         while fileBytes - position >= JournalFormat.frameHeaderBytes {
             let window = min(max(readAheadBytes, 64), fileBytes - position)
             guard let bytes = try bytes(at: position, window), let base = bytes.baseAddress else { return nil }
-            // Search the last three bytes again, together with those that follow.
+            // The last three bytes may be the beginning of a magic. Search them again, together with the next bytes.
             guard let hit = memchr(base, first, window - 3) else {
                 position += window - 3
                 continue

@@ -1,30 +1,34 @@
 import LarderPlatform
 
-/// Called with the payload of a valid commit group and the group's last sequence. The bytes are valid during the call
-/// only.
+/// A closure that receives the payload of a valid commit group and the group's last sequence. The bytes are valid only
+/// during the call.
 typealias JournalVisit = (UnsafeRawBufferPointer, UInt64) -> Void
 
-/// One pass through the segments of a journal: which frames are valid, and why others are not.
+/// One pass through the segments of a journal. It finds out which frames are valid, and why others are not.
 ///
 /// The rules (docs/StorageFormat.md):
-/// - The frames of a segment are valid up to the length in the next one's header. Bad frames before it are damage.
-/// - In the last segment frames are valid up to the first bad one. The rest is cut off if it has no good frame;
-///   otherwise it is damage.
-/// - The header of each segment names the previous segment and its last sequence. A mismatch is damage.
+/// - The frames of a segment are valid up to the length in the header of the next segment. A bad frame before that is
+///   damage.
+/// - In the last segment, the frames up to the first bad one are valid. If a good frame follows the bad one, that is
+///   damage. Otherwise the rest is ignored as an incomplete write.
+/// - The header of each segment contains the number of the previous segment and its last sequence. A mismatch is
+///   damage.
 /// - Damage ends the valid part. Nothing after it is used.
 struct JournalReplay {
     private(set) var report = JournalReport()
     private(set) var newerVersion: (segment: UInt64, version: UInt32)?
     /// The valid length of each undamaged segment.
     private(set) var ends: [(segment: JournalSegment, bytes: Int, sequence: UInt64)] = []
-    /// Segments that had been removed: the header of a later segment says that there are none before it.
+    /// Segments that a machine failure has restored after their removal: the header of a later segment records that no
+    /// segment precedes it.
     private(set) var stale: [JournalSegment] = []
-    /// Segments at the end without a header and frames, the lowest first: the machine failed while they were created.
-    private(set) var stillborn: [JournalSegment] = []
+    /// Segments at the end that have neither a valid header nor frames, the lowest number first: the machine failed
+    /// while they were created.
+    private(set) var headerless: [JournalSegment] = []
 
     private struct Item {
         let segment: JournalSegment
-        /// nil if there is no regular file with the segment's name.
+        /// Nil if there is no regular file with the segment's name.
         let reader: JournalReader?
         let header: Result<JournalSegmentHeader, JournalSegmentHeader.Defect>
     }
@@ -35,8 +39,8 @@ struct JournalReplay {
 
     /// Opens the files and reads their headers.
     /// - Parameters:
-    ///   - known: everything up to this sequence is durable elsewhere.
-    ///   - mark: an earlier process's record of the journal; nil if unknown.
+    ///   - known: the last sequence up to which everything is in LevelDB.
+    ///   - mark: the last mark, which records what was synced and removed; nil if unknown.
     init(
         _ segments: [JournalSegment], known: UInt64, mark: JournalMark?, readAheadBytes: Int, _ files: JournalFiles
     ) throws(FileError) {
@@ -67,17 +71,17 @@ struct JournalReplay {
         }
         report.lastSequence = sequence
         requireSynced()
-        // If no frame is valid, the last known sequence is the end of the removed part.
+        // If no frame is valid, the journal ends with the last sequence that was removed from it.
         if report.damage != nil, sequence == 0, let mark { report.lastSequence = mark.removed }
     }
 
-    /// Reports damage if the journal ends before the end of its synced part, which no failure of a process or of the
-    /// machine explains.
+    /// Reports damage if the journal ends before the last synced sequence. Neither a crash nor a machine failure causes
+    /// that.
     private mutating func requireSynced() {
         guard report.damage == nil, let mark, mark.synced > max(sequence, mark.removed) else { return }
         let missing =
-            "the journal ends with commit unit \(max(sequence, mark.removed)), but those up to \(mark.synced) "
-            + "were on the disk"
+            "the journal ends with sequence number \(max(sequence, mark.removed)), but all up to \(mark.synced) "
+            + "had been synced to the disk"
         let cut = report.cut
         report.cut = nil
         report.damage = JournalDamage(
@@ -88,7 +92,7 @@ struct JournalReplay {
     }
 
     private mutating func dropStillborn() throws(FileError) {
-        // Segments that this process has created (whose `byteCount` is set) have a header.
+        // Stop at a segment that this process has created, whose `byteCount` is set: it has a header.
         while let last = items.last, last.segment.byteCount == nil, let reader = last.reader,
             case .failure = last.header
         {
@@ -96,11 +100,11 @@ struct JournalReplay {
             try reader.search(from: 0, above: 0, &later)
             reader.release()
             if later.frames > 0 || later.isIncomplete { return }
-            // Report this even if the file is empty, because its previous content is unknown.
+            // Report the cut even if the file is empty, because it is unknown what the file contained before.
             report.cut = JournalCut(
                 segment: last.segment.number, offset: 0, bytes: reader.fileBytes,
                 reason: "the segment has no valid header and no groups")
-            stillborn.insert(last.segment, at: 0)
+            headerless.insert(last.segment, at: 0)
             items.removeLast()
         }
     }
@@ -117,7 +121,7 @@ struct JournalReplay {
 
     // MARK: One segment
 
-    /// - Returns: whether the next segment is valid as well.
+    /// - Returns: whether to continue with the next segment.
     private mutating func read(_ index: Int, _ visit: JournalVisit) throws(FileError) -> Bool {
         let item = items[index]
         if let defect = checkHeader(index) { return try damage(index, at: 0, defect) }
@@ -126,7 +130,7 @@ struct JournalReplay {
         let end = min(limit ?? reader.fileBytes, reader.fileBytes)
         var offset = JournalFormat.segmentHeaderBytes
         if let limit, limit < offset {
-            return try damage(index, at: 0, "its valid length is shorter than its header")
+            return try damage(index, at: 0, "its recorded length is shorter than its header")
         }
         while offset < end {
             switch try reader.frame(at: offset, limit: end) {
@@ -155,13 +159,13 @@ struct JournalReplay {
             }
         }
         if let limit, limit > end {
-            return try damage(index, at: offset, "the file is shorter than its valid part")
+            return try damage(index, at: offset, "the file is shorter than its recorded length")
         }
         ends.append((item.segment, offset, sequence))
         return true
     }
 
-    /// - Returns: the reason why a segment does not follow the previous one.
+    /// - Returns: the reason why a segment cannot follow the previous one; nil if it can.
     private mutating func checkHeader(_ index: Int) -> String? {
         switch items[index].header {
         case .failure(.malformed(let reason)): return reason
@@ -170,7 +174,8 @@ struct JournalReplay {
             if index == 0 {
                 report.precedingSequence = header.previousSequence
                 guard header.previousSequence <= known else {
-                    return "it follows sequence \(header.previousSequence), but only those up to \(known) are elsewhere"
+                    return "it follows sequence number \(header.previousSequence), but LevelDB has only those up to "
+                        + "\(known)"
                 }
                 if let mark, header.previousNumber != 0, header.previousSequence > mark.removed {
                     return "it follows \(JournalFormat.fileName(header.previousNumber)), which is missing and was not "
@@ -187,7 +192,7 @@ struct JournalReplay {
         }
     }
 
-    /// The valid length of a segment; nil if unknown.
+    /// Returns the valid length of a segment; nil if unknown.
     private func limit(of index: Int) -> Int? {
         if let known = items[index].segment.byteCount { return known }
         guard index + 1 < items.count, case .success(let next) = items[index + 1].header,
@@ -203,7 +208,7 @@ struct JournalReplay {
     private mutating func damage(_ index: Int, at offset: Int, _ reason: String) throws(FileError) -> Bool {
         var later = JournalReader.Later()
         var unused = -offset
-        // Frames up to this sequence are not lost: they are valid, or their entries are durable elsewhere.
+        // Frames up to this sequence are not lost: they are valid, or their entries are in LevelDB.
         let kept = max(sequence, known == .max ? 0 : known, mark?.removed ?? 0)
         for (position, item) in items[index...].enumerated() {
             guard let reader = item.reader else { continue }
@@ -211,8 +216,8 @@ struct JournalReplay {
             try reader.search(from: position == 0 && offset > 0 ? offset + 1 : 0, above: kept, &later)
             reader.release()
         }
-        // Facts of the ledger are synced before they are acknowledged. So later facts count as synced, unless a mark
-        // shows that they were not.
+        // Operations of the ledger (an internal database) are synced before they are acknowledged. So if later frames
+        // have such operations, assume that they were synced, unless a mark shows that they were not.
         let isMarked = mark.map { $0.synced > kept } ?? later.hasFacts
         report.cut = nil
         report.damage = JournalDamage(

@@ -1,4 +1,4 @@
-/// The invalid end of the last segment: it was being written when the process or the machine stopped.
+/// The invalid end of the last segment, which was being written when the process or the machine stopped.
 struct JournalCut: Equatable, Sendable {
     let segment: UInt64
     let offset: Int
@@ -6,22 +6,22 @@ struct JournalCut: Equatable, Sendable {
     let reason: String
 }
 
-/// A place in the journal after which nothing is valid, although more bytes follow.
+/// Damage of the journal: the place after which it cannot be used, although more groups follow or should follow.
 struct JournalDamage: Equatable, Sendable, CustomStringConvertible {
     let segment: UInt64
     /// The offset in the segment's file; 0 if nothing of the segment is valid.
     let offset: Int
     let reason: String
-    /// The bytes after the place, including all later segments.
+    /// The number of bytes after the place, including all later segments.
     let unusedBytes: Int
     /// The number of good frames among the unused bytes.
     let laterFrames: Int
-    /// Whether synced frames are missing. If not, a machine failure explains the damage: the system writes pages in any
-    /// order, and so leaves holes in unsynced files.
+    /// Whether synced frames are missing. If not, a machine failure may be the cause: the system writes pages in any
+    /// order, so after a failure, unsynced files can have holes.
     let concernsSynced: Bool
 
     var description: String {
-        // 0 if there is no segment.
+        // The segment is 0 if the journal has no segments.
         segment == 0
             ? reason
             : "segment \(JournalFormat.fileName(segment)) at byte \(offset): \(reason); \(unusedBytes) bytes with "
@@ -33,12 +33,12 @@ struct JournalDamage: Equatable, Sendable, CustomStringConvertible {
 struct JournalReport: Equatable, Sendable {
     /// The last valid sequence; 0 if there is none.
     var lastSequence: UInt64 = 0
-    /// The last sequence before the first segment. Sequences up to it were removed, or are missing.
+    /// The last sequence before the first segment. Segments with earlier sequences were removed or are missing.
     var precedingSequence: UInt64 = 0
     var segments = 0
     var frames = 0
     var operations = 0
-    /// The bytes of the valid frames.
+    /// The size of the valid frames, in bytes.
     var bytes = 0
     var cut: JournalCut?
     var damage: JournalDamage?

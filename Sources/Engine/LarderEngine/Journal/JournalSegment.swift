@@ -1,26 +1,26 @@
 import LarderPlatform
 
-/// One file of the journal, as known to the larder's process.
+/// The state of one file of the journal.
 ///
-/// Guarded by the journal's lock, except for constants. The file stays open as long as it is referenced, so a sync can
-/// run while the segment is removed.
+/// The journal's lock guards the variables. The file stays open while the object exists, so a sync can continue while
+/// the segment is removed.
 final class JournalSegment {
     let number: UInt64
     let path: String
-    /// Open for writing if this process created the segment; else -1.
+    /// A descriptor open for writing if this process has created the segment; otherwise -1.
     let file: Int32
 
-    /// The valid bytes, including the header; nil while a found segment has not been read.
+    /// The valid bytes, including the header; nil until a segment of an earlier process has been read.
     var byteCount: Int?
-    /// The size of the file when it was found; used until it is read.
+    /// The size of the file when the journal was opened; used until the segment is read.
     let foundBytes: Int
     var lastSequence: UInt64 = 0
     var hasFrames = false
-    /// The bytes known to be on the disk.
+    /// The number of bytes, from the start of the file, that are known to be on the disk.
     var syncedBytes = 0
     /// Whether the file's name in the directory is synced.
     var isNameSynced = false
-    /// The error of a failed fsync: the system may have dropped pages.
+    /// The error of a failed fsync, after which the system may have dropped unwritten pages.
     var syncFailure: FileError?
 
     /// A segment found at the start.

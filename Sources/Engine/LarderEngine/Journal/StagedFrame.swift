@@ -1,14 +1,14 @@
 import LarderPlatform
 
-/// The payload of one long record, written into a file of the journal before its commit, so that other commits do not
-/// wait for the disk.
+/// The payload of one long record, written to a file in the journal's directory before its commit, so that other
+/// commits do not wait for this write.
 ///
-/// The file will become a segment. The commit writes the bytes before the payload (two headers and the key) and renames
-/// the file to a segment's name, so it costs as little as for a short record. The file's format is that of any segment.
-/// A file that does not become a segment is removed.
+/// The commit writes the bytes before the payload (two headers and the key) and renames the file, which becomes an
+/// ordinary segment. So the commit costs as little as that of a short record. If no commit happens, the file is
+/// removed.
 ///
-/// `@unchecked Sendable`: mutable state belongs to one thread at a time, first the thread that writes the file, then
-/// the thread that commits.
+/// `@unchecked Sendable`: one thread at a time uses the mutable state: first the thread that writes the file, then the
+/// thread that commits.
 final class StagedFrame: @unchecked Sendable {
     let path: String
     let byteCount: Int
@@ -42,6 +42,6 @@ final class StagedFrame: @unchecked Sendable {
 
     static func name(_ number: Int) -> String { "ahead-\(number).new" }
 
-    /// Whether a file name is that of a staged payload.
+    /// Returns whether a file name is that of a staged payload.
     static func isName(_ name: String) -> Bool { name.hasPrefix("ahead-") && name.hasSuffix(".new") }
 }

@@ -2,8 +2,8 @@ import LarderPlatform
 
 /// Checking and repairing a larder's files.
 extension Engine {
-    /// Checks all files of a larder that no process has open, and keeps other processes from opening it during the
-    /// check. Changes nothing.
+    /// Checks all files of a larder that no process has open. Prevents other processes from opening the larder during
+    /// the check. Changes nothing.
     /// - Throws: ``LarderError/Code/larderHeld`` if a process has the larder open; ``LarderError/Code/invalidArgument``
     ///   if the directory is not that of a larder.
     package static func check(
@@ -19,7 +19,7 @@ extension Engine {
         return report
     }
 
-    /// Checks all files of this larder at one instant, while it is in use.
+    /// Checks all files of this larder while it is in use. Checks a copy of the files as of one instant.
     /// - Parameter names: as for ``withImage(adding:for:leavingOut:_:)``.
     package func check(
         database name: String? = nil, copying names: [String],
@@ -46,9 +46,9 @@ extension Engine {
         return report
     }
 
-    /// Repairs damage found by a check, as far as possible: damaged databases are salvaged, and an index that lacks
-    /// keys is completed. All readable entries stay.
-    /// - Returns: the failures, by database.
+    /// Repairs the damage that a check has found, as far as possible: salvages damaged databases, and completes expiry
+    /// indexes that lack keys. Keeps all readable entries.
+    /// - Returns: the error messages, one for each repair that failed.
     package func repair(_ report: CheckReport) -> [String] {
         var failures: [String] = []
         for database in [ledger.database].filter(\.exists) + databases {
@@ -74,7 +74,7 @@ extension Engine {
     }
 
     private func salvage(_ database: Database, _ place: String, _ report: CheckReport) throws(LarderError) {
-        // The damage may have been salvaged since the check.
+        // Do nothing if the database has no files any more.
         guard let store = database.appliedState.store, store.isMade else { return }
         let what = report.problems.first { $0.place == place }?.what ?? "a check has found damage"
         try database.salvage(store, LarderError(.damaged, what, operation: "check", database: database.name))
@@ -87,8 +87,8 @@ extension Engine {
         while !sweep.isOver { _ = try sweep.step(database, store) }
     }
 
-    /// Opens a larder that no process has open, and repairs damage found by a check.
-    /// - Returns: the failures.
+    /// Opens a larder that no process has open, and repairs the damage that a check has found.
+    /// - Returns: the error messages, one for each repair that failed.
     package static func repair(
         _ directory: String, _ report: CheckReport, options: EngineOptions,
         time: any TimeSource = SystemTimeSource()

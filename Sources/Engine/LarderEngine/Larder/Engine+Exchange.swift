@@ -1,20 +1,21 @@
 extension Engine {
-    /// Exchanges the fresh entries of two databases, as one commit unit. The databases keep their policies, and
-    /// governed entries follow the policy of their new database (``FreshnessRules/taking(_:)``). Stale entries are
-    /// removed, because they could be served in place of the other database's entries. For the same reason all leases
-    /// end, and negative results of origins are forgotten. May block.
+    /// Exchanges the fresh entries of two databases in one commit unit. The databases keep their policies. Governed
+    /// entries (entries whose deadline follows from the policy) follow the policy of their new database: see
+    /// ``FreshnessRules/taking(_:)``. Stale entries are removed, because they could be served in place of the other
+    /// database's entries. For the same reason, all leases end, and remembered negative results of origins are dropped.
+    /// May block.
     ///
-    /// The exchange reads and writes all entries of both databases, and is therefore limited to small ones. Other
-    /// writers wait only during the last step, and cannot keep the exchange from finishing.
+    /// The exchange reads and writes all entries of both databases, so it is limited to small databases. Other writers
+    /// wait only during the last step, and cannot delay the exchange without limit.
     /// - Parameters:
     ///   - entriesMax: the maximum number of entries in both databases together.
     ///   - bytesMax: the maximum total length of the values in both databases, in bytes.
-    /// - Throws: ``LarderError/Code/invalidArgument`` if a maximum is exceeded. Nothing is changed if it throws any
-    ///   error.
+    /// - Throws: ``LarderError/Code/invalidArgument`` if a maximum is exceeded. After any error, both databases are
+    ///   unchanged.
     package func exchange(_ first: Database, _ second: Database, entriesMax: Int, bytesMax: Int) throws(LarderError) {
         if first === second { return }
         let ticket = try context.exchanging.withLock { () throws(LarderError) -> CommitTicket in
-            // A database without files needs them only if the other database has entries.
+            // If neither database has files, there is nothing to exchange, and no files have to be created.
             if !first.exists, !second.exists {
                 for database in [first, second] { database.endLeases(prefix: []) }
                 return .none
@@ -28,9 +29,9 @@ extension Engine {
     }
 }
 
-/// One exchange of the entries of two databases. Collects their keys while other writers continue, and records which
-/// keys the writers change. In the last step, with all shards of both databases locked, the recorded keys are included.
-/// Confined to one thread.
+/// One exchange of the entries of two databases. Collects the keys of both while other writers continue, and records
+/// the keys that these writers change. The last step locks all shards (parts of a database with one lock each) of both
+/// databases, and exchanges the collected and the recorded keys. Confined to one thread.
 private final class Exchange {
     struct Room {
         var entries: Int
@@ -48,8 +49,8 @@ private final class Exchange {
     }
 
     func run(now: Int64) throws(LarderError) -> CommitTicket {
-        for database in [first, second] { database.noteKeys(true) }
-        defer { for database in [first, second] { database.noteKeys(false) } }
+        for database in [first, second] { database.recordKeys(true) }
+        defer { for database in [first, second] { database.recordKeys(false) } }
         var found = try collect(first)
         found.formUnion(try collect(second))
         let keys = Array(found)
@@ -57,7 +58,7 @@ private final class Exchange {
             let update = Update()
             update.add(keys, areDistinct: true)
             update.prepare(database, now: now, .records, fillCache: false)
-            update.locksAll = true
+            update.locksAllShards = true
             return update
         }
         let inOrder = first.number < second.number ? updates : updates.reversed()
@@ -82,7 +83,7 @@ private final class Exchange {
                 }
                 return keys
             } catch {
-                // The database was emptied or reopened in the meantime: try again with its present content.
+                // The database was purged or reopened in the meantime. Collect its present keys again.
                 guard error.code == .purged || error.code == .invalidated else { throw error }
                 room.entries += keys.count
                 keys = []
@@ -100,18 +101,18 @@ private final class Exchange {
         }
     }
 
-    /// Called with all shards of both databases locked.
-    /// - Returns: nil if too many of the entries that were read without the locks are outdated.
+    /// Runs the last step of the exchange. Called with all shards of both databases locked.
+    /// - Returns: nil if too many of the entries that were read before the shards were locked have changed since.
     private func exchange(
         _ update: Update, _ other: Update, _ known: Set<Key>, _ loaded: UInt64
     ) throws(LarderError) -> CommitTicket? {
         var ticket = loaded
-        let late = Array(first.notedKeys.union(second.notedKeys).subtracting(known))
+        let late = Array(first.recordedKeys.union(second.recordedKeys).subtracting(known))
         for update in [update, other] {
             update.addLate(late)
-            // Recently written entries are in memory. The other database's entry may be read from the disk, with the
-            // locks held.
-            guard try update.lookLate(from: known.count, &ticket) else { return nil }
+            // The recorded keys were written just now, so their entries are in memory. The entries of the other
+            // database with these keys may have to be read from the disk, with the locks held.
+            guard try update.findLate(from: known.count, &ticket) else { return nil }
         }
         for position in known.count..<(known.count + late.count) {
             for record in [update.current(position), other.current(position)].compactMap(\.self) {
@@ -120,7 +121,7 @@ private final class Exchange {
         }
         for position in 0..<(known.count + late.count) {
             let (mine, theirs) = (update.current(position), other.current(position))
-            // A stale entry that is not replaced is removed.
+            // Remove a stored entry (fresh or stale) that no entry of the other database replaces.
             if let theirs {
                 update.place(position, theirs)
             } else if update.isStored(position) {
@@ -130,20 +131,20 @@ private final class Exchange {
         }
         let parts = [first, second].map { TransactionPart(database: $0, keys: [], loadedCount: 0, watches: []) }
         let sequence = try TransactionUpdate(parts, [update, other]).apply()
-        // Also ends the leases of keys that neither database has.
+        // End the leases of all keys, including keys that neither database has.
         for database in [first, second] { for shard in database.shards.all { shard.leases?.changedAll() } }
         return CommitTicket(sequence: max(ticket, sequence ?? 0))
     }
 }
 
 extension Database {
-    /// Starts or stops recording written keys.
-    fileprivate func noteKeys(_ isOn: Bool) {
-        shards.withAllLocked { for shard in shards.all { shard.notedKeys = isOn ? [] : nil } }
+    /// Starts or stops recording the keys that writers change.
+    fileprivate func recordKeys(_ isOn: Bool) {
+        shards.withAllLocked { for shard in shards.all { shard.recordedKeys = isOn ? [] : nil } }
     }
 
-    /// The keys recorded during an exchange. Called with all shard locks held.
-    fileprivate var notedKeys: Set<Key> {
-        shards.all.reduce(into: []) { $0.formUnion($1.notedKeys ?? []) }
+    /// The keys that writers have changed since the recording began. Called with all shard locks held.
+    fileprivate var recordedKeys: Set<Key> {
+        shards.all.reduce(into: []) { $0.formUnion($1.recordedKeys ?? []) }
     }
 }

@@ -1,14 +1,15 @@
 extension Engine {
-    /// Runs commands on keys of several databases: all their reads and writes happen at one instant, and their writes
-    /// are one commit unit.
+    /// Runs commands on keys of several databases as a transaction: all reads and writes happen at one instant, and the
+    /// writes are one commit unit.
     ///
-    /// Like ``Database/perform(_:_:_:now:fillCache:_:)`` for several databases.
+    /// The counterpart of ``Database/perform(_:_:_:now:fillCache:_:)`` for several databases.
     /// - Parameters:
-    ///   - parts: one for each database. Databases that are written must be ready for writing.
+    ///   - parts: the keys, one part for each database. Databases that the transaction writes to must be ready for
+    ///     writing.
     ///   - now: the time of all commands.
     ///   - bytesMax: the maximum total length of the records that are read from the disk, in bytes.
     ///   - body: called at most once, with the locks held. Must not block, and must not call the engine. Returns
-    ///     whether to apply its changes; an error undoes everything.
+    ///     whether to apply its changes. If it throws, nothing is changed.
     package func transact(
         _ parts: [TransactionPart], now: Int64, bytesMax: Int, _ access: Access,
         _ body: (inout TransactionUpdate) throws(LarderError) -> Bool
@@ -22,8 +23,9 @@ extension Engine {
         } ?? .cold
     }
 
-    /// Reads the entries of a transaction that is run tentatively without locks. Its commands run on these entries,
-    /// which other callers may change in the meantime, and nothing is ever applied. May wait for the disk.
+    /// Reads the entries for a trial run of a transaction. The caller runs the commands on these entries without
+    /// holding locks, so other callers may change the entries in the meantime. The changes of a trial run are never
+    /// applied. May wait for the disk.
     package func speculate(
         _ parts: [TransactionPart], now: Int64, bytesMax: Int
     ) throws(LarderError) -> TransactionUpdate {
@@ -33,16 +35,16 @@ extension Engine {
         return update ?? TransactionUpdate([], [])
     }
 
-    /// Calls `body` with the entries of the keys of several databases at one instant, and with the locks of the keys
-    /// held.
-    /// - Parameter body: also receives the sequence of the last commit that its reply has to wait for.
-    /// - Returns: nil if the disk was needed but not allowed.
+    /// Reads the entries of keys of several databases, as of one instant, and calls `body` with them and with the locks
+    /// of the keys held.
+    /// - Parameter body: also receives the sequence of the last commit that the reply to the client has to wait for.
+    /// - Returns: nil if an entry is only on the disk and `access` does not allow reading it.
     private func withEntries<Result>(
         _ parts: [TransactionPart], now: Int64, bytesMax: Int, _ access: Access, isSpeculative: Bool,
         _ body: (inout TransactionUpdate, UInt64) throws(LarderError) -> Result
     ) throws(LarderError) -> Result? {
         try ForkGuard.check("update")
-        // In the order of locks.
+        // Sort the databases by number, which is the order in which they must be locked.
         let parts = parts.sorted { $0.database.number < $1.database.number }
         let updates = parts.map { part in
             let update = Update()
@@ -58,8 +60,8 @@ extension Engine {
         }
     }
 
-    /// Like ``transact(_:now:bytesMax:_:_:)``, for one command on keys of two databases.
-    /// - Returns: `dropped`, without an effect, if the command would write to a database without open files.
+    /// Runs one command on keys of two databases, like ``transact(_:now:bytesMax:_:_:)``.
+    /// - Returns: `dropped`, without changes, if the command would write to a database whose files are not open.
     package func transact(
         _ first: TransactionPart, and second: TransactionPart, now: Int64, _ access: Access,
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
@@ -74,11 +76,11 @@ extension Engine {
 }
 
 extension TransactionUpdate {
-    /// Queues the operations as one unit, and applies them. Called with the locks held.
+    /// Queues the operations as one commit unit, and applies them in memory. Called with the locks held.
     /// - Returns: nil if nothing was changed.
     func apply() throws(LarderError) -> UInt64? {
         var changes: [(update: Update, store: EpochStore)] = []
-        // All steps that may fail come before the first change.
+        // Do everything that may fail before the first change, so that an error changes nothing.
         for update in updates where update.hasChanges {
             let database = update.database
             let store = try database.writableStore(database.applied, "update")

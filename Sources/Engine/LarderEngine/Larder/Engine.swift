@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// An open larder of this process: a directory of named databases.
+/// An open larder: a directory of named databases.
 ///
-/// A process that opens a larder several times gets the same engine. It is shut down when the last reference is
-/// released, or by ``shutdown()``.
+/// A process that opens a larder several times gets the same engine. The engine shuts down when the last reference to
+/// it is released, or by ``shutdown()``.
 ///
-/// Thread-safe. `@unchecked Sendable`: `lockFile` and `isShutDown` are guarded by `stateLock`; the rest is constant and
-/// itself thread-safe.
+/// Thread-safe. `@unchecked Sendable`: `stateLock` guards `lockFile` and `isShutDown`; the rest is constant and itself
+/// thread-safe.
 package final class Engine: @unchecked Sendable {
     /// The directory, without symbolic links.
     package let directory: String
@@ -19,7 +19,7 @@ package final class Engine: @unchecked Sendable {
     private let checkpointer: Checkpointer
     private let maintenance: Maintenance
     private let images: LarderImages
-    /// The larder's own facts.
+    /// The internal database in which the larder stores its own facts.
     package let ledger: Ledger
     /// Notifies observers of entries.
     package let observation: Observation
@@ -76,7 +76,8 @@ package final class Engine: @unchecked Sendable {
         images = LarderImages(
             context: context, table: table, journal: journal, checkpointer: checkpointer, pipeline: pipeline)
         observation = Observation(context)
-        // Created first, because it is the first in the order of locks.
+        // Create the ledger's database first: databases are locked in the order of their creation, and the ledger must
+        // be the first.
         let facts = table.findOrAdd(DatabaseName.ledger) { [context, pipeline, checkpointer, table, damage] number in
             Database(
                 name: DatabaseName.ledger, number: number,
@@ -105,7 +106,8 @@ package final class Engine: @unchecked Sendable {
 
     deinit { shutdown() }
 
-    /// Shuts down without changing anything on the disk, for a larder that could not be opened. `deinit` still runs.
+    /// Releases everything without changing the disk, after the larder could not be opened. `deinit` still runs
+    /// afterwards.
     private func giveUp() {
         stateLock.withLock { isShutDown = true }
         for database in table.all { database.shut() }
@@ -114,7 +116,7 @@ package final class Engine: @unchecked Sendable {
         stateLock.withLock { lockFile = nil }
     }
 
-    /// Finds the databases, and removes leftovers of a crash.
+    /// Finds the databases in the larder's directory, and removes the leftovers of a crash.
     private func readDirectory() throws(LarderError) {
         let names: [String]
         do throws(FileError) {
@@ -149,7 +151,8 @@ package final class Engine: @unchecked Sendable {
         noteDatabases()
     }
 
-    /// Reports databases that are missing, and records the existing ones so that a later start expects them.
+    /// Reports databases that existed before and are missing now. Records the existing ones, so that the next start can
+    /// do the same.
     private func noteDatabases() {
         let found = Set(table.all.filter(\.exists).map(\.name))
         context.sequences.found(found)
@@ -178,14 +181,14 @@ package final class Engine: @unchecked Sendable {
 
     // MARK: Databases
 
-    /// Returns the database with a name. Creates no files: the first write or ``Database/prepare(forWriting:policy:)``
-    /// creates them.
+    /// Returns the database with this name. Creates no files; the first write does that, or
+    /// ``Database/prepare(forWriting:policy:)``.
     package func database(_ name: String = DatabaseName.standard) throws(LarderError) -> Database {
         try DatabaseName.check(name, operation: "open")
         return try add(name, exists: false)
     }
 
-    /// Opens the database with a name, and creates its files if they are missing.
+    /// Opens the database with this name, and creates its files if they are missing.
     /// - Parameter policy: the database's new policy; nil keeps its present one.
     package func openDatabase(
         _ name: String, policy: UpdatePolicy? = nil, grace: Int64? = nil, jitter: Int? = nil
@@ -201,10 +204,10 @@ package final class Engine: @unchecked Sendable {
         return database
     }
 
-    /// The latest changes of followed databases.
+    /// The log of the latest changes of databases that have followers.
     package var changeLog: ChangeLog { context.changeLog }
 
-    /// The number of origin failures, as reported by callers that fetch.
+    /// The number of failed fetches from origins that callers have reported.
     package var originFailures: Int { context.leases.failures.read() }
 
     /// The databases that have files, in the order of their names.
@@ -212,10 +215,10 @@ package final class Engine: @unchecked Sendable {
         table.all.filter { $0.exists && !$0.isLedger }.sorted { $0.name < $1.name }
     }
 
-    /// Outdates all fetches of all databases.
+    /// Ends all leases of all databases, so that values being fetched now are not stored.
     package func endAllLeases() { for database in table.all { database.endLeases(prefix: []) } }
 
-    /// Deletes a database with its files, even while it is open. Its handles fail from then on.
+    /// Deletes a database with its files, even while it is open. From then on, calls on its handles fail.
     package func deleteDatabase(_ name: String, counting: Bool = false) throws(LarderError) -> PurgeReport {
         try DatabaseName.check(name, operation: "delete")
         return try existing(name, "delete").delete(counting: counting)
@@ -228,8 +231,8 @@ package final class Engine: @unchecked Sendable {
         try existing(name, "set aside").setAsideIfDamaged()
     }
 
-    /// Copies everything readable of a damaged database, together with its entries in the journal and in memory, into a
-    /// new epoch. First reads the whole database to find the damage.
+    /// Salvages a damaged database: copies everything that can be read from its files, and its entries in the journal
+    /// and in memory, into new files. First reads the whole database to find the damage.
     /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged.
     package func salvageDamaged(_ name: String) throws(LarderError) -> SalvageSummary {
         try DatabaseName.check(name, operation: "salvage")
@@ -248,18 +251,18 @@ package final class Engine: @unchecked Sendable {
 
     // MARK: The larder
 
-    /// The engine's clock, for callers that read it very often.
+    /// The engine's clock. Callers that need the time very often read it directly.
     package var clock: EngineTime { context.time }
 
-    /// Reports commits.
+    /// The feed that notifies observers of committed changes.
     package var changes: ChangeFeed { context.changes }
 
     package var leases: LeaseContext { context.leases }
 
-    /// The engine's time, for one command or call, in milliseconds since 1970.
+    /// Returns the engine's time in milliseconds since 1970. A command or call reads it once, and uses it throughout.
     package func now() -> Int64 { context.time.now() }
-    /// The time in milliseconds by which the engine's clock is ahead of a wall clock that was set back. Add it to
-    /// instants from outside; subtract it from the engine's instants to get those of the wall clock.
+    /// The time in milliseconds by which the engine's clock is ahead of the wall clock, because the wall clock was set
+    /// back. Add it to an instant of the wall clock to get the engine's instant; subtract it for the reverse.
     package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
     package var statistics: Statistics {
         for shard in context.memory.all { shard.lock.withLock { context.statistics.take(shard.takeCounters()) } }
@@ -268,55 +271,58 @@ package final class Engine: @unchecked Sendable {
     package var options: EngineOptions { context.options }
     /// The limit and the present total size of entries in memory, in bytes.
     package var memory: (limitBytes: Int, usedBytes: Int) { (context.memory.limitBytes, context.memory.measure()) }
-    /// Changes the limit of entries in memory. Excess entries, except dirty ones, are evicted before this returns.
-    /// Thread-safe.
+    /// Changes the memory limit. Evicts excess entries, except dirty ones, before it returns. Thread-safe.
     package func changeMemoryLimit(to bytes: Int) { context.memory.changeLimit(to: bytes) }
-    /// The limit of the larder's files in bytes; nil for none.
+    /// The limit of the total size of the larder's files, in bytes; nil for none.
     package var diskLimitBytes: Int? { context.larder.disk.limitBytes }
-    /// The disk space of the larder's files in bytes. Reads the size of each file.
+    /// The total size of the larder's files, in bytes. Costs one system call for each file.
     package var diskBytes: Int { context.larder.disk.measure() }
-    /// Changes the limit of the larder's files. Excess entries are evicted in the background. Thread-safe.
-    /// - Parameter bytes: at least ``DiskMarks/larderBytesMin``; nil for none.
+    /// Changes the limit of the total size of the larder's files. The eviction removes excess entries in the
+    /// background. Thread-safe.
+    /// - Parameter bytes: at least ``DiskThresholds/larderBytesMin``; nil for none.
     package func changeDiskLimit(to bytes: Int?) { context.larder.disk.changeLimit(to: bytes) }
-    /// The bytes that are never evicted.
+    /// The number of bytes of pending outbox writes, which are never evicted.
     package var held: HeldBytes { context.larder.held }
-    /// Whether the last decided write was refused, or a database currently accepts no writes.
+    /// Whether the last write failed, or a database currently accepts no writes.
     package var isRefusingWrites: Bool {
-        pipeline.hasJustFailed || journal.owesRollback
+        pipeline.hasJustFailed || journal.isRollbackPending
             || table.all.contains { $0.durableState.store?.isSuspended ?? false }
     }
-    /// Bytes of the journal's files.
+    /// The size of the journal's files, in bytes.
     package var journalByteCount: Int { journal.trigger.byteCount }
-    /// Monotonic milliseconds, for timers.
+    /// Returns the time of the monotonic clock in milliseconds, for timers.
     package func monotonic() -> Int64 { context.time.monotonic() }
     /// The number of failed commits that were rolled back. Values stored before the last rollback may be lost. One
     /// atomic load.
     package var rollbackCount: UInt64 { checkpointer.rollbackCount }
 
-    /// Runs one round of the background threads' work: due syncs, retries after failed writes, sweeping, and removing
-    /// purged files; without those threads also a checkpoint and compactions.
-    /// - Returns: whether there is more to sweep now.
+    /// Runs one round of maintenance on the calling thread: due syncs, retries after failed writes, removal of expired
+    /// entries, and removal of purged files. If the larder has no background threads, also runs a checkpoint, evictions
+    /// and compactions.
+    /// - Returns: whether there are more expired entries to remove now.
     @discardableResult
     package func maintain() -> Bool { isUsable && !ForkGuard.isForked && maintenance.round() }
 
-    /// Commits all applied changes and writes them to the databases, synced. May block.
+    /// Commits all applied changes, and writes them to LevelDB with an fsync. May block.
     package func save() throws(LarderError) {
         try ForkGuard.check("save")
         guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: "save") }
-        try pipeline.settle()
+        try pipeline.waitForAllCommits()
         try checkpointer.checkpoint()
     }
 
-    /// Creates a copy of all files of the larder at one instant, passes it to `body`, and then removes it. Opened as a
-    /// larder, the copy has every commit unit up to that instant. Other work continues, but checkpoints and changes of
-    /// whole databases wait for some milliseconds.
+    /// Creates an image: a copy of all files of the larder as of one instant. Passes it to `body`, and then removes it.
+    /// The image can be opened as a larder, and contains every commit unit up to that instant. Other work continues,
+    /// but checkpoints and changes of whole databases wait for some milliseconds.
     ///
-    /// Tables in the copy are hard links to those of the larder, which never change. The other files are small, or are
-    /// made small by a checkpoint before the copy.
+    /// Tables in the image are hard links to the larder's tables, which never change. The other files are copied. They
+    /// are small, because a checkpoint before the copy shortens the journal.
     /// - Parameters:
-    ///   - names: files in the larder's directory that belong to its user, copied unchanged.
-    ///   - leavingOut: receives the damage of databases that cannot be copied. With nil, such damage is an error.
-    ///   - body: receives the directory of the copy, on the larder's file system.
+    ///   - names: names of further files in the larder's directory, which the caller has created. They are copied
+    ///     unchanged.
+    ///   - leavingOut: called with the damage of each database that cannot be copied. If nil, such damage is thrown as
+    ///     an error.
+    ///   - body: receives the directory of the image, which is on the larder's file system.
     package func withImage<Result>(
         adding names: [String], for operation: String = "backup", leavingOut: ((LarderError) -> Void)? = nil,
         _ body: (String) throws -> Result
@@ -332,8 +338,8 @@ package final class Engine: @unchecked Sendable {
     /// Starts a round of maintenance in the background now.
     package func wakeMaintenance() { maintenance.wake() }
 
-    /// Until `end`, an instant of the monotonic clock, maintenance neither removes expired entries nor reports
-    /// `expired`. Reads still do not return expired entries.
+    /// Suspends the removal of expired entries, and the notifications of `expired`, until `end`, an instant of the
+    /// monotonic clock in milliseconds. Reads still do not return expired entries.
     package func holdExpiry(until end: Int64) {
         maintenance.expiryHeldUntil.store(end, ordering: .relaxed)
         maintenance.wake()
@@ -341,13 +347,14 @@ package final class Engine: @unchecked Sendable {
 
     package var isExpiryHeld: Bool { maintenance.isExpiryHeld }
 
-    /// The holder of the larder in `directory` according to its LOCK file, even if that process no longer exists.
+    /// Returns the process that has the larder in `directory` open according to its LOCK file, even if that process no
+    /// longer exists.
     package static func holder(of directory: String) -> (pid: String, socket: String?)? {
         LarderLock.readHolder(directory: directory)
     }
 
-    /// Commits and syncs all applied changes, closes every database and releases the larder. Idempotent. Handles,
-    /// snapshots and cursors that are still open fail with ``LarderError/Code/closed``.
+    /// Commits and syncs all applied changes, closes every database, and unlocks the larder for other processes.
+    /// Idempotent. Later calls on handles, snapshots and cursors fail with ``LarderError/Code/closed``.
     package func shutdown() {
         let isFirst = stateLock.withLock {
             defer { isShutDown = true }
@@ -367,13 +374,13 @@ package final class Engine: @unchecked Sendable {
             context.report(.error, "the last checkpoint failed; the journal is kept: \(error)")
         }
         for database in databases { database.shut() }
-        // Later units are refused, so that no caller waits for them forever.
+        // Commit or fail the units that were queued after the pipeline stopped, so that no caller waits forever.
         pipeline.drain()
         context.changeLog.close()
         journal.close()
         context.disposalQueue.clear(report: context.report)
         context.timeKeeper.end()
-        // Breaks reference cycles.
+        // Break reference cycles.
         _ = damage.take()
         table.removeAll()
         stateLock.withLock { lockFile = nil }

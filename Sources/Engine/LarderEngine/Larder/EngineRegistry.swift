@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// The open larders of this process. Opening a larder twice returns the same engine.
 ///
-/// Thread-safe. `@unchecked Sendable`: the table is guarded by `lock`.
+/// Thread-safe. `@unchecked Sendable`: `lock` guards the variables.
 final class EngineRegistry: @unchecked Sendable {
     static let shared = EngineRegistry()
 
@@ -12,12 +12,12 @@ final class EngineRegistry: @unchecked Sendable {
 
     private let lock = Lock()
     private let changed = Condition()
-    /// An entry without an engine belongs to a larder that is still shutting down.
+    /// The open larders, by path. An entry without an engine belongs to a larder that is still shutting down.
     private var entries: [String: Entry] = [:]
     private var opening: Set<String> = []
 
-    /// Returns the engine of a directory, or creates it with `make`. Waits while the larder is being opened or shut
-    /// down.
+    /// Returns the open engine of a directory, or calls `make` to open it. Waits while another thread opens the larder
+    /// or shuts it down.
     func open(_ path: String, make: (String) throws(LarderError) -> Engine) throws(LarderError) -> Engine {
         lock.lock()
         while true {

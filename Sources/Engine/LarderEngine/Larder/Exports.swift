@@ -1,2 +1,3 @@
-// The engine shares types with clients in other processes. These types are part of the engine's own interface.
+// Re-export the types that the engine shares with clients in other processes, because they are part of the engine's
+// interface.
 @_exported import LarderVocabulary

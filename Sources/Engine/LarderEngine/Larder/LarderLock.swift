@@ -1,16 +1,17 @@
 import LarderPlatform
 
-/// The lock on `<larder>/LOCK`, which makes one process the holder of a larder. The file contains the holder's pid and
-/// socket.
+/// The lock on `<larder>/LOCK`, which ensures that only one process, the holder, has a larder open. The file contains
+/// the holder's process ID and the path of its socket.
 ///
-/// Uses flock(2) instead of fcntl(2), whose lock is dropped as soon as the process closes any descriptor of the file.
+/// Uses flock(2) instead of fcntl(2). A lock by fcntl is released as soon as the process closes any descriptor of the
+/// file.
 struct LarderLock: ~Copyable {
     static let fileName = "LOCK"
     private let descriptor: Int32
 
     init(directory: String, socket: String) throws(LarderError) {
         let path = directory + "/" + Self.fileName
-        if FileSystem.isNoFile(path) {
+        if FileSystem.existsButIsNotRegularFile(path) {
             throw LarderError(
                 .io,
                 "\(path) is not a file, so the holder of the larder is unknown. Larder did not create it: move it away "
@@ -30,13 +31,13 @@ struct LarderLock: ~Copyable {
             let text = "pid \(getpid())\n" + (socket.isEmpty ? "" : "socket \(socket)\n")
             try FileSystem.writeAll(Array(text.utf8), descriptor: file, path: path)
         } catch {
-            // The lock is held anyway; only the text for other processes is missing (for example, if the disk is full).
+            // Ignore an error, such as a full disk: the lock is held, and only the text for other processes is missing.
         }
         descriptor = file
     }
 
-    /// Keeps other processes from opening a larder that no process holds, while it is read. Creates and changes
-    /// nothing.
+    /// Locks a larder that no process has open, so that no process opens it while its files are read. Creates and
+    /// changes nothing.
     /// - Returns: nil if there is no LOCK file, because no process has ever opened the larder.
     static func reading(_ directory: String) throws(LarderError) -> LarderLock? {
         let path = directory + "/" + fileName
@@ -49,7 +50,7 @@ struct LarderLock: ~Copyable {
         return LarderLock(descriptor: file)
     }
 
-    /// Locks the file, and closes it if it cannot be locked.
+    /// Locks the file. If that fails, closes it and throws an error that names the holder.
     private static func lock(_ file: Int32, _ kind: Int32, _ path: String, _ directory: String) throws(LarderError) {
         guard flock(file, kind | LOCK_NB) != 0 else { return }
         let number = errno
@@ -61,14 +62,14 @@ struct LarderLock: ~Copyable {
     private init(descriptor: Int32) { self.descriptor = descriptor }
 
     deinit {
-        // Unlocked explicitly: a child between fork and exec has a copy of the descriptor, and would keep the lock. A
-        // forked child must not unlock the file of its parent.
+        // Unlock explicitly, because closing is not enough: a child process between fork and exec has a copy of the
+        // descriptor, which keeps the lock. A forked child must not unlock the file of its parent.
         if !ForkGuard.isForked { flock(descriptor, LOCK_UN) }
         close(descriptor)
     }
 
-    /// The reason why this process must not open the larder; nil if it may. If root created files in another user's
-    /// larder, that user could no longer open it.
+    /// Returns the error if this process must not open the larder, because it runs as root and the larder belongs to
+    /// another user; otherwise nil. If root created files in the larder, that user could no longer open it.
     private static func refusal(of directory: String) -> LarderError? {
         var status = stat()
         guard geteuid() == 0, stat(directory, &status) == 0, status.st_uid != 0 else { return nil }
@@ -98,13 +99,13 @@ struct LarderLock: ~Copyable {
             socket.map { "use it through its socket \($0) (larderctl, LarderClient, any Redis client)" }
             ?? "it serves no socket; terminate it, or use another directory"
         return LarderError(
-            .larderHeld, "the larder \(directory) is held by process \(pid): \(wayOut)", operation: "open larder")
+            .larderHeld, "the larder \(directory) is in use by process \(pid): \(wayOut)", operation: "open larder")
     }
 
-    /// The holder's pid and socket according to the LOCK file, even if it is not locked. For tools that look for the
-    /// daemon.
+    /// Returns the process ID and socket of the holder according to the LOCK file, even if the file is not locked. Used
+    /// by tools that search for the daemon.
     static func readHolder(directory: String) -> (pid: String, socket: String?)? {
-        guard !FileSystem.isNoFile(directory + "/" + fileName),
+        guard !FileSystem.existsButIsNotRegularFile(directory + "/" + fileName),
             let bytes = (try? FileSystem.read(directory + "/" + fileName)) ?? nil
         else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map {

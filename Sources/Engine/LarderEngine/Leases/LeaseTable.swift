@@ -1,13 +1,13 @@
 import Synchronization
 
-/// The leases of a shard's keys, their waiters, and the negative results of origins. In memory only. A value; the
-/// shard's lock guards it.
+/// The leases of the keys of one shard, the callers that wait for these leases, and remembered negative results of
+/// origins. In memory only. A value; the shard's lock guards it.
 struct LeaseTable {
     /// The exclusive right to refresh one key.
     struct Lease {
         let token: UInt64
         let holder: LeaseHolder
-        /// Whether the lease stays valid after its holder has ended.
+        /// Whether the lease stays valid after its holder (a connection or a handle) has ended.
         let outlives: Bool
         let began: Int64
         let ends: Int64
@@ -17,10 +17,10 @@ struct LeaseTable {
 
     struct State {
         var lease: Lease?
-        var rest: OriginRest?
+        var rest: NegativeResult?
         var waiters = WaiterQueue()
-        /// The hashes of the tags that the key's entry had when a lease was granted. A purge of one of these tags may
-        /// concern the value being fetched.
+        /// The hashes of the tags that the key's entry had when the lease was granted. If one of these tags is purged,
+        /// the value being fetched may be outdated.
         var tags: [UInt64] = []
 
         var isEmpty: Bool { lease == nil && rest == nil && waiters.isEmpty }
@@ -30,10 +30,10 @@ struct LeaseTable {
     private unowned let owner: any LeaseOwner
     private var states: [Key: State] = [:]
     /// The number of keys with a remembered negative result.
-    private var restCount = 0
+    private var negativeCount = 0
     /// The duration of a key's last refresh in milliseconds, by the key's hash.
     private var durations: [Int: Int64] = [:]
-    /// The commit unit of the last purge of tags.
+    /// The sequence (number) of the commit unit of the last purge of tags.
     private var tagsPurgedAt: UInt64 = 0
 
     init(_ context: LeaseContext, _ owner: any LeaseOwner) {
@@ -46,7 +46,7 @@ struct LeaseTable {
     /// The current time of the monotonic clock, in milliseconds.
     var time: Int64 { context.time.monotonic() }
 
-    /// The state of a key. A lease or negative result that has ended is not included.
+    /// Returns the state of a key. Drops its lease or negative result if that has ended.
     mutating func state(_ key: Key) -> State {
         guard var state = states[key] else { return State() }
         let now = time
@@ -55,7 +55,7 @@ struct LeaseTable {
         guard isRestOver || isLeaseOver || state.isEmpty else { return state }
         if isRestOver {
             state.rest = nil
-            restCount -= 1
+            negativeCount -= 1
         }
         if let lease = state.lease, lease.ends <= now {
             context.lost.add()
@@ -66,7 +66,7 @@ struct LeaseTable {
         return state
     }
 
-    /// Ends expired leases, and hands them to waiters.
+    /// Ends leases that have timed out, and grants new ones to waiters.
     mutating func dropEnded() {
         let now = time
         for key in states.filter({ $0.value.lease.map { $0.ends <= now } ?? false }).keys {
@@ -77,14 +77,15 @@ struct LeaseTable {
 
     private mutating func dropIfEmpty(_ key: Key) { if states[key]?.isEmpty ?? false { states[key] = nil } }
 
-    /// The duration of the last refresh, in milliseconds; 0 if unknown.
+    /// Returns the duration of the key's last refresh, in milliseconds; 0 if unknown.
     func lastDuration(_ hash: Int) -> Int64 { durations[hash] ?? 0 }
 
     // MARK: Leases
 
     /// Grants a lease to a caller. The key must have no lease.
     /// - Parameters:
-    ///   - milliseconds: nil for the default duration; the lease then ends when its holder does.
+    ///   - milliseconds: the duration of the lease. If nil, the lease has the default duration, and ends earlier if its
+    ///     holder ends.
     ///   - tags: the hashes of the entry's tags.
     /// - Returns: the token of the lease; nil if the holder has ended.
     mutating func grant(
@@ -92,7 +93,8 @@ struct LeaseTable {
     ) throws(LarderError) -> UInt64? {
         guard !isFull else {
             throw LarderError(
-                .tooManyLeases, "\(LeaseContext.leasesMax) leases are in use, which is the limit; store or release",
+                .tooManyLeases,
+                "\(LeaseContext.leasesMax) leases are in use, which is the limit; store values, or release leases",
                 operation: "fetch", key: key.description)
         }
         guard !holder.isFull else { throw holder.fullError(key) }
@@ -106,7 +108,7 @@ struct LeaseTable {
 
     /// - Returns: nil if the holder has ended, or has reached its limit.
     private mutating func give(_ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?) -> UInt64? {
-        // Random, so that no other lease ever has the same token, even after a restart.
+        // Use a random token, so that no other lease has the same one, even after a restart.
         let token = UInt64.random(in: 1 ... .max)
         let outlives = milliseconds != nil
         guard holder.add(token, key, owner, outlives: outlives) else { return nil }
@@ -125,9 +127,9 @@ struct LeaseTable {
         context.leases.add(-1)
     }
 
-    /// Whether a lease is valid.
-    /// - Parameter purgedAt: the last purge of the value's tags. A lease that was granted before it is invalid, and is
-    ///   released.
+    /// Returns whether a lease is valid.
+    /// - Parameter purgedAt: the commit unit of the last purge of the value's tags. A lease that was granted before
+    ///   that is invalid, and is released.
     mutating func isValid(_ key: Key, _ token: UInt64, purgedAt: UInt64 = 0) -> Bool {
         guard let lease = state(key).lease, lease.token == token else { return false }
         guard lease.sequence < purgedAt else { return true }
@@ -135,8 +137,8 @@ struct LeaseTable {
         return false
     }
 
-    /// Whether the holder of a lease may report that the origin has no value. False if tags were purged since the lease
-    /// was granted, because the value may have appeared with that change. In that case the lease is released.
+    /// Returns whether the holder of a lease may report that the origin has no value. If any tag was purged since the
+    /// lease was granted, returns false and releases the lease, because the origin may have got the value since.
     mutating func isValidForAbsence(_ key: Key, _ token: UInt64) -> Bool {
         isValid(key, token, purgedAt: tagsPurgedAt)
     }
@@ -167,7 +169,7 @@ struct LeaseTable {
         return true
     }
 
-    /// Handles the end of a holder.
+    /// Ends a lease because its holder has ended.
     mutating func holderEnded(_ token: UInt64, _ key: Key) {
         guard let lease = states[key]?.lease, lease.token == token else { return }
         context.leases.add(-1)
@@ -177,28 +179,28 @@ struct LeaseTable {
         dropIfEmpty(key)
     }
 
-    /// Passes the lease to the longest waiter.
+    /// Grants a lease to the caller that has waited longest.
     mutating func handOver(_ key: Key) {
         while let waiter = states[key]?.waiters.popFirst() {
             unlist(waiter)
-            // Cannot exceed the limit of leases, because another lease of the key has just ended.
+            // This cannot exceed the limit of leases, because another lease of the key has just ended.
             waiter.token = give(key, waiter.holder, waiter.leaseMilliseconds)
             waiter.wakeUp()
-            if waiter.token != nil { return wakeWhoWouldBeLate(key) }
+            if waiter.token != nil { return wakeWaitersWithLateTimers(key) }
         }
         context.givenUp(owner, key)
     }
 
-    /// Wakes the remaining waiters that would check again only after the end of the new lease, so that they check
-    /// earlier.
-    private func wakeWhoWouldBeLate(_ key: Key) {
+    /// Wakes the remaining waiters that expect a later end than that of the new lease, so that they set an earlier
+    /// timer.
+    private func wakeWaitersWithLateTimers(_ key: Key) {
         guard let state = states[key], let ends = state.lease?.ends else { return }
         for waiter in state.waiters.all where waiter.leaseEnds > ends { waiter.wakeUp() }
     }
 
     // MARK: Waiting
 
-    /// - Parameter leaseEnds: when the caller checks again at the latest.
+    /// - Parameter leaseEnds: when the caller stops waiting and checks again, on the monotonic clock in milliseconds.
     mutating func add(_ waiter: LeaseWaiter, _ key: Key, leaseEnds: Int64) throws(LarderError) {
         waiter.leaseEnds = leaseEnds
         guard !waiter.isListed else { return }
@@ -236,7 +238,7 @@ struct LeaseTable {
 
     // MARK: Changes of keys
 
-    /// Updates the lease of a key that was written or removed.
+    /// Updates the lease, the negative result and the waiters of a key that was written or removed.
     mutating func changed(_ bytes: UnsafeRawBufferPointer, _ effect: LeaseEffect, isRemoval: Bool) {
         guard !states.isEmpty, effect != .none else { return }
         let key = Key(bytes)
@@ -261,13 +263,13 @@ struct LeaseTable {
         }
     }
 
-    /// Invalidates the leases of keys whose entries had one of the purged tags. Also forgets all remembered absences,
-    /// because the tags of the missing values are unknown.
+    /// Ends the leases of keys whose entries had one of the purged tags. Also forgets that origins had no values, for
+    /// all keys, because the tags of missing values are unknown.
     /// - Parameter sequence: the commit unit of the purge.
     mutating func changed(tags: Set<UInt64>, _ sequence: UInt64) {
         tagsPurgedAt = sequence
         for (key, state) in states {
-            if case .absent = state.rest { endRest(key) }
+            if case .absent = state.rest { dropNegativeResult(key) }
             let isOutdated = state.lease != nil && !tags.isDisjoint(with: state.tags)
             if isOutdated, let lease = state.lease {
                 end(lease)
@@ -283,32 +285,33 @@ struct LeaseTable {
         for (key, state) in states {
             if let lease = state.lease { end(lease) }
             states[key]?.lease = nil
-            if state.rest != nil { endRest(key) }
+            if state.rest != nil { dropNegativeResult(key) }
             handOver(key)
             dropIfEmpty(key)
         }
     }
 
     private mutating func set(_ key: Key, _ state: State) {
-        if state.rest != nil, states[key]?.rest == nil, restCount >= LeaseContext.rememberedMax { forgetRests() }
-        restCount += (state.rest == nil ? 0 : 1) - (states[key]?.rest == nil ? 0 : 1)
+        if state.rest != nil, states[key]?.rest == nil, negativeCount >= LeaseContext.rememberedMax { forgetRests() }
+        negativeCount += (state.rest == nil ? 0 : 1) - (states[key]?.rest == nil ? 0 : 1)
         states[key] = state.isEmpty ? nil : state
     }
 
-    /// Forgets negative results to free space for another one. The origins of those keys will be asked again.
+    /// Forgets negative results to make space for another one: those that have ended, and as many others as necessary.
+    /// The next fetch of such a key asks the origin again.
     private mutating func forgetRests() {
         let now = time
         for (key, state) in states where state.rest != nil {
             let isOver = (state.rest?.until ?? 0) <= now
-            guard isOver || restCount >= LeaseContext.rememberedMax else { continue }
-            endRest(key)
+            guard isOver || negativeCount >= LeaseContext.rememberedMax else { continue }
+            dropNegativeResult(key)
             dropIfEmpty(key)
         }
     }
 
-    private mutating func endRest(_ key: Key) {
+    private mutating func dropNegativeResult(_ key: Key) {
         states[key]?.rest = nil
-        restCount -= 1
+        negativeCount -= 1
     }
 
     private mutating func remember(_ hash: Int, _ milliseconds: Int64) {

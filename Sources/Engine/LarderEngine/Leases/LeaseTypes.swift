@@ -3,16 +3,18 @@ import Synchronization
 
 /// How a lease is released without storing a value.
 package enum LeaseRelease: Hashable, Sendable {
-    /// Another caller may refresh at once.
+    /// Another caller may refresh the key at once.
     case open
-    /// The origin has no value. The key is cached as absent for `milliseconds`.
+    /// The origin has no value. The key is remembered as absent for `milliseconds`.
     case absent(milliseconds: Int64)
-    /// The origin failed. It is not asked for `milliseconds`; meanwhile stale values are served.
+    /// The origin failed. For `milliseconds`, callers do not ask the origin for this key, and get a stale value if
+    /// there is one.
     case failed(milliseconds: Int64)
 }
 
-/// A negative result of an origin, remembered until an instant of the monotonic clock, in milliseconds.
-package enum OriginRest: Hashable, Sendable {
+/// A remembered negative result of an origin for one key: the origin had no value, or the fetch failed. It ends at an
+/// instant of the monotonic clock, in milliseconds.
+package enum NegativeResult: Hashable, Sendable {
     case absent(until: Int64)
     case failed(until: Int64)
 
@@ -25,23 +27,23 @@ package enum OriginRest: Hashable, Sendable {
 
 /// The effect of a write on the key's lease.
 package enum LeaseEffect: Hashable, Sendable {
-    /// The value being fetched may be older than this write.
+    /// The lease ends, because the value being fetched may be older than this write.
     case outdated
     /// The lease's holder stored the refreshed value.
     case refreshed
     /// The lease's holder removed the entry, because the origin has no value.
     case absent(until: Int64)
-    /// No effect: the removed entry was not visible.
+    /// No effect on the lease, because readers could not see the removed entry.
     case none
 }
 
 /// The limits and counts of leases in one larder. Thread-safe.
 package final class LeaseContext: Sendable {
-    /// The most leases at a time.
+    /// The most leases at the same time.
     package static let leasesMax = 100_000
-    /// The most callers that wait for leases at a time.
+    /// The most callers that wait for leases at the same time.
     package static let waitersMax = 100_000
-    /// The most keys per shard with a remembered negative result, and the most with a remembered refresh duration.
+    /// The most negative results that a shard remembers, and the most refresh durations.
     static let rememberedMax = 4096
     /// The default duration of a lease, in milliseconds.
     package static let standardMilliseconds: Int64 = 30_000
@@ -49,15 +51,15 @@ package final class LeaseContext: Sendable {
     package static let longestMilliseconds: Int64 = 86_400_000
 
     let time: EngineTime
-    /// Called with locks held when a lease was released without a value or the origin backs off. Waiters may then
-    /// retry.
+    /// Notifies observers that a key can be fetched again. Called, with locks held, when the key's lease has ended
+    /// without a value and was not granted to a waiter.
     let givenUp: @Sendable (any LeaseOwner, Key) -> Void
     package let leases = Atomic<Int>(0)
     package let waiters = Atomic<Int>(0)
     package let granted = Atomic<Int>(0)
-    /// Replies with a stale value.
+    /// The number of replies with a stale value.
     package let staleServed = Atomic<Int>(0)
-    /// The number of leases that ended without a result: by timeout, or because their holder ended.
+    /// The number of leases that ended without a result, because they timed out or their holder ended.
     package let lost = Atomic<Int>(0)
     package let failures = Atomic<Int>(0)
 
@@ -67,9 +69,9 @@ package final class LeaseContext: Sendable {
     }
 }
 
-/// A lease holder: a connection, or a program's handle.
+/// A holder of leases: a connection, or a program's handle.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`, which is taken after those of shards.
+/// Thread-safe. `@unchecked Sendable`: `lock` guards the mutable state. It is locked after the locks of shards.
 package final class LeaseHolder: @unchecked Sendable {
     private let lock = Lock()
     /// The leases that end with the holder.
@@ -81,8 +83,8 @@ package final class LeaseHolder: @unchecked Sendable {
     private let limitName: String
 
     /// - Parameters:
-    ///   - most: the maximum number of its leases.
-    ///   - limitName: the name of that limit in messages.
+    ///   - most: the maximum number of leases of this holder.
+    ///   - limitName: the name of this limit in error messages.
     package init(most: Int = LeaseContext.leasesMax, limitName: String = "") {
         self.most = most
         self.limitName = limitName
@@ -96,7 +98,7 @@ package final class LeaseHolder: @unchecked Sendable {
     func fullError(_ key: Key) -> LarderError {
         LarderError(
             .tooManyLeases,
-            "this client has reached the limit of \(most) leases (\(limitName)); store or release",
+            "this client has reached the limit of \(most) leases (\(limitName)); store values, or release leases",
             operation: "fetch", key: key.description)
     }
 
@@ -122,8 +124,10 @@ package final class LeaseHolder: @unchecked Sendable {
     /// The most leases that ``end(elsewhere:)`` releases on the calling thread.
     private static let endedAtOnceMax = 64
 
-    /// Releases all leases, and hands each to its longest waiter. Called without any shard's lock.
-    /// - Parameter elsewhere: runs longer work on another thread; nil to do all work on the calling thread.
+    /// Marks the holder as ended, and ends its leases except those that outlive it. Grants each key's lease to the
+    /// caller that has waited longest. Called without any shard's lock held.
+    /// - Parameter elsewhere: called to run the work on another thread if there are many leases; nil to do all work on
+    ///   the calling thread.
     package func end(elsewhere: ((@escaping @Sendable () -> Void) -> Void)? = nil) {
         let left = lock.withLock {
             defer { held = [:] }
@@ -137,32 +141,32 @@ package final class LeaseHolder: @unchecked Sendable {
     }
 }
 
-/// The database of a lease.
+/// The database that has the leased key.
 protocol LeaseOwner: AnyObject, Sendable {
-    /// The sequence of the last commit unit.
+    /// The sequence (number) of the last commit unit.
     var lastSequence: UInt64 { get }
     func holderEnded(_ token: UInt64, _ key: Key)
 }
 
 /// A caller that waits for another caller's lease to end.
 ///
-/// `@unchecked Sendable`: mutable state is guarded by the shard's lock.
+/// `@unchecked Sendable`: the shard's lock guards the mutable state.
 package final class LeaseWaiter: @unchecked Sendable {
     let holder: LeaseHolder
-    /// The duration of the lease that the waiter wants. With nil, the lease has the default duration and ends early if
-    /// its holder does.
+    /// The duration, in milliseconds, of the lease that the waiter wants. If nil, the lease has the default duration,
+    /// and ends earlier if its holder ends.
     let leaseMilliseconds: Int64?
-    /// Notifies the caller, which then checks again. Called from any thread, with locks held: it must be short, must
-    /// not block, and must not call the engine. May be called more than once.
+    /// Wakes the caller, which then checks the key again. Called from any thread, with locks held: it must be short,
+    /// must not block, and must not call the engine. May be called more than once.
     private let wake: @Sendable () -> Void
-    /// The lease that the waiter was granted while it waited.
+    /// The token of the lease that the waiter was granted while it waited; nil if there is none.
     var token: UInt64?
     var isListed = false
-    /// Whether the key was written during the wait, so that its value is newer than the lookup.
+    /// Whether the key was written while the caller waited. Then its value is newer than the caller's request.
     var sawWrite = false
-    /// The waiter's number in the queue, if it is in one.
+    /// The waiter's number in the queue; see ``WaiterQueue``.
     var turn: UInt64 = 0
-    /// The end of the lease as last returned to the caller, which then checks again.
+    /// When the caller checks again, on the monotonic clock in milliseconds: the end of the lease for which it waits.
     var leaseEnds = Int64.max
 
     package init(_ holder: LeaseHolder, leaseMilliseconds: Int64?, wake: @escaping @Sendable () -> Void) {
@@ -174,18 +178,20 @@ package final class LeaseWaiter: @unchecked Sendable {
     func wakeUp() { wake() }
 }
 
-/// The FIFO queue of callers that wait for one key. Removing a waiter is O(1): its place is skipped later.
+/// The FIFO queue of callers that wait for one key. Removing a waiter takes constant time: its element stays in the
+/// array, and is skipped later.
 struct WaiterQueue {
-    /// Each waiter with the number that it had when it was added.
+    /// The waiters in the order of arrival, each with the number that it had when it was added. The elements of waiters
+    /// that have left stay until ``compact()``.
     private var waiters: [(waiter: LeaseWaiter, turn: UInt64)] = []
     private var lastTurn: UInt64 = 0
-    /// The waiters before it have left.
+    /// The index of the first waiter that may still wait; all waiters before it have left.
     private var first = 0
     /// The number of callers still waiting.
     private var count = 0
 
     var isEmpty: Bool { count == 0 }
-    /// The longest waiter.
+    /// The caller that has waited longest.
     var longest: LeaseWaiter? { all.first { _ in true } }
     var all: some Sequence<LeaseWaiter> {
         waiters[first...].lazy.filter { $0.waiter.isListed && $0.waiter.turn == $0.turn }.map(\.waiter)

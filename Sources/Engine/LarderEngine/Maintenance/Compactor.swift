@@ -1,17 +1,18 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Makes LevelDB merge the tables of stores from which much was deleted, to free disk space. It has its own thread,
-/// because merging takes long. It works in parts, so that closing or reopening a store has to wait for only one part.
+/// Frees disk space by making LevelDB merge the tables of stores from which much was deleted. Has its own thread,
+/// because merging takes long. Merges one part of a store at a time, so that closing or reopening the store waits for
+/// only one part.
 ///
-/// Thread-safe. `@unchecked Sendable`: the queue is guarded by `lock`.
+/// Thread-safe. `@unchecked Sendable`: `lock` guards the queue.
 final class Compactor: @unchecked Sendable {
     private let context: EngineContext
     private let loop = BackgroundLoop()
     private let lock = Lock()
     private var queue: [(store: EpochStore, part: Int)] = []
 
-    /// The pause without requests, in milliseconds. ``request(_:)`` ends it early.
+    /// The pause while there are no requests, in milliseconds: an hour. ``request(_:)`` ends it early.
     private static let idleMilliseconds: Int64 = 3_600_000
     /// The pause between two parts, in milliseconds, in which other work can run.
     private static let pauseMilliseconds: Int64 = 5
@@ -24,7 +25,7 @@ final class Compactor: @unchecked Sendable {
         }
     }
 
-    /// Stops the thread, after waiting for the running part.
+    /// Waits for the running part, and then stops the thread.
     func stop() { loop.stop() }
 
     func request(_ store: EpochStore) {
@@ -36,7 +37,7 @@ final class Compactor: @unchecked Sendable {
         if isNew { loop.wake() }
     }
 
-    /// Merges one part of the first store.
+    /// Merges one part of the first store in the queue.
     /// - Returns: whether there are more parts or stores.
     func step() -> Bool {
         guard let (store, part) = lock.withLock({ queue.first }) else { return false }

@@ -1,18 +1,18 @@
 import LarderLevelDB
 
-/// Scans all entries in LevelDB in steps, without the expiry index. Removes expired entries. If requested, adds entries
-/// whose deadline follows from the database's policy to the index.
+/// Scans all entries of a database in LevelDB, in steps and without using the expiry index. Removes expired entries. If
+/// requested, adds the entries whose deadline follows from the database's policy (governed entries) to the index.
 ///
-/// Confined to the thread that maintains the larder. After a restart of the process, the scan starts again.
+/// Used only by the maintenance thread. After a restart of the process, the scan starts again.
 struct FullSweep {
     /// The key at which the next step starts; nil at the end.
     private var resume: [UInt8]? = [KeyKind.record]
-    /// The number of the policy change for which the scan adds entries to the index; nil if it adds none.
+    /// If the scan adds entries to the index: the number of the policy change that requires this. Otherwise nil.
     let indexingFor: Int?
-    /// Whether the scan also indexes entries with their own deadlines, for an index that has lost keys.
+    /// Whether the scan also adds entries with their own deadlines to the index, because the index has lost keys.
     private let indexesAll: Bool
 
-    /// The entries that the scan has left in place so far.
+    /// The number and size of the entries that the scan has left in place so far.
     private(set) var live = Sweeper.Removal()
 
     static let recordsPerStep = 512
@@ -45,15 +45,14 @@ struct FullSweep {
                 met.bytes += candidate.byteCount
                 guard let header = candidate.header else { continue }
                 if removalRules.isGone(header, now: now) {
-                    // Left to the checkpoint if the entry is dirty. The checkpoint also removes the older record if
-                    // necessary.
-                    guard let letGo = database.letGo(candidate.key) else { continue }
+                    // Skip an entry that is dirty in memory: the checkpoint replaces or removes its record in LevelDB.
+                    guard let dropped = database.dropFromMemory(candidate.key) else { continue }
                     batch.delete(candidate.key.stored)
                     if let change = database.sweptChange(Array(candidate.key.bytes), header, state.rules) {
                         changes.append(change)
                     }
                     removal.entries += 1
-                    if !letGo.wasFound { removal.unfound += 1 }
+                    if !dropped.wasFound { removal.unfound += 1 }
                     removal.bytes += candidate.byteCount
                     continue
                 }
@@ -78,7 +77,7 @@ struct FullSweep {
 
     private struct Candidate {
         let key: Key
-        /// Nil for a record that cannot be read.
+        /// Nil if the record cannot be read.
         let header: RecordHeader?
         let byteCount: Int
     }

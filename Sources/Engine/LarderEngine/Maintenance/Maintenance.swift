@@ -1,15 +1,15 @@
 import LarderPlatform
 import Synchronization
 
-/// The background work of a larder, on three threads. The first one syncs. It must not wait for other work, because
-/// every-second durability is a promise. The second one does work that may take long: retries after failed writes,
-/// setting damage aside, sweeping, and closing and removing purged files. The third, that of the ``Compactor``, does
-/// the longest work.
+/// The background work of a larder. The sync thread syncs the journal. It does nothing that may take long, because the
+/// durability mode "every second" promises a sync each second. The maintenance thread does work that may take long: it
+/// retries failed writes, passes on reports of damage, removes expired entries, and removes purged files. The
+/// ``Compactor``, ``Salvager``, ``Checkpointer`` and ``Evictor`` have their own threads.
 ///
-/// With ``EngineOptions/startsThreadsOnDemand`` a larder starts with the second thread, and with the first one if its
-/// durability requires background syncs. The others start when there is work for them.
+/// With ``EngineOptions/startsThreadsOnDemand``, a larder starts only the maintenance thread, and the sync thread if
+/// its durability requires background syncs. The other threads start when there is work for them.
 ///
-/// Thread-safe. `@unchecked Sendable`: `sweepers` and `unopened` are guarded by `roundLock`, `lastSync` by `syncLock`;
+/// Thread-safe. `@unchecked Sendable`: `roundLock` guards `sweepers` and `unopened`, and `syncLock` guards `lastSync`;
 /// the rest is constant and itself thread-safe.
 final class Maintenance: @unchecked Sendable {
     private let context: EngineContext
@@ -28,13 +28,15 @@ final class Maintenance: @unchecked Sendable {
     private var unopened = UnopenedDatabases()
     private let syncLock = Lock()
     private var lastSync: Int64?
-    /// Until this instant of the monotonic clock expired entries are neither removed nor reported.
+    /// The instant of the monotonic clock, in milliseconds, until which expired entries are neither removed nor
+    /// reported.
     let expiryHeldUntil = Atomic<Int64>(0)
 
-    /// The pause between two rounds of sweeping, in milliseconds, in which other work can run.
+    /// The pause between two rounds while there are more expired entries to remove, in milliseconds. Other work can run
+    /// in it.
     private static let pauseWhileSweeping: Int64 = 5
-    /// The time in milliseconds since the start of the last fsync after which the next is due. With rounds every 250
-    /// ms, there is at least one fsync a second.
+    /// The time in milliseconds from the start of one fsync until the next is due. With a round every 250 ms, there is
+    /// at least one fsync a second.
     private static let syncMilliseconds: Int64 = 700
 
     init(
@@ -63,7 +65,7 @@ final class Maintenance: @unchecked Sendable {
         workLoop.start("larder-maintain") { [self] in
             if !promisesSyncs { syncIfDue() }
             checkpointer.startIfOld()
-            evictor.lookWithoutThread()
+            evictor.measureWithoutThread()
             return work() ? min(pause, Self.pauseWhileSweeping) : pause
         }
         guard promisesSyncs else { return }
@@ -84,11 +86,11 @@ final class Maintenance: @unchecked Sendable {
 
     func wake() { workLoop.wake() }
 
-    /// Runs one bounded round of all work, on the caller's thread.
-    /// - Returns: whether there is more to sweep now.
+    /// Runs one round of all work on the caller's thread. The amount of work is limited.
+    /// - Returns: whether there are more expired entries to remove now.
     func round() -> Bool {
         syncIfDue()
-        // The background threads do this if they run.
+        // If there are no background threads, do their work here.
         let isAlone = !context.options.backgroundMaintenance
         if isAlone { checkpointer.checkpointIfDirty() }
         let more = work()
@@ -103,11 +105,11 @@ final class Maintenance: @unchecked Sendable {
 
     private func work() -> Bool {
         roundLock.withLock {
-            handDamageOn()
+            passOnDamageReports()
             let databases = table.all
             for database in databases { database.durableState.store?.suspendIfGone() }
             recover(databases)
-            settle(databases)
+            writeMissingPointers(databases)
             retryOpening(databases)
             let isExpiryHeld = isExpiryHeld
             let more = isExpiryHeld ? false : sweep(databases)
@@ -119,7 +121,7 @@ final class Maintenance: @unchecked Sendable {
         }
     }
 
-    private func handDamageOn() {
+    private func passOnDamageReports() {
         for report in damage.take() {
             if report.store != nil {
                 context.report(.error, "database '\(report.databaseName)' is damaged: \(report.error.message)")
@@ -129,7 +131,7 @@ final class Maintenance: @unchecked Sendable {
         if !context.options.backgroundMaintenance { _ = salvager.round() }
     }
 
-    /// Opens databases whose opening failed for a reason that may be temporary.
+    /// Tries again to open databases that could not be opened because of an I/O error, which may be temporary.
     private func retryOpening(_ databases: [Database]) {
         for database in databases {
             guard case .failed(let error) = database.durableState.presence, error.code == .io else { continue }
@@ -154,10 +156,10 @@ final class Maintenance: @unchecked Sendable {
         }
     }
 
-    private func settle(_ databases: [Database]) {
+    private func writeMissingPointers(_ databases: [Database]) {
         for database in databases {
             do throws(LarderError) {
-                try database.settlePointer()
+                try database.recordFilesInPointer()
             } catch {
                 context.report(.debug, "POINTER of database '\(database.name)' is not written yet: \(error)")
             }
@@ -165,7 +167,7 @@ final class Maintenance: @unchecked Sendable {
     }
 
     private func syncIfDue() {
-        journal.look()
+        journal.checkFiles()
         journal.reserveSequencesIfNeeded()
         context.timeKeeper.note()
         let now = context.time.monotonic()

@@ -2,69 +2,73 @@ import LarderLevelDB
 import LarderPlatform
 import Synchronization
 
-/// Deletes expired entries of one database from LevelDB, step by step, in the order of the expiry index. At intervals,
-/// a scan of all entries also deletes those that are not in the index.
+/// Deletes expired entries of one database from LevelDB, step by step, in the order of the expiry index. From time to
+/// time, a scan of all entries (``FullSweep``) also deletes expired entries that are not in the index. An *index
+/// record* is LevelDB's record for one entry in this index.
 ///
-/// - A step reads at most ``recordsPerStep`` index records of each kind.
-/// - The sweep remembers where it stopped, so that it does not seek over records that it deleted before.
-/// - It writes to LevelDB directly, not through the journal: an expired entry is indistinguishable from a missing one,
-///   so a crash does no harm. No checkpoint writes at the same time, so nothing newer is deleted.
-/// - If memory has a newer state of an expired record, the record and its index record are left to the checkpoint: the
-///   newer state may never reach LevelDB, or a checkpoint may be writing it. The sweep returns to them later.
-/// - Index records whose record in LevelDB was overwritten or removed are deleted. Even after a crash, a record that
-///   should have an index record never lacks it.
+/// - A step reads at most ``recordsPerStep`` index records of each kind (own deadline, and deadline by the policy).
+/// - The sweep remembers where it stopped, so that it does not have to skip the records that it has deleted before.
+/// - The sweep writes to LevelDB directly, not through the journal. A crash does no harm: to readers, an expired entry
+///   is the same as a missing one. No checkpoint writes to the store at the same time, so no newer record is deleted.
+/// - If memory has a newer state of an expired entry, the sweep leaves its record and index record in place, and
+///   returns to them later. A checkpoint may replace them in the meantime, but it is also possible that the newer state
+///   never reaches LevelDB.
+/// - The sweep also deletes index records of records that were overwritten or removed. The reverse does not occur: even
+///   after a crash, no record lacks its index record.
 ///
-/// Confined to the thread that maintains the larder.
+/// Used only by the maintenance thread.
 struct Sweeper {
     static let recordsPerStep = 512
-    /// The time in milliseconds after which the sweep starts from the beginning again, for index records that it had to
-    /// leave in place.
+    /// The time in milliseconds after which the sweep starts from the beginning of the index again, to find index
+    /// records that it had to leave in place.
     private static let restartMilliseconds: Int64 = 3_600_000
-    /// The time in milliseconds after which the sweep returns to the first index record that it left to a checkpoint.
+    /// The time in milliseconds after which the sweep returns to the first index record that it left in place.
     static let returnMilliseconds: Int64 = 60_000
-    /// The time in milliseconds between the starts of two scans if tags were purged.
+    /// The time in milliseconds between the starts of two scans if tags were purged in the meantime.
     private static let purgedScanMilliseconds: Int64 = 600_000
-    /// The time in milliseconds between the starts of two scans of all entries.
+    /// The time in milliseconds between the starts of two scans of all entries if nothing requires an earlier one.
     private static let scanMilliseconds: Int64 = 6 * 3_600_000
 
     private var store: EpochStore?
     private var resume: [UInt8: [UInt8]] = [:]
     private var restartedAt: Int64 = 0
-    /// The first index record of each kind that was left to a checkpoint, and the time when the first was left.
+    /// The first index record of each kind that the sweep left in place, and the time when it left the first one.
     private var left: [UInt8: [UInt8]] = [:]
     private var leftSince: Int64 = 0
     private var scan: FullSweep?
     private var scanBegan: Int64?
-    /// The last purge of a tag when the last scan began.
+    /// The commit unit of the last purge of a tag when the last scan began.
     private var scannedPurge: UInt64 = 0
-    /// The bytes deleted since ``takeCompactable(_:)`` last returned a store. LevelDB frees them when it merges tables.
+    /// The bytes deleted since ``takeCompactable(_:)`` last returned the store. LevelDB frees their space when it
+    /// merges tables.
     private var deletedBytes = 0
     /// The number of removals that checkpoints had written when the last scan began.
     private var removalsAtScan = 0
-    /// The number of removals since ``removalsAtScan`` when the files were last checked and found too small.
+    /// The number of removals since ``removalsAtScan`` for which ``hasManyRemovals(_:_:)`` last measured the files.
     private var removalsJudged = 0
-    /// The entries left in place by the last complete scan; nil before the first one.
+    /// The number and size of the entries that the last complete scan left in place; nil before the first scan.
     private var live: Removal?
-    /// Whether the size of the files has been compared with the result of the last scan.
+    /// Whether ``takeCompactable(_:)`` has compared the size of the files with the result of the last scan.
     private var isCompared = true
-    /// Whether the running scan must finish soon.
+    /// Whether the running scan continues without pauses, because it probably finds much to delete.
     private var isHurried = false
-    /// The last seen number of writes to the store, and the time since which it has not changed.
+    /// The number of writes to the store as last read, and the time since when it has not changed.
     private var lastGeneration: UInt64 = 0
     private var unchangedSince: Int64 = 0
     /// The number of writes when the last scan began.
     private var generationAtScan: UInt64 = 0
-    /// Whether ``mayHaveRemains(_:_:)`` was already called in the current idle period.
-    private var isRestJudged = false
-    /// The time in milliseconds without a write after which the store counts as idle, so that the space of old entries
-    /// can be freed.
+    /// Whether ``mayHaveDeadEntries(_:_:)`` was already called in the current idle period.
+    private var isIdleChecked = false
+    /// The time in milliseconds without a write after which the store counts as idle. Then the sweep may free the space
+    /// of deleted entries earlier.
     static let restMilliseconds: Int64 = 60_000
     private var isAtRest = false
-    /// The number of databases that share the allowed disk space of old entries.
+    /// The number of databases in the larder. They share the disk space that deleted entries may take: see
+    /// ``leastBytes(sharedBy:_:)``.
     var databases = 1
 
-    /// The minimum number of deleted bytes for which merging tables is worthwhile. It decreases with the number of
-    /// databases, so that the remains in all of them together are bounded.
+    /// Returns the least number of deleted bytes in a database that is worth a merge of tables. It decreases with the
+    /// number of databases, so that the space of deleted entries in all databases together is limited.
     static func leastBytes(sharedBy databases: Int, _ context: EngineContext) -> Int {
         max(64 << 10, context.options.compactionBytesMin / max(1, (databases + 1) / 2))
     }
@@ -73,19 +77,22 @@ struct Sweeper {
         Self.leastBytes(sharedBy: databases, database.context)
     }
 
-    /// The result of a part of a sweep.
+    /// The number and size of entries, usually of removed ones.
     struct Removal {
         var entries = 0
         var bytes = 0
-        /// The number of removed entries that no read had found expired.
+        /// The number of removed entries that no read has found expired and counted.
         var unfound = 0
     }
 
-    /// Returns the store if merging its tables is worthwhile: if the deleted bytes are at least half of its size on the
-    /// disk, so that no more is written than was deleted, or a fifth if it is idle. The sweep knows its own deletions.
-    /// Other deletions and overwrites are found by a scan of all entries. A scan begins when the files are opened,
-    /// after checkpoints have written many removals, and when the store is idle after many writes. After a scan, files
-    /// are merged if they are larger than 1.25 times the entries left in place plus twice the minimum from the options.
+    /// Returns the store if its tables should be merged now, otherwise nil. This is so if a caller has requested it, or
+    /// in two other cases if the files have at least ``leastBytes(sharedBy:_:)``:
+    ///
+    /// - The sweep has deleted at least half of the store's size on the disk, or a fifth if the store is idle. With
+    ///   half, a merge writes no more than was deleted.
+    /// - A scan of all entries has just ended, and the entries left in place take at most half of the files, or the
+    ///   files are larger than 1.25 times these entries plus twice ``leastBytes(sharedBy:_:)``. This finds entries that
+    ///   were overwritten, or deleted by checkpoints.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
         let least = leastBytes(database)
         if let store, store.wantsCompaction.exchange(false, ordering: .relaxed) { return store }
@@ -101,8 +108,9 @@ struct Sweeper {
         return store
     }
 
-    /// Whether checkpoints have written so many removals since the last scan that the next one is worthwhile: at least
-    /// a fourth of the entries that the last scan left. The cost is then a few reads for each removal.
+    /// Returns whether checkpoints have written so many removals since the last scan that another scan is worthwhile:
+    /// at least a quarter of the entries that the last scan left in place. Then a scan costs only a few reads for each
+    /// removal.
     private mutating func hasManyRemovals(_ store: EpochStore, _ database: Database) -> Bool {
         let removals = store.removalCount - removalsAtScan
         guard removals > removalsJudged, removals >= (live?.entries ?? 0) / 4 else { return false }
@@ -114,18 +122,19 @@ struct Sweeper {
     private mutating func noteRest(_ store: EpochStore, _ monotonic: Int64) {
         let generation = store.writeGeneration
         if generation != lastGeneration {
-            (lastGeneration, unchangedSince, isRestJudged) = (generation, monotonic, false)
+            (lastGeneration, unchangedSince, isIdleChecked) = (generation, monotonic, false)
         }
         isAtRest = monotonic - unchangedSince >= Self.restMilliseconds
     }
 
-    /// Whether an idle store may have many remains of old entries. Called once per idle period.
-    private mutating func mayHaveRemains(_ store: EpochStore, _ database: Database) -> Bool {
-        guard isAtRest, !isRestJudged else { return false }
-        isRestJudged = true
+    /// Returns whether an idle store may have many deleted or overwritten entries, so that a scan is worthwhile.
+    /// Returns true at most once per idle period.
+    private mutating func mayHaveDeadEntries(_ store: EpochStore, _ database: Database) -> Bool {
+        guard isAtRest, !isIdleChecked else { return false }
+        isIdleChecked = true
         let size = FileSystem.size(store.path)
         guard size >= 2 * leastBytes(database) else { return false }
-        // A checkpoint writes a mebibyte at a time.
+        // Estimate a mebibyte for each write, because a checkpoint writes about that much at a time.
         let isMuchWritten = Int(clamping: lastGeneration - generationAtScan) << 20 >= size / 10
         let removals = store.removalCount - removalsAtScan
         guard let live, live.entries > 0 else { return isMuchWritten || removals > 0 }
@@ -133,7 +142,7 @@ struct Sweeper {
         return isMuchWritten || removals >= max(1, live.entries / 20) || areLarge && removals > 0
     }
 
-    /// Runs one bounded step.
+    /// Runs one step of limited length.
     /// - Returns: whether there may be more to do now.
     mutating func step(_ database: Database) throws(LarderError) -> Bool {
         let state = database.durableState
@@ -148,15 +157,15 @@ struct Sweeper {
             live = nil
             removalsAtScan = store.removalCount
             removalsJudged = 0
-            (generationAtScan, isRestJudged) = (store.writeGeneration, false)
+            (generationAtScan, isIdleChecked) = (store.writeGeneration, false)
             restart(monotonic)
         }
         noteRest(store, monotonic)
         if monotonic - restartedAt > Self.restartMilliseconds { restart(monotonic) }
-        if !left.isEmpty, monotonic - leftSince >= Self.returnMilliseconds { goBack() }
+        if !left.isEmpty, monotonic - leftSince >= Self.returnMilliseconds { returnToSkipped() }
         let now = database.unnoticedNow()
         let interval = state.rules.policy.intervalMilliseconds
-        // If an entry has a shorter grace of its own, it is found later than necessary.
+        // An entry with its own, shorter grace is removed later than necessary.
         let past = now - state.rules.grace
         let governedBefore = max(min(state.rules.deadBefore, past), interval.map { past - $0 } ?? 0)
         let hadLeft = !left.isEmpty
@@ -166,11 +175,11 @@ struct Sweeper {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }
         try resumeScanning(database, store, state, monotonic)
-        // A scan that indexes or follows many removals is urgent; other scans are not.
+        // Continue a scan without pauses if it adds entries to the index, or probably finds much to delete.
         return more || scan.map { $0.indexingFor != nil || isHurried } ?? false
     }
 
-    /// One step of a scan of all entries, if one is due or running.
+    /// Starts a scan of all entries if one is due, and runs one step of the current scan.
     private mutating func resumeScanning(
         _ database: Database, _ store: EpochStore, _ state: DatabaseState, _ monotonic: Int64
     ) throws(LarderError) {
@@ -179,12 +188,13 @@ struct Sweeper {
             scan = FullSweep(indexingFor: state.policyChanges, all: true)
             scanBegan = monotonic
         } else if mustIndex, scan?.indexingFor != state.policyChanges {
-            // Entries that were written under the previous policy may lie after the position of a running scan.
+            // Begin a new scan: entries that were written under the previous policy may have keys before the position
+            // of a running scan.
             scan = FullSweep(indexingFor: state.policyChanges)
             scanBegan = monotonic
         } else if scan == nil {
             let lastPurge = state.rules.purges?.last ?? 0
-            isHurried = hasManyRemovals(store, database) || mayHaveRemains(store, database)
+            isHurried = hasManyRemovals(store, database) || mayHaveDeadEntries(store, database)
             if lastPurge > scannedPurge, scanBegan.map({ monotonic - $0 >= Self.purgedScanMilliseconds }) ?? true {
                 isHurried = true
             }
@@ -217,15 +227,15 @@ struct Sweeper {
         restartedAt = monotonic
     }
 
-    /// Returns to the index records that were left to checkpoints.
-    private mutating func goBack() {
+    /// Returns to the index records that the sweep left in place.
+    private mutating func returnToSkipped() {
         for (kind, first) in left where resume[kind].map({ first.lexicographicallyPrecedes($0) }) ?? false {
             resume[kind] = first
         }
         left = [:]
     }
 
-    /// Handles index records of one kind with bucket times up to and including `limit`.
+    /// Runs a step for index records of one kind whose time is at most `limit`.
     private mutating func sweep(_ kind: UInt8, upTo limit: Int64, _ database: Database, _ store: EpochStore)
         throws(LarderError) -> Bool
     {
@@ -236,7 +246,7 @@ struct Sweeper {
         deletedBytes += removal.bytes
         store.noteDead(removal.bytes)
         if left[kind] == nil { left[kind] = firstLeft }
-        // The next key in byte order.
+        // Continue with the next key in byte order.
         resume[kind] = last + [0]
         return due.count == Self.recordsPerStep
     }
@@ -253,7 +263,7 @@ struct Sweeper {
             try cursor.seek(to: start)
             while cursor.isValid, found.count < recordsPerStep {
                 let key = cursor.key
-                // Malformed (too short) index keys are included, so that they are deleted.
+                // Include malformed (too short) index keys, so that they are deleted.
                 let bucket = key.withUnsafeBytes { ExpiryIndex.parse($0)?.bucket } ?? 0
                 guard bucket <= limit else { break }
                 found.append(key)
@@ -263,8 +273,9 @@ struct Sweeper {
         }
     }
 
-    /// Removes the expired entries among due index records.
-    /// - Returns: the removed entries, and the first index record that was left to a checkpoint.
+    /// Removes the expired entries of index records that are due.
+    /// - Returns: the number and size of the removed entries, and the first index record that was left in place because
+    ///   memory has a newer state.
     private static func remove(_ due: [[UInt8]], _ database: Database, _ store: EpochStore) throws(LarderError)
         -> (Removal, left: [UInt8]?)
     {
@@ -294,8 +305,8 @@ struct Sweeper {
                     removal.bytes += byteCount + index.count
                 }
             }
-            // In order and without duplicates, so that a salvage can tell which keys a damaged piece of a batch may
-            // have had.
+            // Delete keys in order and without duplicates. Then a salvage can infer which keys a damaged part of the
+            // batch may have had.
             removed.sort { $0.lexicographicallyPrecedes($1) }
             for (position, key) in removed.enumerated() where position == 0 || removed[position - 1] != key {
                 batch.delete(key)
@@ -314,8 +325,8 @@ struct Sweeper {
         case remove(byteCount: Int, wasFound: Bool, EntryChange?)
     }
 
-    /// Decides what to do with a due index record. The decision is based only on LevelDB, whose content is certain to
-    /// exist after a crash.
+    /// Decides what to do with an index record that is due. The decision depends on the record in LevelDB, not on a
+    /// newer state in memory, which a crash may lose.
     private static func judge(
         _ index: [UInt8], _ bucket: Int64, _ key: Key, _ database: Database, _ store: EpochStore
     ) throws(LarderError) -> Judgement {
@@ -326,10 +337,10 @@ struct Sweeper {
         let now = database.unnoticedNow()
         let mayBeOwn = mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
         guard removalRules.isGone(header, now: now) else { return mayBeOwn ? .keep : .dropIndex }
-        guard let letGo = database.letGo(key) else { return mayBeOwn ? .leave : .dropIndex }
+        guard let dropped = database.dropFromMemory(key) else { return mayBeOwn ? .leave : .dropIndex }
         database.context.statistics.expiryLag.note(end: rules.endOfLife(header), now: now)
         return .remove(
-            byteCount: key.stored.count + count, wasFound: letGo.wasFound,
+            byteCount: key.stored.count + count, wasFound: dropped.wasFound,
             database.sweptChange(Array(key.bytes), header, rules))
     }
 
@@ -340,8 +351,9 @@ struct Sweeper {
         database.context.report(.debug, "swept \(removal.entries) entries of database '\(database.name)'")
     }
 
-    /// Whether `index` may be the index key of LevelDB's record. Governed entries may have been indexed under an
-    /// earlier policy, so only the time can be compared.
+    /// Returns whether `index` may be the index key of the record that LevelDB has. A governed entry (its deadline
+    /// follows from the policy) may have been indexed under an earlier policy, so for these only the times are
+    /// compared.
     private static func mayBeOwn(_ index: [UInt8], _ bucket: Int64, _ header: RecordHeader, _ key: [UInt8]?) -> Bool {
         if case .governed = header.rule { return index[0] == KeyKind.governed && header.storedAt <= bucket }
         return index == key
@@ -350,29 +362,29 @@ struct Sweeper {
 
 /// The sweep's accesses to the entries in memory.
 extension Database {
-    /// Records that an index key is deleted: LevelDB may no longer have the index key of this key's record.
+    /// Records in memory that an index key is being deleted, so LevelDB may no longer have the index key of this entry.
     func forgetIndexed(_ key: Key) {
         let shard = shards[key]
         shard.lock.withLock { shard.find(key)?.head.pointee.indexed = 0 }
     }
 
-    /// The result of ``letGo(_:)``.
-    struct LetGo {
-        /// Whether a read had found it expired.
+    /// The result of ``dropFromMemory(_:)``.
+    struct DroppedEntry {
+        /// Whether a read has already found the entry expired, and counted that.
         let wasFound: Bool
     }
 
-    /// Forgets a key that will be deleted from LevelDB.
-    /// - Returns: nil if memory has a newer state.
-    func letGo(_ key: Key) -> LetGo? {
+    /// Drops a key from memory before it is deleted from LevelDB.
+    /// - Returns: nil, without dropping it, if memory has a newer state.
+    func dropFromMemory(_ key: Key) -> DroppedEntry? {
         let shard = shards[key]
         return shard.lock.withLock {
             shard.reads.swept(key.hash)
-            guard let entry = shard.find(key) else { return LetGo(wasFound: false) }
+            guard let entry = shard.find(key) else { return DroppedEntry(wasFound: false) }
             guard !entry.isDirty else { return nil }
             let wasFound = entry.head.pointee.isFoundExpired
             shard.dropIfClean(entry)
-            return LetGo(wasFound: wasFound)
+            return DroppedEntry(wasFound: wasFound)
         }
     }
 }

@@ -1,24 +1,24 @@
 import LarderPlatform
 
-/// Opens databases that have not been used since the start, so that the sweep finds remains of old entries in them.
-/// Opens one per round, and only while the larder is idle, so that readers and writers are not delayed.
+/// Opens databases that have not been used since the start, so that the sweep can remove their expired entries. Opens
+/// at most one per round, and only while the larder is idle, so as not to delay readers and writers.
 ///
-/// Each database is examined once. If its files are too small to matter, it stays closed.
+/// Examines each database once. If its files are too small to matter, it stays closed.
 ///
-/// Confined to the thread that maintains the larder.
+/// Used only by the maintenance thread.
 struct UnopenedDatabases {
-    /// The databases that were examined.
+    /// The databases that have been examined.
     private var seen: Set<ObjectIdentifier> = []
-    /// The last commit unit, and the time since which no other was committed.
+    /// The last commit unit seen, and the time since when there was no later one, in monotonic milliseconds.
     private var lastUnit: UInt64 = 0
     private var unchangedSince: Int64?
 
-    /// The most databases measured per round.
+    /// The most databases whose files are measured per round.
     private static let databasesPerRound = 16
 
     /// - Parameters:
     ///   - lastUnit: the last commit unit of the larder.
-    ///   - isBusy: whether the sweep has more to do now.
+    ///   - isBusy: whether the sweep has more expired entries to remove now.
     mutating func look(_ databases: [Database], lastUnit: UInt64, isBusy: Bool, _ context: EngineContext) {
         let monotonic = context.time.monotonic()
         if unchangedSince == nil || lastUnit != self.lastUnit {
@@ -31,7 +31,7 @@ struct UnopenedDatabases {
             let least = 2 * Sweeper.leastBytes(sharedBy: databases.count, context)
             guard FileSystem.size(database.files.directory) >= least else { continue }
             do throws(LarderError) {
-                // Otherwise another thread is opening it.
+                // If this returns false, another thread is opening the database.
                 guard try database.prepareUnlessBusy() else { continue }
                 context.report(.debug, "database '\(database.name)' was opened to be swept")
             } catch {

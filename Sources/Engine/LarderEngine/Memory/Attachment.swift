@@ -4,15 +4,15 @@ import Synchronization
 /// An object that a user of the engine attaches to an entry in memory, such as its decoded value. Created as an
 /// ``Attached``.
 ///
-/// Immutable for its user. The links belong to the table or the queue that contains the attachment. They are accessed
-/// with the lock of its shard held, or by the one thread that has taken it out of the queue.
+/// Immutable for its creator. The variables belong to the table or the queue that contains the attachment. They are
+/// accessed only with the lock of its shard held, or by the thread that has taken the attachment out of the queue.
 package class Attachment {
-    /// The approximate size in bytes, as specified by the creator. Counts towards the memory budget.
+    /// The approximate size in bytes, as the creator has specified it. Counts towards the memory budget.
     package let byteCount: Int
     private let type: ObjectIdentifier
-    /// Retained, so that no other object can get the same address.
+    /// The object that identifies how the value was made. Retained, so that no other object can get the same address.
     private let maker: AnyObject?
-    /// A pointer to a value of the type ``type``.
+    /// A pointer to the value, which has the type ``type``.
     private let value: UnsafeRawPointer
     /// The entry that the attachment belongs to; nil after the entry has dropped it.
     @exclusivity(unchecked) fileprivate(set) var entry: EntryPointer?
@@ -28,8 +28,8 @@ package class Attachment {
         self.maker = maker
     }
 
-    /// Returns the address of the value if it has exactly this type and this maker. The address is valid while the
-    /// attachment exists. Does not use the generic subclass, because looking up its metadata takes longer.
+    /// Returns the address of the value if it has exactly this type and this maker, otherwise nil. The address is valid
+    /// while the attachment exists. Faster than a cast to the generic subclass, which looks up type metadata.
     package final func value(of type: ObjectIdentifier, madeBy maker: AnyObject?) -> UnsafeRawPointer? {
         self.type == type && self.maker === maker ? value : nil
     }
@@ -44,7 +44,7 @@ package final class Attached<Value>: Attachment {
 
     /// - Parameters:
     ///   - maker: distinguishes values of one type that were made in different ways.
-    ///   - outerBytes: the number of bytes that the value uses outside of its inline form.
+    ///   - outerBytes: the number of bytes that the value uses in separate allocations, such as the contents of arrays.
     package init(_ value: Value, madeBy maker: AnyObject?, outerBytes: Int) {
         place = .allocate(capacity: 1)
         place.initialize(to: value)
@@ -53,7 +53,7 @@ package final class Attached<Value>: Attachment {
             byteCount: Self.ownBytes + MemoryLayout<Value>.stride + outerBytes)
     }
 
-    /// The bytes of the object itself, and the allocator's overhead for the object and for the value.
+    /// The size of the object itself, plus the allocator's overhead for the object and for the value, in bytes.
     private static var ownBytes: Int { 160 }
 
     deinit {
@@ -62,13 +62,14 @@ package final class Attached<Value>: Attachment {
     }
 }
 
-/// The attachments of one table, the newest at one end. Single owner: guarded by the lock of the table's shard.
+/// The attachments of one table, as a linked list from the newest to the oldest. The lock of the table's shard guards
+/// it.
 struct AttachmentList {
     private var newest: Unmanaged<Attachment>?
     private var oldest: Unmanaged<Attachment>?
     private(set) var byteCount = 0
 
-    /// Takes over a reference.
+    /// Attaches an object to an entry, which must have no attachment. The list retains the object.
     mutating func add(_ attachment: Attachment, to entry: EntryPointer) {
         attachment.entry = entry
         entry.head.pointee.attachment = push(Unmanaged.passRetained(attachment))
@@ -113,8 +114,8 @@ struct AttachmentList {
         return attachment
     }
 
-    /// The entry whose attachment is dropped next: the oldest that was not used since the last round (the CLOCK
-    /// algorithm). nil if there are no attachments.
+    /// Returns the entry whose attachment should be dropped next: the oldest attachment that was not used since the
+    /// last eviction round (CLOCK algorithm). nil if there are no attachments.
     mutating func nextToLeave() -> EntryPointer? {
         while let candidate = oldest {
             let entry = candidate._withUnsafeGuaranteedRef { attachment -> EntryPointer? in
@@ -130,23 +131,23 @@ struct AttachmentList {
     }
 }
 
-/// Attachments that entries have dropped, until a thread without locks releases them. Locks must not be held, because
-/// the deinitializers of their contents, which belong to the user of the engine, may call the engine.
+/// Attachments that entries have dropped, and that a thread without locks will release. No lock may be held then,
+/// because the deinitializer of an attached value is code of the engine's user, and may call the engine.
 ///
-/// Thread-safe. A linked list that uses the attachments' own links. One atomic exchange adds a reference, another takes
-/// the whole list.
+/// Thread-safe. A linked list that uses the attachments' own links. Adding an attachment takes one atomic exchange, and
+/// so does taking the whole list.
 final class ReleaseQueue: Sendable {
-    /// The address of the newest attachment, with the reference that the queue owns; 0 if the queue is empty.
+    /// The address of the newest attachment, which the queue retains; 0 if the queue is empty.
     private let newest = Atomic<UInt>(0)
     private let bytes = Atomic<Int>(0)
     private let isReleasing = Atomic<Bool>(false)
 
     deinit { releaseAll() }
 
-    /// The size of the waiting attachments in bytes.
+    /// The size of the attachments that have not been released yet, in bytes.
     var byteCount: Int { bytes.load(ordering: .relaxed) }
 
-    /// Takes ownership of a reference. Called with locks held.
+    /// Adds an attachment, and takes over the caller's reference. Called with locks held.
     func add(_ attachment: Unmanaged<Attachment>) {
         let address = UInt(bitPattern: attachment.toOpaque())
         bytes.add(attachment._withUnsafeGuaranteedRef { $0.byteCount }, ordering: .relaxed)
@@ -160,8 +161,9 @@ final class ReleaseQueue: Sendable {
         }
     }
 
-    /// Releases all attachments. Called with no lock held, by a thread that may run the attachments' deinitializers.
-    /// Calls made meanwhile, by other threads or by a deinitializer, leave the work to that thread.
+    /// Releases all attachments. Called with no lock held, by a thread that may run the attachments' deinitializers. If
+    /// a thread is already releasing attachments, calls by other threads or by a deinitializer return at once, and that
+    /// thread releases the rest.
     func release() {
         while newest.load(ordering: .relaxed) != 0 {
             guard isReleasing.compareExchange(expected: false, desired: true, ordering: .acquiring).exchanged else {

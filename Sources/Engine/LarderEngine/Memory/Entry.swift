@@ -1,24 +1,24 @@
 import LarderPlatform
 
-/// The fixed part of an entry in memory. The bytes of its key and of its record follow it in the same allocation.
+/// The fixed part of an entry in memory. The bytes of the entry's key and record follow it in the same allocation.
 struct EntryHead {
     /// The list that contains the entry.
     enum Place: UInt8 {
         case nowhere
-        /// Clean: LevelDB has the entry too. In the small or the main queue of the eviction.
+        /// Clean: LevelDB has the entry too. It is in the small or the main queue of the eviction.
         case small, main
         /// Dirty: LevelDB does not have the entry yet.
-        /// - `active`: waits for the running checkpoint if it was dirty when that began, else for the next one
-        /// - `written`: the running checkpoint has passed it to LevelDB, and has not finished
+        /// - `active`: waits for a checkpoint: the running one if it was dirty when that began, otherwise the next one.
+        /// - `written`: the running checkpoint has passed it to LevelDB, but has not finished.
         case active, written
     }
 
-    /// The bit that is set in the version of an entry that came from LevelDB instead of a commit unit.
+    /// The bit that marks the version of an entry that was read from LevelDB, not written by a commit unit.
     static let loadedBit: UInt64 = 1 << 63
 
     let hash: Int
-    /// Identifies the write that made the entry's state: the sequence of its commit unit, or ``loadedBit`` and a
-    /// number. No two states of a key have the same version.
+    /// Identifies the state of the entry. For a written entry: the sequence (number) of its commit unit. For an entry
+    /// read from LevelDB: ``loadedBit`` and a counter. No two states of a key have the same version.
     var version: UInt64
     var newer: EntryPointer?
     var older: EntryPointer?
@@ -28,23 +28,23 @@ struct EntryHead {
     /// The time and kind of the index key that LevelDB is known to have for the entry; 0 for none. See ``ExpiryIndex``.
     var indexed: UInt64
     let keyCount: UInt32
-    /// The length of the record; 0 if there is none. Without a record, a dirty entry is a removal, and a clean entry
-    /// records that LevelDB has no record.
+    /// The length of the record; 0 if there is none. A dirty entry without a record is a removal. A clean entry without
+    /// a record means that LevelDB has no record of the key.
     var recordCount: UInt32
     /// The number of bytes after the head.
     let capacity: UInt32
     var place: Place
-    /// The number of hits, up to a small maximum, since the entry came to the front of its queue.
+    /// The number of recent hits, up to a small maximum. The eviction decreases it.
     var frequency: UInt8
     private var flags: Flags = []
-    /// The number of readers that use the record without the lock. While there are any, its memory does not change,
-    /// even if the entry has left the table.
+    /// The number of readers that use the record without the lock. While it is not 0, the memory is neither changed nor
+    /// freed, even if the entry has left the table.
     var pins: UInt8 = 0
 
     private struct Flags: OptionSet {
         let rawValue: UInt8
         static let wasMain = Flags(rawValue: 1)
-        static let isAbsentBelow = Flags(rawValue: 2)
+        static let isAbsentInLevelDB = Flags(rawValue: 2)
         static let isOrphan = Flags(rawValue: 4)
         static let isFoundExpired = Flags(rawValue: 8)
     }
@@ -66,9 +66,9 @@ struct EntryHead {
         set { set(.wasMain, newValue) }
     }
     /// Whether LevelDB is known to have no record of the key.
-    var isAbsentBelow: Bool {
-        get { flags.contains(.isAbsentBelow) }
-        set { set(.isAbsentBelow, newValue) }
+    var isAbsentInLevelDB: Bool {
+        get { flags.contains(.isAbsentInLevelDB) }
+        set { set(.isAbsentInLevelDB, newValue) }
     }
     /// Whether the entry has left the table while it is pinned. The last ``unpin()`` then frees its memory.
     var isOrphan: Bool {
@@ -87,16 +87,16 @@ struct EntryHead {
     }
 }
 
-/// A pointer to an entry in memory. Valid while the entry is in its table, and only with the lock of its shard held:
-/// all members read or write memory that another thread could free.
+/// A pointer to an entry in memory. Valid while the entry is in its table. Used only with the lock of the entry's shard
+/// held, because otherwise another thread could free the memory.
 struct EntryPointer: Equatable {
     let head: UnsafeMutablePointer<EntryHead>
 
-    /// The memory of an entry besides its key and record: the head, the allocator's overhead, and the slot of a table
-    /// that is at most three quarters full.
+    /// The memory of an entry in addition to its key and record, in bytes: the head, the allocator's overhead (16), and
+    /// the entry's share of the table's slots (32).
     static let overheadBytes = MemoryLayout<EntryHead>.size + 16 + 32
 
-    /// Allocates memory for a key and a record. Writes the key, but no record yet.
+    /// Allocates memory for a key and a record of `recordCount` bytes. Writes the key, but not the record.
     static func make(_ key: UnsafeRawBufferPointer, hash: Int, recordCount: Int) -> EntryPointer {
         let headSize = MemoryLayout<EntryHead>.size
         // The allocator rounds sizes up to 16 bytes. The extra bytes can be used when the record grows.
@@ -109,7 +109,8 @@ struct EntryPointer: Equatable {
         return entry
     }
 
-    /// Frees the memory. The attachment must be detached first.
+    /// Frees the memory, or lets the last ``unpin()`` free it if the entry is pinned. The attachment must be detached
+    /// first.
     func free() {
         guard head.pointee.pins == 0 else {
             head.pointee.isOrphan = true
@@ -118,8 +119,8 @@ struct EntryPointer: Equatable {
         Self.free(head)
     }
 
-    /// Keeps the key and the record unchanged until ``unpin()``, even if the key is written or removed, so that they
-    /// can be read without the lock.
+    /// Keeps the key and the record unchanged until ``unpin()``, even if the key is written or removed. So the caller
+    /// can read them without the lock.
     /// - Returns: false if the entry has too many pins already.
     func pin() -> Bool {
         guard head.pointee.pins < .max else { return false }
@@ -147,7 +148,7 @@ struct EntryPointer: Equatable {
         return UnsafeRawBufferPointer(start: bytes + Int(head.pointee.keyCount), count: count)
     }
 
-    /// Whether a record of `count` bytes fits into this memory, without wasting more space than it uses.
+    /// Returns whether a record of `count` bytes fits into this memory without wasting more than half of it.
     func fits(_ count: Int) -> Bool {
         if head.pointee.pins > 0 { return false }
         let needed = Int(head.pointee.keyCount) + count
@@ -155,7 +156,7 @@ struct EntryPointer: Equatable {
         return needed <= capacity && (capacity <= 2 * needed || capacity <= 256)
     }
 
-    /// Returns the memory for a record of `count` bytes, which must fit. The old record is overwritten.
+    /// Returns the memory for a record of `count` bytes, which must fit. The caller overwrites the old record.
     func reserve(_ count: Int) -> UnsafeMutableRawPointer {
         let keyCount = Int(head.pointee.keyCount)
         precondition(count >= 0 && keyCount + count <= Int(head.pointee.capacity), "a record does not fit its memory")
@@ -169,9 +170,9 @@ struct EntryPointer: Equatable {
         return memcmp(bytes, start, other.count) == 0
     }
 
-    /// The bytes that count towards the memory budget, except for the attachment.
+    /// The size that counts towards the memory budget, in bytes, without the attachment.
     var byteCount: Int { Self.overheadBytes + Int(head.pointee.capacity) }
-    /// The size of an outsize entry in bytes; 0 for others.
+    /// The size of an outsize (very large) entry in bytes; 0 for other entries.
     var outsizeByteCount: Int {
         let capacity = Int(head.pointee.capacity)
         return capacity >= Self.outsizeBytesMin ? capacity : 0
@@ -179,7 +180,7 @@ struct EntryPointer: Equatable {
     /// The smallest size of an outsize entry: 1 MiB.
     private static let outsizeBytesMin = 1 << 20
     var isDirty: Bool { head.pointee.place.rawValue >= EntryHead.Place.active.rawValue }
-    /// The commit unit that wrote the entry; 0 if it came from LevelDB.
+    /// The sequence of the commit unit that wrote the entry; 0 if the entry was read from LevelDB.
     var sequence: UInt64 { head.pointee.version & EntryHead.loadedBit == 0 ? head.pointee.version : 0 }
 }
 
@@ -223,7 +224,7 @@ struct EntryList {
         outsizeByteCount -= entry.outsizeByteCount
     }
 
-    /// Moves an entry of this list to its oldest end.
+    /// Moves an entry of this list to the oldest end of the list.
     mutating func moveToOldest(_ entry: EntryPointer) {
         guard let last = oldest, last != entry else { return }
         let place = entry.head.pointee.place
@@ -238,7 +239,7 @@ struct EntryList {
         outsizeByteCount += entry.outsizeByteCount
     }
 
-    /// Replaces `old` by `new`, which has different memory.
+    /// Replaces the entry `old` by `new` at the same place of the list.
     mutating func replace(_ old: EntryPointer, _ new: EntryPointer) {
         let newer = old.head.pointee.newer
         let older = old.head.pointee.older

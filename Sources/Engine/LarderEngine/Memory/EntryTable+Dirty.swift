@@ -1,13 +1,13 @@
 /// The entries that LevelDB does not have yet, and the steps that write them to it.
 ///
-/// A checkpoint *freezes* the dirty entries, *takes* them one at a time to write them to LevelDB, and *finishes* when
-/// LevelDB has them durably. An entry that was written again in the meantime stays dirty for the next checkpoint; its
-/// newer state is in a newer segment of the journal.
+/// A checkpoint *freezes* the dirty entries (determines which ones it writes), *takes* them to write them to LevelDB,
+/// and *finishes* when LevelDB has synced them. An entry that was written again in the meantime stays dirty for the
+/// next checkpoint. Its newer state is in a later segment of the journal.
 extension EntryTable {
-    /// The bytes of the entries that LevelDB does not have yet.
+    /// The size of the entries that LevelDB does not have yet, in bytes.
     var dirtyByteCount: Int { active.byteCount + written.byteCount }
-    /// The bytes of all entries and attachments, except outsize entries that wait for LevelDB. If those counted, they
-    /// would evict everything else for a few seconds.
+    /// The size of all entries and attachments, in bytes, without dirty entries of 1 MiB or more. These would otherwise
+    /// displace all clean entries until the next checkpoint, a few seconds later.
     var budgetedByteCount: Int {
         byteCount + attachedByteCount - active.outsizeByteCount - written.outsizeByteCount
     }
@@ -29,10 +29,12 @@ extension EntryTable {
         }
     }
 
-    /// Forgets which index keys LevelDB has for the dirty entries.
+    /// Forgets which index keys LevelDB has for the dirty entries, so that the next checkpoint writes their index keys
+    /// again.
     func forgetIndexed() { forEachDirty { $0.head.pointee.indexed = 0 } }
 
-    /// Assigns all dirty entries to the checkpoint that begins. Takes no time, unless the previous checkpoint failed.
+    /// Assigns all dirty entries to the checkpoint that begins. Takes constant time, unless the previous checkpoint
+    /// failed.
     func freeze() {
         thaw()
         frozenCount = active.count
@@ -40,11 +42,12 @@ extension EntryTable {
 
     /// Passes up to `most` of the next frozen entries to `body`.
     /// - Parameters:
-    ///   - sequence: entries written by later commit units are left to the next checkpoint.
+    ///   - sequence: the last commit unit of this checkpoint. Entries written by later units are left to the next
+    ///     checkpoint.
     ///   - body: collects the entry for LevelDB. It must not change the table, but may turn an expired entry into a
     ///     removal.
     ///   - left: called with each entry that is left to the next checkpoint.
-    /// - Returns: whether there are more.
+    /// - Returns: whether there are more such entries.
     func takeFrozen(
         upTo sequence: UInt64, most: Int, _ body: (EntryPointer) -> Void, left: (EntryPointer) -> Void
     ) -> Bool {
@@ -64,9 +67,9 @@ extension EntryTable {
         return frozenCount > 0
     }
 
-    /// Passes up to `most` of the next frozen entries to `body`, and leaves them dirty. `body` must not change the
-    /// table.
-    /// - Returns: whether there are more.
+    /// Passes up to `most` of the next frozen entries to `body`, but leaves them dirty for the next checkpoint. `body`
+    /// must not change the table.
+    /// - Returns: whether there are more such entries.
     func passFrozen(most: Int, _ body: (EntryPointer) -> Void) -> Bool {
         for _ in 0..<most {
             guard frozenCount > 0, let entry = active.oldest else { return false }
@@ -78,11 +81,11 @@ extension EntryTable {
         return frozenCount > 0
     }
 
-    /// Called when LevelDB has the taken entries. Entries that were not written again become clean.
+    /// Makes the taken entries clean, except those that were written again. Called after LevelDB has synced them.
     /// - Parameters:
     ///   - most: the maximum number of entries to handle.
-    ///   - keeps: whether a clean entry stays in memory.
-    /// - Returns: whether there are more.
+    ///   - keeps: returns whether the clean entry stays in memory.
+    /// - Returns: whether there are more such entries.
     func finishWritten(upTo sequence: UInt64, most: Int, keeps: (EntryPointer) -> Bool) -> Bool {
         for _ in 0..<most {
             guard let entry = written.oldest else { return false }
@@ -91,7 +94,7 @@ extension EntryTable {
                 active.push(entry, .active)
             } else if keeps(entry) {
                 detachIfEmpty(entry)
-                entry.head.pointee.isAbsentBelow = entry.head.pointee.recordCount == 0
+                entry.head.pointee.isAbsentInLevelDB = entry.head.pointee.recordCount == 0
                 admit(entry)
             } else {
                 discard(entry)
@@ -100,13 +103,13 @@ extension EntryTable {
         return written.count > 0
     }
 
-    /// Handles a failed checkpoint. It is unknown which of its entries LevelDB has, so the next checkpoint takes all of
-    /// them again.
+    /// Makes the taken entries wait for the next checkpoint after a failed one, because it is unknown which of them
+    /// LevelDB has.
     func thaw() {
         while let entry = written.oldest {
             written.unlink(entry)
             entry.head.pointee.indexed = 0
-            entry.head.pointee.isAbsentBelow = false
+            entry.head.pointee.isAbsentInLevelDB = false
             active.push(entry, .active)
         }
         frozenCount = 0

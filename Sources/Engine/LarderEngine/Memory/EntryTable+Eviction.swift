@@ -1,17 +1,17 @@
 /// The eviction of clean entries: S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues are All You Need for Cache
 /// Eviction", SOSP 2023).
 ///
-/// New entries enter a small queue. Entries that are read again while they are in it move to the main queue. The others
+/// New entries enter a small queue. An entry that is read while it is in this queue moves to the main queue. The others
 /// are evicted, but their hashes are remembered for a while: if such an entry is stored or read again, it enters the
-/// main queue at once. A scan of many entries passes through the small queue, and does not evict entries of the main
-/// queue. A hit only increments a counter; no entry is moved.
+/// main queue at once. So a scan of many entries passes only through the small queue, and does not evict entries of the
+/// main queue. A hit only increments a counter, and moves no entry.
 extension EntryTable {
-    /// The small queue's share of the clean bytes: one tenth.
+    /// The divisor for the small queue's share of the clean bytes: one tenth.
     private static let smallShare = 10
-    /// Hits are counted up to this number.
+    /// The highest count of hits.
     private static let frequencyMax: UInt8 = 3
 
-    /// The bytes of the entries that may be evicted.
+    /// The size of the clean entries, which may be evicted, in bytes.
     var cleanByteCount: Int { small.byteCount + main.byteCount }
 
     /// Counts a hit.
@@ -29,7 +29,7 @@ extension EntryTable {
         }
     }
 
-    /// Adds an entry that is in no list to a queue of the eviction.
+    /// Adds a clean entry, which is in no list, to one of the queues.
     func admit(_ entry: EntryPointer) {
         if entry.head.pointee.wasMain || ghosts.remove(entry.head.pointee.hash, most: ghostCount) {
             main.push(entry, .main)
@@ -53,7 +53,7 @@ extension EntryTable {
         return false
     }
 
-    /// - Returns: whether an entry was evicted; otherwise the oldest entry moved to the main queue.
+    /// - Returns: whether an entry was evicted. If not, the oldest entry had hits and was moved to the main queue.
     private func evictFromSmall() -> Bool {
         guard let entry = small.oldest else { return evictFromMain() }
         small.unlink(entry)
@@ -67,7 +67,7 @@ extension EntryTable {
         return true
     }
 
-    /// - Returns: whether an entry was evicted; otherwise the oldest entry, which had hits, moved to the newest end.
+    /// - Returns: whether an entry was evicted. If not, the oldest entry had hits and was moved to the newest end.
     private func evictFromMain() -> Bool {
         guard let entry = main.oldest else { return false }
         main.unlink(entry)
@@ -76,15 +76,15 @@ extension EntryTable {
             main.push(entry, .main)
             return false
         }
-        // Count the eviction as one disk read: reads from memory were not counted, and the eviction from the disk
-        // should still consider them. The sketch is empty while no disk reads are counted.
+        // Count one disk read for the entry's reads from memory, which were not counted, so that the eviction from the
+        // disk considers them. The sketch is empty while disk reads are not counted.
         if !diskReads.isEmpty { diskReads.add(entry.head.pointee.hash) }
         discard(entry)
         return true
     }
 
-    /// An estimate of how often an entry is read, according to its place in memory. Entries in the main queue are read
-    /// repeatedly, and these reads are not counted as disk reads.
+    /// Estimates how often an entry is read, from its queue and its hits. Entries in the main queue were read
+    /// repeatedly, and these reads were not counted as disk reads.
     func hotness(_ entry: EntryPointer) -> Int {
         let frequency = Int(entry.head.pointee.frequency)
         return entry.head.pointee.place == .main ? 4 * (1 + frequency) : frequency

@@ -2,19 +2,22 @@ import CLarderPrefetch
 import LarderPlatform
 import Synchronization
 
-/// The entries of one shard in memory: all entries that LevelDB does not have yet, and as many others as fit.
+/// The entries of one shard in memory: all entries that LevelDB does not have yet, and as many others as fit into the
+/// memory budget.
 ///
-/// - One table for both kinds, so that a read does one lookup, and a written entry stays in place when it becomes
+/// - One table contains both kinds. So a read takes one lookup, and a written entry stays in place when it becomes
 ///   clean.
-/// - *Dirty* entries are in the journal but not yet in LevelDB. They are never evicted. See `EntryTable+Dirty`.
+/// - *Dirty* entries are in the journal but not yet in LevelDB. They are never evicted from memory. See
+///   `EntryTable+Dirty`.
 /// - *Clean* entries are in LevelDB too. S3-FIFO evicts them. See `EntryTable+Eviction`. A clean entry without a record
 ///   means that LevelDB has no record of the key, so that repeated reads of a missing key do not go to the disk.
-/// - Entries may be expired: readers check freshness.
+/// - Entries may be expired; readers check that.
 ///
 /// An open-addressing hash table with linear probing (Knuth, TAOCP vol. 3, 6.4, algorithms L and R), in manually
-/// allocated memory: a lookup neither allocates nor counts references. Single owner: the lock of its shard guards it
-/// and everything that it points to. The code itself must avoid overlapping accesses to a property: their run-time
-/// check, which is turned off, would cost a tenth of the time for storing an entry.
+/// allocated memory: a lookup neither allocates nor counts references. The lock of its shard guards the table and
+/// everything that it points to. Swift's run-time check for overlapping accesses to properties is turned off, because
+/// it would add a tenth to the time for storing an entry. So the code must not access a property during another access
+/// to it.
 final class EntryTable {
     private struct Slot {
         var hash: Int
@@ -27,32 +30,33 @@ final class EntryTable {
     private var capacity: Int {
         didSet { mask.store(capacity - 1, ordering: .relaxed) }
     }
-    /// The address of the slots, for prefetching without the lock; not to be dereferenced.
+    /// The address of the slots. Only for prefetching without the lock; must not be dereferenced.
     private let address = Atomic<UInt>(0)
     private let mask = Atomic<Int>(0)
     @exclusivity(unchecked) private(set) var count = 0
-    /// The bytes of all entries, clean and dirty.
+    /// The size of all entries, clean and dirty, in bytes.
     @exclusivity(unchecked) var byteCount = 0
     private var loads: UInt64 = 0
-    /// Attachments of entries, clean and dirty.
+    /// The attachments of all entries, clean and dirty.
     @exclusivity(unchecked) private var attachments = AttachmentList()
     /// Receives attachments that entries drop.
     private let released: ReleaseQueue
 
-    // The clean ones; see EntryTable+Eviction.
+    // The lists of clean entries; see EntryTable+Eviction.
     @exclusivity(unchecked) var small = EntryList()
     @exclusivity(unchecked) var main = EntryList()
     @exclusivity(unchecked) var ghosts = GhostTable()
     /// The approximate number of recent reads of keys from LevelDB; empty if they are not recorded.
     @exclusivity(unchecked) var diskReads = ReadSketch()
-    // The dirty ones; see EntryTable+Dirty.
+    // The lists of dirty entries; see EntryTable+Dirty.
     @exclusivity(unchecked) var active = EntryList()
     @exclusivity(unchecked) var written = EntryList()
-    /// The number of entries, the oldest in ``active``, that belong to the running checkpoint.
+    /// The number of entries that the running checkpoint has yet to take. They are the oldest in ``active``.
     var frozenCount = 0
 
     private static let capacityMin = 16
-    /// The number of low bits of a hash that choose the shard.
+    /// The number of low bits of a hash that select the shard. They are the same for all keys of the table, so slots
+    /// are selected by higher bits.
     private static let shardBits = 4
 
     init(released: ReleaseQueue = ReleaseQueue()) {
@@ -84,7 +88,7 @@ final class EntryTable {
 
     // MARK: Lookup
 
-    /// Returns the entry of a key; nil if the table knows nothing about the key.
+    /// Returns the entry of a key; nil if the table has none.
     func find(_ key: UnsafeRawBufferPointer, hash: Int) -> EntryPointer? {
         let mask = capacity - 1
         var index = hash >> Self.shardBits & mask
@@ -95,7 +99,7 @@ final class EntryTable {
         return nil
     }
 
-    /// Prefetches the first slot for a hash. Needs no lock.
+    /// Prefetches the first slot for a hash into the CPU cache. Needs no lock.
     func prefetchSlot(_ hash: Int) {
         let index = hash >> Self.shardBits & mask.load(ordering: .relaxed)
         larder_prefetch(
@@ -103,7 +107,7 @@ final class EntryTable {
                 bitPattern: address.load(ordering: .relaxed) &+ UInt(bitPattern: index &* MemoryLayout<Slot>.stride)))
     }
 
-    /// Prefetches the entry in the first slot for a hash.
+    /// Prefetches the entry in the first slot for a hash into the CPU cache. Called with the lock held.
     func prefetchEntry(_ hash: Int) {
         guard let entry = slots[hash >> Self.shardBits & (capacity - 1)].entry else { return }
         larder_prefetch(entry.head)
@@ -114,8 +118,8 @@ final class EntryTable {
 
     /// Stores a record of `count` bytes as a dirty entry.
     /// - Parameters:
-    ///   - version: the sequence of the commit unit.
-    ///   - fill: writes the record into the given memory.
+    ///   - version: the sequence (number) of the commit unit.
+    ///   - fill: writes the record to the given memory.
     func put(
         _ key: UnsafeRawBufferPointer, hash: Int, count: Int, version: UInt64,
         _ fill: (UnsafeMutableRawPointer) -> Void
@@ -145,14 +149,15 @@ final class EntryTable {
         _ = entry.reserve(0)
     }
 
-    /// Keeps LevelDB's record of a key, or the fact that it has none, unless the table already has the key.
+    /// Adds a clean entry with the record that LevelDB has for a key, or without a record if LevelDB has none. Does
+    /// nothing if the table already has the key.
     func keep(_ key: UnsafeRawBufferPointer, hash: Int, _ record: UnsafeRawBufferPointer?) {
         guard find(key, hash: hash) == nil else { return }
         let count = record?.count ?? 0
         let entry = EntryPointer.make(key, hash: hash, recordCount: count)
         loads += 1
         entry.head.pointee.version = EntryHead.loadedBit | loads
-        entry.head.pointee.isAbsentBelow = record == nil
+        entry.head.pointee.isAbsentInLevelDB = record == nil
         let place = entry.reserve(count)
         if let start = record?.baseAddress { place.copyMemory(from: start, byteCount: count) }
         insert(entry)
@@ -173,7 +178,7 @@ final class EntryTable {
         ghosts = GhostTable()
     }
 
-    /// Forgets everything, dirty or not.
+    /// Removes all entries, clean and dirty.
     func removeAll() {
         freeEntries()
         slots.deallocate()
@@ -188,7 +193,7 @@ final class EntryTable {
 
     // MARK: Attachments
 
-    /// The bytes of all attachments.
+    /// The size of all attachments, in bytes.
     var attachedByteCount: Int { attachments.byteCount }
 
     /// Attaches an object to an entry. The next change of the entry drops the object.
@@ -197,7 +202,7 @@ final class EntryTable {
         attachments.add(attachment, to: entry)
     }
 
-    /// Detaches an entry's attachment. It is released later, when no lock is held.
+    /// Detaches an entry's attachment. The ``ReleaseQueue`` releases it later, when no lock is held.
     func detach(_ entry: EntryPointer) {
         if entry.head.pointee.attachment == nil { return }
         if let attachment = attachments.take(from: entry) { released.add(attachment) }
@@ -211,15 +216,16 @@ final class EntryTable {
         return true
     }
 
-    /// Detaches the attachment of an entry whose expired record was removed.
+    /// Detaches the attachment of an entry without a record: a checkpoint may have removed the record because it has
+    /// expired.
     func detachIfEmpty(_ entry: EntryPointer) {
         if entry.head.pointee.recordCount == 0 { detach(entry) }
     }
 
     // MARK: Memory
 
-    /// Returns the entry of a key, in one of the dirty lists, without attachment, and with space for a record of
-    /// `recordCount` bytes.
+    /// Returns the entry of a key after making it dirty, dropping its attachment, and reserving space for a record of
+    /// `recordCount` bytes. Creates the entry if it is missing.
     private func dirtyEntry(_ key: UnsafeRawBufferPointer, _ hash: Int, recordCount: Int) -> EntryPointer {
         guard let found = find(key, hash: hash) else {
             let entry = EntryPointer.make(key, hash: hash, recordCount: recordCount)
@@ -239,10 +245,11 @@ final class EntryTable {
         return entry
     }
 
-    /// Moves an entry that changes to one of the dirty lists.
+    /// Makes an entry that changes dirty.
     private func makeDirty(_ entry: EntryPointer) {
         switch entry.head.pointee.place {
-        // Stays at its place. The checkpoint compares versions, and so detects that the entry has changed.
+        // Leave a dirty entry at its place. The checkpoint compares versions, and so detects that the entry has
+        // changed.
         case .active, .written: break
         case .small, .main, .nowhere:
             entry.head.pointee.wasMain = entry.head.pointee.place == .main
@@ -251,13 +258,13 @@ final class EntryTable {
         }
     }
 
-    /// Moves an entry to different memory, at the same place of the same list. The caller sets the version and the
-    /// record.
+    /// Replaces an entry by one with different memory, at the same place of the same list. The caller sets the version
+    /// and the record.
     private func replace(_ old: EntryPointer, _ new: EntryPointer) {
         new.head.pointee.indexed = old.head.pointee.indexed
         new.head.pointee.frequency = old.head.pointee.frequency
         new.head.pointee.wasMain = old.head.pointee.wasMain
-        new.head.pointee.isAbsentBelow = old.head.pointee.isAbsentBelow
+        new.head.pointee.isAbsentInLevelDB = old.head.pointee.isAbsentInLevelDB
         switch old.head.pointee.place {
         case .small: small.replace(old, new)
         case .main: main.replace(old, new)
@@ -280,7 +287,7 @@ final class EntryTable {
         }
     }
 
-    /// Removes an entry that is in no list from the table, and frees it.
+    /// Removes an entry from the table and frees it. The entry must have been removed from its list.
     func discard(_ entry: EntryPointer) {
         byteCount -= entry.byteCount
         detach(entry)
@@ -323,14 +330,15 @@ final class EntryTable {
         old.deallocate()
     }
 
-    /// Empties a slot, and moves up the following entries that could not be found otherwise.
+    /// Empties a slot. Moves entries of the following slots forward if a lookup could not find them after that.
     private func takeOut(_ slot: Int) {
         let mask = capacity - 1
         var hole = slot
         var index = (slot + 1) & mask
         while slots[index].entry != nil {
             let home = slots[index].hash >> Self.shardBits & mask
-            // Whether `home` lies in the half-open range from the slot after the hole to `index`, with wraparound.
+            // The entry may move to the hole if its home slot, at which a lookup begins, is not between the hole and
+            // `index`.
             if (index &- home) & mask >= (index &- hole) & mask {
                 slots[hole] = slots[index]
                 hole = index

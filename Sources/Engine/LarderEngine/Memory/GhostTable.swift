@@ -1,17 +1,16 @@
-/// Remembers for a while which entries were evicted from the small queue: a part of their hashes, in a table that grows
-/// with the main queue. A lookup reads one group of adjacent slots.
+/// Remembers entries that were recently evicted from the small queue (see `EntryTable+Eviction`). Stores a part of each
+/// hash, in a table that grows with the main queue. A lookup reads one group of adjacent slots.
 ///
-/// Uses 8 bytes per entry. An entry may be forgotten early when its slot is reused, and may be confused with another
-/// one with a probability of about one in a billion. Either slightly lowers the hit ratio, but never leads to a wrong
-/// result.
+/// Uses 8 bytes per entry. An entry is forgotten early if another one uses its slot, and is mistaken for another one
+/// with a probability of about one in a billion. Both slightly lower the hit ratio, but never cause a wrong result.
 struct GhostTable {
     private struct Mark {
-        /// 0: free.
+        /// 0 if the slot is free.
         var fingerprint: UInt32 = 0
         var addedAt: UInt32 = 0
     }
 
-    /// The number of slots in which a hash may be stored.
+    /// The number of slots in a group. A hash may be stored in any slot of its group.
     private static let ways = 4
 
     private var marks: ContiguousArray<Mark> = []
@@ -21,7 +20,7 @@ struct GhostTable {
 
     private func first(_ hash: Int) -> Int { (hash >> 4 & (marks.count / Self.ways - 1)) * Self.ways }
 
-    /// - Parameter most: the number of hashes to remember.
+    /// - Parameter most: the number of hashes that the table should remember.
     mutating func add(_ hash: Int, most: Int) {
         grow(to: most)
         clock &+= 1
@@ -50,7 +49,7 @@ struct GhostTable {
         return false
     }
 
-    /// Replaces a table that is too small, and forgets its content. The size doubles each time, so this is rare.
+    /// Replaces a table that is too small by a larger, empty one. The size doubles each time, so this is rare.
     private mutating func grow(to most: Int) {
         guard most > marks.count else { return }
         var size = 64

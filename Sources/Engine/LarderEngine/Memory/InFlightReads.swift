@@ -1,9 +1,9 @@
-/// Placeholders in a shard that record whether a key was changed in the meantime: for reads of LevelDB without the
-/// shard's lock, and for watches. A value; the shard's lock guards it.
+/// Placeholders in a shard that record whether keys are changed during an operation: a read of LevelDB without the
+/// shard's lock, or a watch (the WATCH command). A value; the shard's lock guards it.
 ///
-/// There are two kinds. A read of one key stores the key's hash in a list. The list is as short as the number of
-/// reading threads, and needs no allocation. A command with many keys, or a watch, stores the key itself in a
-/// dictionary, because otherwise each write would search a list of perhaps a million keys.
+/// There are two kinds. A read of one key stores the key's hash in a list, which is at most as long as the number of
+/// reading threads, and needs no allocation. A command with many keys, or a watch, stores each key in a dictionary,
+/// because otherwise each write would search a list of perhaps a million keys.
 struct InFlightReads {
     private struct Place {
         var hash = 0
@@ -13,13 +13,13 @@ struct InFlightReads {
 
     private struct KeyPlace {
         var readers = 0
-        /// Increases when the key is written.
+        /// The number of changes of the key since its first placeholder was added.
         var changes: UInt64 = 0
-        /// The number of counted changes that are not visible to readers.
+        /// The number of these changes that readers cannot see.
         var unseenChanges: UInt64 = 0
     }
 
-    /// The recorded state of a key, with which later changes are detected.
+    /// A state of a key. If a later mark of the key differs, the key was changed.
     struct Mark: Equatable {
         let changes: UInt64
         let wholeChanges: UInt64
@@ -28,7 +28,7 @@ struct InFlightReads {
     private var places: ContiguousArray<Place> = []
     private var count = 0
     private var keys: [Key: KeyPlace] = [:]
-    /// Increases with every change of all keys at once: a purge, a failed commit.
+    /// The number of changes of all keys at once, such as a purge or a failed commit.
     private var wholeChanges: UInt64 = 0
 
     // MARK: One key
@@ -46,8 +46,8 @@ struct InFlightReads {
         return places.count - 1
     }
 
-    /// Removes a placeholder.
-    /// - Returns: whether its key is unchanged.
+    /// Removes a placeholder that was added by hash.
+    /// - Returns: whether its key was not changed in the meantime.
     mutating func end(_ number: Int) -> Bool {
         count -= 1
         places[number].isTaken = false
@@ -62,10 +62,10 @@ struct InFlightReads {
         return mark(key)
     }
 
-    /// The present state of a key with a placeholder.
+    /// Returns the present mark of a key that has a placeholder.
     func mark(_ key: Key) -> Mark { Mark(changes: keys[key]?.changes ?? 0, wholeChanges: wholeChanges) }
 
-    /// Like ``mark(_:)``, but ignores changes that are not visible to readers.
+    /// Returns the mark of a key for a watch, which ignores changes that readers cannot see.
     func markOfWatch(_ key: Key) -> Mark {
         let place = keys[key] ?? KeyPlace()
         return Mark(changes: place.changes - place.unseenChanges, wholeChanges: wholeChanges)
@@ -79,8 +79,8 @@ struct InFlightReads {
 
     // MARK: Changes of keys
 
-    /// Records that a key was written or removed. A read of another key with the same hash also detects a change, which
-    /// does no harm.
+    /// Records that a key was written or removed. A read of another key with the same hash also detects a change. That
+    /// does no harm: the read returns its result, but does not add it to memory.
     mutating func changed(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         changed(hash)
         if !keys.isEmpty { keys[Key(key)]?.changes += 1 }
@@ -89,8 +89,8 @@ struct InFlightReads {
     /// Records that the last write of the key was not visible to readers.
     mutating func noteUnseen(_ key: Key) { keys[key]?.unseenChanges += 1 }
 
-    /// Records that a key will be deleted from LevelDB because its entry has expired: a read in progress must not keep
-    /// the entry in memory. Watches do not count this as a change.
+    /// Records that a key will be deleted from LevelDB because its entry has expired, so that a read in progress does
+    /// not add the entry to memory. For watches, this is not a change.
     mutating func swept(_ hash: Int) { changed(hash) }
 
     private mutating func changed(_ hash: Int) {

@@ -1,11 +1,11 @@
 import LarderPlatform
 import Synchronization
 
-/// The limit for the bytes of a larder's entries in memory, and the shards that contain them. Dirty entries count too,
-/// except for entries of 1 MiB or more, and cannot be evicted.
+/// The limit for the total size of a larder's entries in memory, and the shards that contain them. Dirty entries count
+/// too, unless they have 1 MiB or more, and cannot be evicted.
 ///
-/// Thread-safe. `@unchecked Sendable`: the list of shards is guarded by `lock`. The caller of ``makeRoom(_:)`` holds a
-/// shard's lock; other shards' locks are only tried, and never waited for.
+/// Thread-safe. `@unchecked Sendable`: `lock` guards the list of shards. The caller of ``makeRoom(_:)`` holds a shard's
+/// lock, so the call never waits for the lock of another shard: it skips a shard whose lock is not free.
 final class MemoryBudget: @unchecked Sendable {
     private let limit: Atomic<Int>
     private let used = Atomic<Int>(0)
@@ -15,8 +15,9 @@ final class MemoryBudget: @unchecked Sendable {
     let released = ReleaseQueue()
     private let shardCount = Atomic<Int>(1)
     private let lock = Lock()
-    /// Unmanaged, because a strong reference would keep a database's entries alive, and a weak one would slow down all
-    /// reference counting of shards. Registered shards are kept alive until they are unregistered.
+    /// The registered shards. Unmanaged, because strong references would keep the entries of closed databases in
+    /// memory, and weak ones would slow down all reference counting of shards. The database that registers shards keeps
+    /// them alive until it unregisters them.
     private var shards: [Unmanaged<Shard>] = []
     private var next = 0
 
@@ -29,10 +30,10 @@ final class MemoryBudget: @unchecked Sendable {
     }
 
     var limitBytes: Int { limit.load(ordering: .relaxed) }
-    /// A shard reports its growth in steps of at least this many bytes, so that the shards do not contend for one
-    /// counter.
+    /// The least change of its size that a shard reports, in bytes. It makes reports rare, so that the shards do not
+    /// contend for one counter.
     var stepBytes: Int { min(16_384, limitBytes / 4096) }
-    /// The number of dirty bytes at which a checkpoint is due: half of the limit, at least 32 MiB.
+    /// The number of dirty bytes above which a checkpoint is due: half of the limit, at least 32 MiB.
     private var dirtyBytesMax: Int { max(32 << 20, limitBytes / 2) }
 
     var isOn: Bool { limitBytes > 0 }
@@ -40,7 +41,7 @@ final class MemoryBudget: @unchecked Sendable {
     /// The sum of the sizes reported by the shards.
     private var usedBytes: Int { used.load(ordering: .relaxed) }
 
-    /// The size of the longest record, and of the largest attachment, that is kept.
+    /// The size of the longest record, and of the largest attachment, that memory keeps, in bytes.
     var largestBytes: Int { limitBytes / largestPart }
     func admits(_ bytes: Int) -> Bool { bytes <= largestBytes }
 
@@ -51,7 +52,6 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// Unregisters shards.
     func unregister(_ old: [Shard]) {
         let gone = Set(old.map { Unmanaged.passUnretained($0).toOpaque() })
         lock.withLock {
@@ -60,10 +60,10 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// All shards. Takes no shard's lock.
+    /// All registered shards. Takes no shard's lock.
     var all: [Shard] { lock.withLock { shards.map { $0.takeUnretainedValue() } } }
 
-    /// Records by how many bytes a shard's table grew or shrank: in total, and the dirty and the attached bytes.
+    /// Records a change of a shard's size, in bytes: of the total, of the dirty bytes, and of the bytes of attachments.
     func changed(by bytes: Int, dirty dirtyBytes: Int, attached attachedBytes: Int) {
         used.add(bytes)
         dirty.add(dirtyBytes)
@@ -72,19 +72,20 @@ final class MemoryBudget: @unchecked Sendable {
 
     // MARK: Attachments
 
-    /// The limit for all attachments in bytes, including attachments that cannot be dropped: half of the budget.
+    /// The limit for the size of all attachments in bytes: half of the memory limit. Attachments that were dropped and
+    /// not released yet count too.
     var attachedBytesMax: Int { limitBytes / 2 }
 
-    /// The bytes of attachments, including those that were dropped and not released yet.
+    /// The size of all attachments, including those that were dropped and not released yet, in bytes.
     private var attachedBytes: Int { attached.load(ordering: .relaxed) + released.byteCount }
 
-    /// Drops attachments until their total is within the limit. Each shard has an equal share of the limit. While `shard`
-    /// is within its share, attachments of other shards are dropped, and otherwise those of `shard`. Called with the
+    /// Drops attachments until their total size is within the limit. Each shard has an equal share of the limit. While
+    /// `shard` is within its share, drops attachments of other shards; otherwise those of `shard`. Called with the
     /// shard's lock held.
     func makeRoomForAttachments(_ shard: Shard) {
         guard attachedBytes > attachedBytesMax else { return }
         let part = attachedBytesMax / shardCount.load(ordering: .relaxed)
-        // Dropped attachments count until they are released. Dropping more does not help.
+        // Dropped attachments count until they are released, which happens later. Dropping more instead would not help.
         let most = max(0, attachedBytesMax - released.byteCount)
         var tries = 0
         while attached.load(ordering: .relaxed) > most {
@@ -108,9 +109,9 @@ final class MemoryBudget: @unchecked Sendable {
 
     /// Whether there are so many dirty bytes that a checkpoint is due.
     var isCheckpointDue: Bool { dirty.load(ordering: .relaxed) > dirtyBytesMax }
-    /// Whether there are so many dirty bytes, not counting `bytes` of them, that writers should wait for the
+    /// Returns whether there are so many dirty bytes, not counting `bytes` of them, that writers should wait for the
     /// checkpoint.
-    func isFullOfDirty(besides bytes: Int) -> Bool { dirty.load(ordering: .relaxed) - bytes > 2 * dirtyBytesMax }
+    func mustBlockWriters(besides bytes: Int) -> Bool { dirty.load(ordering: .relaxed) - bytes > 2 * dirtyBytesMax }
 
     /// Measures the exact size of all entries. Takes the locks of all shards one after another.
     func measure() -> Int {
@@ -123,8 +124,8 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// Evicts entries until the total is within the limit. Each shard has an equal share of the limit. While `shard` is
-    /// within its share, entries of other shards are evicted, and otherwise those of `shard`. Called with the shard's
+    /// Evicts entries until the total size is within the limit. Each shard has an equal share of the limit. While
+    /// `shard` is within its share, evicts entries of other shards; otherwise those of `shard`. Called with the shard's
     /// lock held.
     func makeRoom(_ shard: Shard) {
         let shardCount = shardCount.load(ordering: .relaxed)
@@ -142,11 +143,11 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// The number of entries evicted while a shard's lock is held once.
+    /// The most entries that ``changeLimit(to:)`` evicts before it releases a shard's lock for a moment.
     private static let evictedAtOnce = 64
 
-    /// Changes the limit. If it decreases, every shard evicts until it is within its equal share of the limit. Takes the
-    /// locks of all shards one after another. Dirty entries stay until a checkpoint.
+    /// Changes the limit. If it decreases, every shard evicts until it is within its equal share of the limit. Takes
+    /// the locks of all shards one after another. Dirty entries stay until a checkpoint.
     func changeLimit(to bytes: Int) {
         limit.store(max(0, bytes), ordering: .relaxed)
         let all = all
@@ -166,11 +167,11 @@ final class MemoryBudget: @unchecked Sendable {
         return true
     }
 
-    /// Tries a few other shards, to evict from one that has more than its part and whose lock is free.
+    /// Evicts entries of another shard that exceeds its share and whose lock is free. Tries only a few shards.
     private func evictFromAnother(than own: Shard, _ part: Int) -> Bool {
         withAnother(than: own) { candidate in
             let before = candidate.table.byteCount
-            // Evicts several entries at a time, because finding the shard took a while.
+            // Evict several entries at once, because finding the shard took some time.
             while candidate.table.cleanByteCount > part, before - candidate.table.byteCount < 16_384,
                 candidate.table.evict()
             {}

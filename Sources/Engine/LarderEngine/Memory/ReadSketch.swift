@@ -1,8 +1,10 @@
-/// The approximate number of recent disk reads of keys: a count-min sketch with four-bit counters that age (Einziger,
-/// Friedman and Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", ACM Transactions on Storage, 2017).
+/// The approximate number of recent disk reads of each key: a count-min sketch with four-bit counters that are halved
+/// regularly (Einziger, Friedman and Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", ACM Transactions on
+/// Storage, 2017).
 ///
-/// It may overestimate a key that shares its counters with others, but never underestimates the reads since the
-/// counters were last halved. The counters are halved after a number of reads, so that past popularity fades.
+/// The count of a key may be too high, because the key shares counters with others. Up to ``countMax``, it is never
+/// lower than the number of reads since the counters were last halved. They are halved after a number of reads, so that
+/// earlier reads count less and less.
 ///
 /// A value; the lock of its shard guards it. No memory is allocated before the first read.
 struct ReadSketch {
@@ -12,8 +14,8 @@ struct ReadSketch {
 
     /// The maximum size of one sketch: 128 KiB, 256 Ki counters; 2 MiB for a database.
     static let wordsMax = 16_384
-    /// The number of reads per word after which the counters are halved. With more, so many keys share a counter that
-    /// its value is meaningless (measured).
+    /// The number of reads per word after which the counters are halved. Measurements show that with more reads, so
+    /// many keys share a counter that its value is meaningless.
     private static let additionsPerWord = 4
     private static let wordsMin = 1024
     static let countMax = 15
@@ -31,7 +33,7 @@ struct ReadSketch {
         let least = count(hash)
         for _ in 0..<Self.depth {
             let (word, shift) = place(spread)
-            // Only the smallest counters are incremented, which overestimates less.
+            // Increment only the smallest of the key's counters. That overestimates less.
             if words[word] >> shift & 15 == UInt64(least), least < Self.countMax {
                 words[word] += 1 << shift
                 hasRaised = true
@@ -44,7 +46,7 @@ struct ReadSketch {
 
     }
 
-    /// The estimated number of reads of the key with this hash, 0 to ``countMax``.
+    /// Returns the estimated number of reads of the key with this hash, from 0 to ``countMax``.
     func count(_ hash: Int) -> Int {
         guard !words.isEmpty else { return 0 }
         var least = UInt64(Self.countMax)
@@ -57,8 +59,8 @@ struct ReadSketch {
         return Int(least)
     }
 
-    /// Halves all counters. Also doubles a sketch that is not at its limit, by appending a copy: a counter's index is
-    /// the low bits of a longer number, so the counts are still valid.
+    /// Halves all counters. Also doubles a sketch that has not reached its maximum size, by appending a copy of it. The
+    /// counts stay valid: the index of a counter consists of the low bits of a longer number, and has one more bit now.
     private mutating func age() {
         for index in words.indices { words[index] = words[index] >> 1 & 0x7777_7777_7777_7777 }
         additions /= 2
@@ -74,7 +76,7 @@ struct ReadSketch {
         next(UInt64(bitPattern: Int64(hash)) &* 0x9E37_79B9_7F4A_7C15)
     }
 
-    /// SplitMix's last step.
+    /// Returns the number that selects the next counter of a key: one step of the random number generator SplitMix.
     private static func next(_ value: UInt64) -> UInt64 {
         var mixed = value &+ 0x9E37_79B9_7F4A_7C15
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -1,26 +1,26 @@
 import LarderPlatform
 
-/// A part of a database's keys, with the lock that orders all operations on them.
+/// One of the parts into which a database's keys are divided by their hashes, with the lock for all operations on them.
 ///
-/// `@unchecked Sendable`: everything except `lock` is guarded by `lock`.
+/// `@unchecked Sendable`: `lock` guards everything else.
 package final class Shard: @unchecked Sendable {
     let lock = Lock()
-    /// The known state of keys. For a key that is not in the table, LevelDB must be read.
+    /// The entries in memory. For a key that is not in the table, LevelDB must be read.
     let table: EntryTable
     private let budget: MemoryBudget
     private let disk: DiskBudget?
-    /// The keys that were written since an enumeration of all keys started to record them; nil if none is running.
-    var notedKeys: Set<Key>?
+    /// The keys that were changed since an exchange of two databases began to record them; nil while none is running.
+    var recordedKeys: Set<Key>?
     @exclusivity(unchecked) var reads = InFlightReads()
     @exclusivity(unchecked) var evictedKeys = EvictedKeys()
     /// Nil until a lease is granted.
     @exclusivity(unchecked) var leases: LeaseTable?
-    /// The size of the table as last reported to the budget, see ``EntryTable/budgetedByteCount``.
+    /// The size of the table as last reported to the budget: see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
     @exclusivity(unchecked) private var publishedAttachedBytes = 0
-    /// The counts since they were last taken. Counting costs nothing, because the shard's lock is held anyway. See
-    /// ``Statistics``. Accesses are too short to overlap, so the run-time check is turned off.
+    /// The counts since the last ``takeCounters()``; see ``Statistics``. No atomics are needed, because the shard's
+    /// lock is held anyway. Accesses are too short to overlap, so Swift's run-time check for that is turned off.
     @exclusivity(unchecked) var counters = Counters()
     /// The sum of the counts that ``takeCounters()`` has returned.
     private(set) var previousCounters = Counters()
@@ -29,11 +29,11 @@ package final class Shard: @unchecked Sendable {
     package struct Counters: Sendable {
         package var hits = 0
         package var misses = 0
-        /// Misses because the entry is not fresh: `missesExpired` because of its time, `missesPurged` because of a
-        /// purge.
+        /// Misses because the entry is not fresh: `missesExpired` because it has expired, `missesPurged` because one of
+        /// its tags was purged.
         package var missesExpired = 0
         package var missesPurged = 0
-        /// Misses because the entry was evicted for a disk limit. A lower bound.
+        /// Misses because the entry was evicted because of a disk limit. A lower bound.
         package var missesEvicted = 0
         package var writes = 0
         package var removals = 0
@@ -41,8 +41,8 @@ package final class Shard: @unchecked Sendable {
         /// Writes that only changed the lifetime of an entry.
         package var renewals = 0
         /// Removals that found no fresh entry.
-        package var vainRemovals = 0
-        /// Entries that were evicted to keep a disk limit.
+        package var removalsWithoutEntry = 0
+        /// Entries that were evicted because of a disk limit.
         package var evicted = 0
         /// The number of purges of the whole database.
         package var purges = 0
@@ -57,7 +57,7 @@ package final class Shard: @unchecked Sendable {
 
         mutating func add(_ other: Counters) {
             renewals += other.renewals
-            vainRemovals += other.vainRemovals
+            removalsWithoutEntry += other.removalsWithoutEntry
             purges += other.purges
             evicted += other.evicted
             hits += other.hits
@@ -72,7 +72,7 @@ package final class Shard: @unchecked Sendable {
         }
     }
 
-    /// Returns the counts since the last call, and resets them to 0.
+    /// Returns the counts since the last call, and resets them.
     func takeCounters() -> Counters {
         let taken = counters
         previousCounters.add(taken)
@@ -104,7 +104,7 @@ package final class Shard: @unchecked Sendable {
         key.stored.withUnsafeBytes { table.find(UnsafeRawBufferPointer(rebasing: $0.dropFirst()), hash: key.hash) }
     }
 
-    /// Stores a record, dirty.
+    /// Stores a record as a dirty entry.
     func put(
         _ key: UnsafeRawBufferPointer, _ hash: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer,
         sequence: UInt64
@@ -123,7 +123,7 @@ package final class Shard: @unchecked Sendable {
         return entry
     }
 
-    /// Stores an encoded record, dirty.
+    /// Stores an encoded record as a dirty entry.
     func put(
         _ key: UnsafeRawBufferPointer, _ hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64,
         lease: LeaseEffect = .outdated
@@ -135,7 +135,7 @@ package final class Shard: @unchecked Sendable {
         changed(key, hash, lease)
     }
 
-    /// Stores an entry with its record as a dirty entry. The table takes ownership.
+    /// Stores an existing entry with its record as a dirty entry. The table takes ownership of it.
     func put(_ entry: EntryPointer, sequence: UInt64, lease: LeaseEffect = .outdated) {
         entry.head.pointee.version = sequence
         table.put(entry)
@@ -143,7 +143,7 @@ package final class Shard: @unchecked Sendable {
         changed(entry.key, entry.head.pointee.hash, lease)
     }
 
-    /// Removes a key, dirty.
+    /// Removes a key, and stores the removal as a dirty entry.
     func remove(
         _ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated
     ) {
@@ -151,8 +151,8 @@ package final class Shard: @unchecked Sendable {
         makeRoom()
     }
 
-    /// Like ``remove(_:_:sequence:)``, but evicts nothing, so that entries of other keys that were already found stay
-    /// valid. The caller must call ``makeRoom()`` afterwards.
+    /// Removes a key without evicting anything, so that the caller's pointers to other entries stay valid. The caller
+    /// must call ``makeRoom()`` afterwards.
     func removeInPlace(
         _ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated
     ) {
@@ -172,10 +172,10 @@ package final class Shard: @unchecked Sendable {
         reads.changed(key, hash)
         evictedKeys.remove(hash)
         if leases != nil { leases?.changed(key, lease, isRemoval: isRemoval) }
-        if notedKeys != nil { notedKeys?.insert(Key(key)) }
+        if recordedKeys != nil { recordedKeys?.insert(Key(key)) }
     }
 
-    /// Forgets all keys, and informs reads in progress that all keys have changed.
+    /// Removes all entries from memory, and marks reads in progress as outdated.
     func clear() {
         table.removeAll()
         reads.changedAll()
@@ -184,21 +184,22 @@ package final class Shard: @unchecked Sendable {
         publish()
     }
 
-    /// Forgets the known content of LevelDB, and informs reads in progress that it may have changed.
+    /// Removes the clean entries from memory, and marks reads in progress as outdated, because LevelDB's content may
+    /// have changed.
     func forgetStored() {
         table.forgetClean()
         reads.changedAll()
         publish()
     }
 
-    /// Forgets a clean entry, because LevelDB will delete it. A dirty entry is left to the checkpoint.
+    /// Removes a clean entry from memory, because it will be deleted from LevelDB. A dirty entry stays.
     func dropIfClean(_ entry: EntryPointer) {
         table.forget(entry)
         publish()
     }
 
-    /// Handles an expired entry that a read has found, and counts it once. The entry is marked and stays until it is
-    /// removed from LevelDB, or evicted, which happens before other entries. Its attachment is dropped.
+    /// Marks an expired entry that a read has found, and counts it once. Drops its attachment. The entry stays in
+    /// memory until it is removed from LevelDB or evicted; it is the next one that its queue evicts.
     @inline(never)
     func foundExpired(_ entry: EntryPointer) {
         guard !entry.head.pointee.isFoundExpired else { return }
@@ -224,27 +225,28 @@ package final class Shard: @unchecked Sendable {
 
     // MARK: Memory
 
-    /// Whether clean entries are kept at all.
+    /// Whether memory keeps clean entries at all.
     var keepsRecords: Bool { budget.isOn }
 
-    /// Whether a dirty entry stays in memory when LevelDB has it.
+    /// Returns whether a dirty entry stays in memory after it has become clean.
     func keeps(_ entry: EntryPointer) -> Bool { budget.isOn && budget.admits(entry.record?.count ?? 0) }
 
-    /// Keeps LevelDB's record of a key, or nil if it has none, if clean entries are kept and nothing newer is known.
+    /// Adds a clean entry with the record that LevelDB has for a key, or without a record if LevelDB has none. Does
+    /// nothing if memory has an entry of the key, or does not keep entries of this size.
     private func keep(_ key: UnsafeRawBufferPointer, _ hash: Int, _ record: UnsafeRawBufferPointer?) {
         guard budget.isOn, budget.admits(record?.count ?? 0) else { return }
         table.keep(key, hash: hash, record)
         makeRoom()
     }
 
-    /// Records that LevelDB has no record of a key, if clean entries are kept and nothing is known about the key.
-    /// Evicts nothing, so that entries of other keys that were already found stay valid. The caller must call
+    /// Records in memory that LevelDB has no record of a key, unless memory has an entry of the key or keeps no clean
+    /// entries. Evicts nothing, so that the caller's pointers to other entries stay valid. The caller must call
     /// ``makeRoom()`` afterwards.
     func keepAbsence(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         if budget.isOn { table.keep(key, hash: hash, nil) }
     }
 
-    /// Reports the table's growth to the budget, and evicts any excess.
+    /// Reports a change of the table's size to the budget if it is large enough, and evicts any excess.
     func makeRoom() {
         let change = table.budgetedByteCount - publishedBytes
         guard abs(change) >= budget.stepBytes || abs(table.dirtyByteCount - publishedDirtyBytes) >= budget.stepBytes
@@ -253,14 +255,14 @@ package final class Shard: @unchecked Sendable {
         if change > 0 { budget.makeRoom(self) }
     }
 
-    /// Reports all growth to the budget, and evicts any excess. Called after entries became clean, and for attachments,
-    /// which may be large.
+    /// Reports any change of the table's size to the budget, and evicts any excess. Called after entries have become
+    /// clean, and after attachments were added, which may be large.
     func makeRoomNow() {
         publish()
         budget.makeRoom(self)
     }
 
-    /// Reports to the budget how the table grew or shrank.
+    /// Reports the change of the table's size since the last report to the budget.
     func publish() {
         let dirty = table.dirtyByteCount
         let bytes = table.budgetedByteCount
@@ -275,31 +277,31 @@ package final class Shard: @unchecked Sendable {
     // MARK: Cold reads
 
     /// Counts a read of a key from LevelDB. The disk eviction uses the counts to choose entries.
-    func noteDiskRead(_ hash: Int) { if disk?.notesReads ?? false { table.diskReads.add(hash) } }
+    func noteDiskRead(_ hash: Int) { if disk?.countsReads ?? false { table.diskReads.add(hash) } }
 
-    /// Adds a placeholder for a key that will be read from LevelDB without the lock. One of the two calls that end the
-    /// read must follow.
+    /// Adds a placeholder for a key that will be read from LevelDB without the lock. The caller must end the read with
+    /// ``endRead(_:_:_:keeping:)`` or ``endRead(_:)``.
     func beginRead(_ hash: Int) -> Int { reads.begin(hash) }
 
-    /// Keeps the result of a read of LevelDB without the lock, unless the key was changed since the placeholder was
-    /// added.
+    /// Ends a read of LevelDB without the lock. Adds its result to memory, unless the key was changed since the
+    /// placeholder was added.
     func endRead(_ number: Int, _ key: UnsafeRawBufferPointer, _ hash: Int, keeping record: UnsafeRawBufferPointer?) {
         if reads.end(number) { keep(key, hash, record) }
     }
 
-    /// Ends a read that failed.
+    /// Ends a read of LevelDB that failed.
     func endRead(_ number: Int) { _ = reads.end(number) }
 
-    /// The number of shards of a database. A power of two, 32 at most, because the bits of a `UInt32` represent sets of
-    /// shards.
+    /// The number of shards of a database. It must be a power of two, and at most 32, because a set of shards is stored
+    /// in the bits of a `UInt32`.
     static let count = 16
 
-    /// The index of the shard for a key with this hash, from 0 to ``count`` - 1.
+    /// Returns the index of the shard for a key with this hash, from 0 to ``count`` - 1.
     static func index(_ hash: Int) -> Int { hash & (count - 1) }
 }
 
 extension Statistics {
-    /// Adds the counts of a shard.
+    /// Adds the counts that were taken from a shard.
     func take(_ counters: Shard.Counters) {
         hits.add(counters.hits)
         misses.add(counters.misses)

@@ -1,4 +1,4 @@
-/// One key of one database.
+/// The name of an entry in a larder: a database and a key.
 struct EntryName: Hashable, Sendable {
     let database: Database
     let key: [UInt8]

@@ -5,21 +5,21 @@ package enum ObservedChange: Sendable, Equatable {
     case removed(key: [UInt8])
     /// The entry was evicted because of a disk limit.
     case evicted(key: [UInt8])
-    /// The entry expired, and its key was not stored again.
+    /// The entry has expired, and the key was not stored again.
     case expired(key: [UInt8])
-    /// The database has lost all its entries.
+    /// All entries of the database were removed.
     case purged
-    /// Entries with some of these tags were removed or are stale now.
+    /// The entries with at least one of these tags were removed or are stale now.
     case purgedTags([[UInt8]])
-    /// Any entry may have changed. The details are unknown.
+    /// Any entry of the database may have changed. The details are unknown.
     case anything
     /// The database was deleted. No change follows.
     case deleted
 }
 
-/// An observer of some of a larder's entries. It is notified of the changes of a key in the order of their commits. A
-/// reader that is notified finds the state after the change, or a newer one. Called by any thread, possibly with locks
-/// held: calls must be short, must not block, and must not call the engine.
+/// An observer of entries. It is notified of the changes of a key in the order of their commits. After a notification,
+/// reads return the state after the change, or a newer one. Any thread may call the observer, possibly with locks held:
+/// calls must be short, must not block, and must not call the engine.
 package protocol EntryObserver: AnyObject, Sendable {
     func noticed(_ change: ObservedChange, in database: Database)
 }

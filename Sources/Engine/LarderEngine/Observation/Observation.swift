@@ -3,38 +3,38 @@ import Synchronization
 
 /// Notifies observers of commits and expiries.
 ///
-/// - Without observers, it does not receive commits, and costs nothing.
-/// - An expiry is reported after the deadline. If the entry was stored, or its key was requested, while it was
-///   observed, a round of maintenance reports the expiry. Otherwise, and if there are more than ``namesMax`` deadlines,
-///   it is reported when the sweep frees the entry's space.
-/// - The entry is checked again before its expiry is reported. If it was stored again, or has another deadline now,
+/// - Without observers, this object does not receive commits, and costs nothing.
+/// - An expiry is reported after the deadline: by the next round of maintenance if the deadline is known, because the
+///   entry was stored while it was observed, or because its key was passed to ``add(_:_:in:)`` or ``watch(_:in:)``. At
+///   most ``namesMax`` deadlines are known. Other expiries are reported when the sweep removes the entry from LevelDB.
+/// - Before an expiry is reported, the entry is read again. If it was stored again, or has another deadline now,
 ///   nothing is reported.
 ///
-/// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. Observers are called with
-/// the lock held, so that they receive the changes of a key in order.
+/// Thread-safe. `@unchecked Sendable`: `lock` guards the properties below "Guarded". Observers are called with the lock
+/// held, so that they receive the changes of a key in order.
 package final class Observation: ChangeObserver, @unchecked Sendable {
-    /// The most watched deadlines, and the most keys waiting to be checked.
+    /// The most deadlines that are watched, and the most keys that wait to be checked.
     static let namesMax = 65_536
     private static let slice = 256
 
-    /// Why an entry is checked.
+    /// The reason why an entry is checked.
     private enum Reason {
         /// A watched deadline has passed, or may have changed.
         case due
         /// The sweep has found the entry expired.
         case swept
-        /// The entry's deadline is unknown. An expiry before `since` was not observed, and is not reported.
+        /// Observation of the entry began at `since`, and its deadline is unknown. An earlier expiry is not reported.
         case asked(since: Int64)
     }
 
     private let context: EngineContext
     private let hasObservers = Atomic<Bool>(false)
     private let lock = Lock()
-    // Guarded:
+    // Guarded by `lock`:
     private var table = ObserverTable()
     private var deadlines = DeadlineWatch<EntryName>()
     private var waiting: [(name: EntryName, reason: Reason)] = []
-    /// The entries being checked, without those that have changed since the check began.
+    /// The entries that are being checked, without those that have changed since the check began.
     private var examined: Set<EntryName> = []
     /// The entries whose expiry was reported and whose space has not been freed yet.
     private var notified: Set<EntryName> = []
@@ -43,9 +43,9 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
 
     // MARK: Observing
 
-    /// Begins to notify an observer of all changes that are stored after the call, and possibly of stores already in
-    /// progress. Does not block.
-    /// - Parameter database: nil for all databases, with a prefix only.
+    /// Begins to notify an observer of all changes that are made after the call, and possibly of changes in progress.
+    /// Does not block.
+    /// - Parameter database: nil for all databases; only allowed with a prefix.
     package func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
         lock.withLock {
             table.add(observer, keys, in: database)
@@ -55,7 +55,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Watches the deadline of an entry that may have been stored before it was observed.
+    /// Watches the deadline of an entry that may have been stored before its observation began.
     package func watch(_ key: [UInt8], in database: Database) {
         lock.withLock { askFor(EntryName(database, key)) }
     }
@@ -92,8 +92,8 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Records a change. Called with `lock` held.
-    /// - Returns: the change to report immediately.
+    /// Records a change of an observed entry. Called with `lock` held.
+    /// - Returns: the change to report immediately; nil if there is none.
     private func take(_ change: EntryChange, _ name: EntryName) -> ObservedChange? {
         switch change.kind {
         case .stored:
@@ -114,7 +114,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
             deadlines.set(name, nil)
             return .evicted(key: name.key)
         case .swept(let header, _):
-            // Entries that ended by a purge of a tag are not reported: the purge itself was.
+            // Do not report entries whose tags were purged, because the purge itself was reported.
             if notified.remove(name) == nil, header.tagsEnd == .max { wait(name, .swept) }
             return nil
         }
@@ -170,7 +170,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
 
     // MARK: Expiry
 
-    /// Reports the entries that have expired by now. May block. One caller at a time.
+    /// Reports the entries that have expired by now. May block. Only one thread at a time may call it.
     func notifyExpired() {
         guard hasObservers.load(ordering: .relaxed) else { return }
         while true {
@@ -194,7 +194,8 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private func examine(_ name: EntryName, _ reason: Reason) {
         let life = name.database.life(of: name.key)
         lock.withLock {
-            // The entry has changed during the check, and that change was reported.
+            // If the entry has changed during the check, that change was reported, so the result of the check is
+            // outdated.
             guard examined.contains(name) else { return }
             switch life {
             case .fresh(let deadline): watch(name, deadline)
@@ -211,7 +212,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private func notifyExpired(_ name: EntryName, _ reason: Reason) {
         deadlines.set(name, nil)
         if case .swept = reason {
-            // The expiry was reported before the sweep found the entry.
+            // Report nothing if the expiry was reported before the sweep found the entry.
             if notified.remove(name) != nil { return }
         } else {
             if notified.count >= Self.namesMax { notified = [] }
@@ -226,10 +227,10 @@ extension Database {
     fileprivate enum Life {
         case fresh(deadline: Int64?)
         case expired(deadline: Int64)
-        /// The entry ended by a purge of one of its tags.
+        /// One of the entry's tags was purged.
         case purged
         case absent
-        /// It cannot be read.
+        /// The entry cannot be read.
         case unknown
     }
 

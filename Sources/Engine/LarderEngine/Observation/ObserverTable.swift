@@ -1,4 +1,4 @@
-/// The observers and the entries that they observe. A value; its owner guards it.
+/// The observers, and the keys or prefixes that they observe. A value; the owner's lock guards it.
 struct ObserverTable {
     private struct Wide {
         /// Nil for all databases.
@@ -12,7 +12,7 @@ struct ObserverTable {
 
     var isEmpty: Bool { exact.isEmpty && wide.isEmpty }
 
-    /// - Parameter database: nil for all databases, with a prefix only.
+    /// - Parameter database: nil for all databases; only allowed with a prefix.
     mutating func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
         switch (keys, database) {
         case (.key(let key), let database?): exact[EntryName(database, key), default: []].append(observer)
@@ -29,7 +29,7 @@ struct ObserverTable {
         }
     }
 
-    /// The observers of an entry.
+    /// Returns the observers of an entry.
     func observers(of name: EntryName) -> [any EntryObserver] {
         var found = exact[name] ?? []
         for one in wide where one.database == nil || one.database === name.database {
@@ -38,7 +38,7 @@ struct ObserverTable {
         return found
     }
 
-    /// The observers of a database.
+    /// Returns the observers of entries of a database.
     func observers(of database: Database) -> [any EntryObserver] {
         wide.filter { $0.database == nil || $0.database === database }.map(\.observer)
             + exact.filter { $0.key.database === database }.flatMap(\.value)

@@ -4,13 +4,13 @@
 /// damaged. The attachment of an expired entry is not returned. All attachments together, including those of entries
 /// that cannot be evicted, take at most half of the memory budget.
 ///
-/// Dropped attachments are not released immediately, because locks are held at that time, but by the next
-/// ``releaseDetached()``.
+/// The next ``releaseDetached()`` releases the dropped attachments. They are not released at once, because locks are
+/// held when they are dropped.
 extension Database {
     /// Passes the attachment of a key's fresh entry to `body`.
     /// - Parameters:
     ///   - ticket: raised to cover the commits that the reply has to wait for, if there is an attachment.
-    ///   - body: called at most once; not if there is no attachment, or the entry is not in memory. Called with the
+    ///   - body: called once if the entry is in memory and has an attachment; otherwise not called. Called with the
     ///     shard's lock held: copy the data that you need, and do not call the engine. Returns whether it used the
     ///     attachment.
     /// - Returns: whether `body` was called and returned true.
@@ -21,7 +21,7 @@ extension Database {
     }
 
     /// Like ``readAttached(_:now:ticket:_:)``, for a caller that may refresh the entry.
-    /// - Parameter endsSoon: set to true if the entry expires so soon that it should be fetched again.
+    /// - Parameter endsSoon: if the result is true, set to whether the entry expires soon and should be refetched.
     package func readAttached(
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, endsSoon: inout Bool,
         _ body: (Attachment) -> Bool
@@ -43,7 +43,7 @@ extension Database {
                 let attachment = entry.head.pointee.attachment, let record = entry.record,
                 let header = try? RecordHeader(parsing: record, applied.rules.purges),
                 applied.rules.freshness(header, now: now) == .fresh,
-                // The entry retains the attachment, and cannot change while the lock is held.
+                // Safe without counting references: the entry retains the attachment, and the lock protects the entry.
                 attachment._withUnsafeGuaranteedRef({ attachment in
                     guard body(attachment) else { return false }
                     attachment.touch()
@@ -73,7 +73,7 @@ extension Database {
     /// The maximum size of an attachment in bytes, a fraction of the memory budget; 0 without a budget.
     package var attachmentBytesMax: Int { context.memory.largestBytes }
 
-    /// Releases the larder's dropped attachments. Call it at the end of a call without any lock, because the
-    /// deinitializers of attachments may call the engine. Costs one load if there are none.
+    /// Releases the larder's dropped attachments. Call it after an operation, with no lock held, because the
+    /// deinitializers of attachments may call the engine. Costs one atomic load if there are none.
     package func releaseDetached() { context.memory.released.release() }
 }

@@ -1,13 +1,13 @@
 /// The request of a caller that fetches a value from its origin if there is no fresh one.
 package struct FetchRequest: Sendable {
     package let key: Key
-    /// The holder of the lease, if the caller is chosen to refresh.
+    /// The holder of the lease that the caller may be granted.
     package let holder: LeaseHolder
     /// The maximum age of the value at the time of the request, in milliseconds; nil for any age. With zero, only a
     /// value stored after the request is accepted.
     package var maxAge: Int64?
-    /// The duration of the lease in milliseconds, regardless of its holder. With nil, the lease has the default
-    /// duration and ends early if its holder does.
+    /// The duration of the lease in milliseconds, even if its holder ends earlier. With nil, the lease has the default
+    /// duration, and ends early if its holder ends.
     package var leaseMilliseconds: Int64?
     /// The time of the caller's first request, in milliseconds since 1970.
     package var askedAt: Int64
@@ -18,7 +18,7 @@ package struct FetchRequest: Sendable {
     /// Whether the caller waits even if there is a stale value that may be served.
     package var waitsForFresh = false
     /// Whether the caller only looks up the stored value, fresh or stale, and refreshes nothing.
-    fileprivate var onlyLooks = false
+    fileprivate var isLookup = false
 
     package init(key: Key, holder: LeaseHolder, askedAt: Int64) {
         self.key = key
@@ -26,7 +26,7 @@ package struct FetchRequest: Sendable {
         self.askedAt = askedAt
     }
 
-    /// Whether a value satisfies the maximum age.
+    /// Whether a value is young enough for ``maxAge``, or was written while the caller waited.
     package func isYoung(_ header: RecordHeader) -> Bool {
         waiter?.sawWrite ?? false || Self.isYoung(header.storedAt, maxAge, askedAt)
     }
@@ -38,11 +38,11 @@ package struct FetchRequest: Sendable {
         return maxAge == 0 ? storedAt > askedAt : storedAt >= askedAt.subtractingClamped(maxAge)
     }
 
-    /// A lookup of the stored value, fresh or stale. The state of the answer is ``FetchAnswer/State/fresh`` or
+    /// Creates a lookup of the stored value, fresh or stale. The state of the answer is ``FetchAnswer/State/fresh`` or
     /// ``FetchAnswer/State/stale``. If there is no value, the answer has no header.
     package init(lookingFor key: Key) {
         self.init(key: key, holder: Self.nobody, askedAt: 0)
-        onlyLooks = true
+        isLookup = true
     }
 
     private static let nobody = LeaseHolder()
@@ -51,7 +51,7 @@ package struct FetchRequest: Sendable {
 /// The answer to a ``FetchRequest``, without the value.
 package struct FetchAnswer: Sendable {
     package enum State: Hashable, Sendable {
-        /// The value is fresh.
+        /// The value is fresh, and young enough for the caller.
         case fresh
         /// The value is stale, or too old for the caller, but may be served: another caller is refreshing it, or the
         /// origin backs off after a failure.
@@ -65,7 +65,7 @@ package struct FetchAnswer: Sendable {
         /// Like `wait`, and the caller was added to the queue. It must ask again when its waiter is woken, or at this
         /// instant at the latest.
         case queued(until: Int64)
-        /// The origin has no value. It is not asked again for `milliseconds`.
+        /// The origin has no value, and is not asked again for `milliseconds`.
         case absent(milliseconds: Int64)
         /// The origin failed and backs off for `milliseconds`, and there is no acceptable value.
         case failed(milliseconds: Int64)
@@ -84,11 +84,11 @@ extension Database {
     /// Only one caller at a time gets the lease of a key. Shortly before an entry expires, one caller gets the lease
     /// early, while the others are served. Only this function grants leases.
     /// - Parameters:
-    ///   - bytesMax: with `memoryOnly`, nothing is done for entries with records of this many bytes or more.
+    ///   - bytesMax: with `memoryOnly`, nothing is done for entries with payloads of this many bytes or more.
     ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - body: called once, with the payload if there is a value, fresh or stale. A shard's lock may be held: copy
     ///     the data that you need, and do not call the engine.
-    /// - Returns: whether `body` was called; if not, the disk is needed, and `access` forbids it.
+    /// - Returns: whether `body` was called; false only with `memoryOnly`, if the entry is long or the disk is needed.
     /// - Throws: `tooManyLeases`, and the errors of reads.
     package func fetch(
         _ request: FetchRequest, now: Int64, _ access: Access, below bytesMax: Int = .max,
@@ -161,10 +161,10 @@ extension Database {
         let header = freshness == .gone ? nil : header
         let isYoung = header.map { request.isYoung($0) }
         let state: FetchAnswer.State
-        if request.onlyLooks {
+        if request.isLookup {
             state = freshness == .fresh ? .fresh : .stale
         } else if freshness == .fresh, isYoung ?? false, let header {
-            state = leadsEarly(request, header, rules, shard, now, tags).map { .lead(token: $0) } ?? .fresh
+            state = grantsEarlyLease(request, header, rules, shard, now, tags).map { .lead(token: $0) } ?? .fresh
         } else {
             state = try refresh(request, shard, mayServe: isYoung ?? false) { header == nil ? [] : tags() }
         }
@@ -179,7 +179,7 @@ extension Database {
     }
 
     /// Whether a fresh entry expires soon: within twice the duration of its last refresh, or in the last twentieth of
-    /// its lifetime, but never in the first half of it. Called with the lock of the key's shard held.
+    /// its lifetime. Always false in the first half of its lifetime. Called with the lock of the key's shard held.
     func endsSoon(
         _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ hash: Int, _ now: Int64
     ) -> Bool {
@@ -210,8 +210,8 @@ extension Database {
         }
     }
 
-    /// Grants the lease for a fresh entry that expires soon; nil if it cannot be granted.
-    private func leadsEarly(
+    /// Grants the lease for a fresh entry if it expires soon. Returns nil if no lease was granted.
+    private func grantsEarlyLease(
         _ request: FetchRequest, _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ now: Int64,
         _ tags: () -> [UInt64]
     ) -> UInt64? {
@@ -244,7 +244,7 @@ extension Database {
         return body(&leases)
     }
 
-    /// Outdates all running fetches of the keys.
+    /// Ends all leases of the keys, because the values being fetched may be outdated.
     package func endLeases(_ keys: [Key]) {
         for key in keys {
             let shard = shards[key]
@@ -254,18 +254,18 @@ extension Database {
         }
     }
 
-    /// Outdates all running fetches of keys with the prefix.
+    /// Ends all leases of keys with the prefix, because the values being fetched may be outdated.
     package func endLeases(prefix: [UInt8]) {
         for shard in shards.all { shard.lock.withLock { shard.leases?.changed(prefix: prefix) } }
     }
 
-    /// Hands the leases that have expired to waiters. Called often.
+    /// Grants a new lease to the next waiter of each key whose lease has expired. Called often.
     func dropEndedLeases() {
         guard context.leases.leases.read() > 0 else { return }
         for shard in shards.all { shard.lock.withLock { shard.leases?.dropEnded() } }
     }
 
-    /// Ends a caller's wait. If it was granted a lease, its holder keeps the lease. Call it without locks.
+    /// Ends a caller's wait. A lease that was already granted to the caller stays valid. Call it without locks.
     package func stopWaiting(_ request: FetchRequest) {
         let shard = shards[request.key]
         shard.lock.withLock { shard.leases?.remove(request) }
@@ -284,18 +284,18 @@ extension Database {
         return shard.lock.withLock { shard.leases?.release(key, token, release) ?? false }
     }
 
-    /// Reports a failure of an origin that cannot be returned to any caller.
+    /// Logs that a refetch in the background failed, because there is no caller to which the error could be returned.
     package func reportFailedRefresh(_ key: Key, _ error: any Error) {
         context.report(.warning, "database '\(name)': refetching '\(key)' in the background failed: \(error)")
     }
 
-    /// Reports that an entry is treated as missing because it cannot be decoded.
+    /// Logs that an entry is treated as missing because it cannot be decoded.
     /// - Parameter reason: must not contain the value.
     package func reportUndecodable(_ key: Key, _ reason: String) {
         context.report(.warning, "database '\(name)': '\(key)' is treated as missing: \(reason)")
     }
 
-    /// Reports that an origin backs off, or is asked again.
+    /// Logs that an origin has begun to back off, or is asked again.
     package func reportOrigin(isAsked: Bool, _ message: String) {
         context.report(isAsked ? .info : .warning, "database '\(name)': \(message)")
     }
@@ -315,7 +315,7 @@ extension FetchAnswer.State {
 }
 
 extension LeaseTable {
-    /// Answers a caller for which the stored value is not acceptable.
+    /// Answers a caller that does not accept the stored value as fresh.
     /// - Parameter tags: returns the hashes of the entry's tags, for a granted lease.
     mutating func answer(
         _ request: FetchRequest, mayServe: Bool, tags: () -> [UInt64]
@@ -324,11 +324,11 @@ extension LeaseTable {
         var state = state(key)
         if let token = request.waiter?.token, state.lease?.token == token { return .lead(token: token) }
         if state.lease == nil, state.rest == nil, let first = state.waiters.longest {
-            // The current lease has expired. The longest waiter gets the next one.
+            // The lease has expired. The caller that has waited longest gets the next one.
             if first === request.waiter { remove(first, key) } else { handOver(key) }
             state = self.state(key)
         }
-        // Avoids a copy of the list below: `state` must not share it.
+        // Drop the reference to the queue, so that adding a waiter below does not copy it.
         state.waiters = WaiterQueue()
         switch state.rest {
         case .absent(let until): return .absent(milliseconds: until - time)
@@ -347,8 +347,8 @@ extension LeaseTable {
         return .lead(token: token)
     }
 
-    /// Handles a caller that has its answer. If it was granted a lease while it waited, which it no longer needs, the
-    /// lease goes to the next waiter.
+    /// Ends the wait of a caller that gets its answer. If the caller was granted a lease while it waited, and does not
+    /// need it any more, the lease goes to the next waiter.
     mutating func leaves(_ request: FetchRequest, _ state: FetchAnswer.State) {
         remove(request)
         guard let token = request.waiter?.token else { return }
@@ -372,11 +372,11 @@ extension Database: LeaseOwner {
 }
 
 extension Update {
-    /// Releases a lease of the key at `index`, because its origin has no value, and removes the stored value.
+    /// Releases a lease of the key at `index`, because its origin has no value, and removes the stored entry.
     /// - Returns: whether the lease was valid.
     package func releaseAbsent(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         guard isStored(index) else { return release(index, token, .absent(milliseconds: milliseconds)) }
-        guard restsWithLease(index, token, milliseconds: milliseconds) else { return false }
+        guard recordsAbsenceWithLease(index, token, milliseconds: milliseconds) else { return false }
         remove(index)
         return true
     }

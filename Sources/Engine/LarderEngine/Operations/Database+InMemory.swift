@@ -4,16 +4,16 @@ package enum MemoryRead: Sendable {
     case hit
     /// There is no fresh entry.
     case miss
-    /// Memory cannot tell: call ``Database/read(_:now:fillCache:)`` on a thread that may block.
+    /// The disk is needed, or the entry is long: call ``Database/read(_:now:fillCache:)`` on a thread that may block.
     case cold
 }
 
-/// The most common commands, for event loops: without the disk, and without a ``Key`` or a ``Record``.
+/// The most common commands, for event loops. They do not use the disk, and create no ``Key`` or ``Record``.
 extension Database {
-    /// Reads the fresh entry of a key if that needs no disk.
+    /// Reads the fresh entry of a key if no disk access is needed.
     /// - Parameters:
-    ///   - bytesMax: entries with records of this many bytes or more are not read, but left to a thread that may take
-    ///     long.
+    ///   - bytesMax: an entry whose record has this many bytes or more is not read: the result is `.cold`, because
+    ///     copying it would take an event loop too long.
     ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - body: called once on a hit, with the header and the payload. The shard's lock is held: copy the data that
     ///     you need, and do not call the engine.
@@ -48,7 +48,7 @@ extension Database {
         }
     }
 
-    /// Handles a fresh entry that is too long to be read here. The thread that reads it will count the hit.
+    /// Undoes the count of a hit for an entry that is too long to be read here: the thread that reads it counts again.
     private func tooLong(_ shard: Shard) -> MemoryRead {
         shard.counters.hits -= 1
         return .cold
@@ -61,7 +61,7 @@ extension Database {
         /// The files are not open.
         case unavailable
         case unreadable(RecordHeader.Defect)
-        /// No fresh entry.
+        /// There is no fresh entry.
         case absent
         case fresh(RecordHeader, record: UnsafeRawBufferPointer, version: UInt64)
     }
@@ -102,15 +102,15 @@ extension Database {
         return .fresh(header, record: record, version: entry.head.pointee.version)
     }
 
-    /// Like ``look(_:_:_:_:_:)``, but also looks in the in-memory data of LevelDB, which can tell that most keys that
-    /// were never stored are absent. This absence is then remembered. For event loops. May evict entries that were
-    /// found before.
+    /// Like ``look(_:_:_:_:_:)``, but if the shard does not know the key, also asks LevelDB without using the disk.
+    /// LevelDB can exclude most keys that were never stored. Their absence is recorded in the shard, which may evict
+    /// entries that were found earlier. For event loops.
     @inline(__always)
     private func lookAndAsk(
         _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ ticket: inout CommitTicket
     ) -> Looked {
         let looked = look(shard, key, hash, now, &ticket)
-        guard case .unknown = looked, isAbsentBelow(shard, key, hash) else { return looked }
+        guard case .unknown = looked, isAbsentInLevelDB(shard, key, hash) else { return looked }
         ticket = max(ticket, CommitTicket(sequence: applied.sequence))
         shard.noteMiss(nil, hash, now: now)
         shard.keepAbsence(key, hash)
@@ -118,18 +118,18 @@ extension Database {
         return .absent
     }
 
-    /// Whether LevelDB can tell without the disk that it does not have a key. For keys about which memory cannot tell.
-    /// Called with the lock of the key's shard held, because entries leave memory only after LevelDB has them.
+    /// Whether LevelDB can exclude, without using the disk, that it contains a key. For keys that the shard does not
+    /// know. Called with the shard's lock held, so that the key cannot be stored and evicted in the meantime.
     @inline(never)
-    func isAbsentBelow(_ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
+    func isAbsentInLevelDB(_ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
         guard case .open(let store) = applied.presence else { return false }
         return store.lacks(key, hash: hash)
     }
 
     /// Reads the fresh entries of several keys in order, each as ``readInMemory(_:now:below:ticket:_:)`` does. Stops at
     /// the first key that needs the disk or has a long value. Prefetches the table slots of all keys first.
-    /// - Parameter body: called for each key in turn, with the ticket that its reply has to wait for, and the payload
-    ///   or nil. Called with a shard's lock held. Returns whether to continue.
+    /// - Parameter body: called for each key in turn, with its index, the ticket that its reply has to wait for, and
+    ///   the payload or nil. Called with a shard's lock held. Returns whether to continue.
     /// - Returns: the number of keys for which `body` was called.
     package func readRun(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, now: Int64,
@@ -168,7 +168,7 @@ extension Database {
     }
 
     /// Stores a payload without reading the present entry. The database must be ready for writing.
-    /// - Parameter durability: for this write; nil for that of the larder.
+    /// - Parameter durability: the durability of this write; nil for that of the larder.
     /// - Returns: the ticket that the reply has to wait for.
     package func put(
         _ key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed,
@@ -192,7 +192,7 @@ extension Database {
         return CommitTicket(sequence: max(sequence, stateSequence))
     }
 
-    /// The change that listeners are notified of. Called with a shard lock held.
+    /// Returns the notification for listeners that a record was stored. Called with a shard lock held.
     func stored(_ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ origin: WriteOrigin) -> EntryChange {
         stored(Array(key), header, ChangeNote(origin: origin))
     }

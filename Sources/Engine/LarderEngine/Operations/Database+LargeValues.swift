@@ -1,11 +1,11 @@
 extension Database {
-    /// The size in bytes from which ``stage(_:_:rule:grace:durability:)`` is faster: 4 MiB.
+    /// The payload size in bytes from which staging a value is faster than storing it with an ordinary update: 4 MiB.
     package static let largeValueBytesMin = 4 << 20
 
-    /// Writes a long value to the disk before the update that stores it. First waits until LevelDB has the long values
-    /// stored before. Writers of other values are not delayed.
+    /// Writes a long value to the disk before the update that stores it. If the journal has no space for the value,
+    /// first waits until a checkpoint has written earlier changes to LevelDB. Does not delay writers of other values.
     /// - Parameters:
-    ///   - rule: of the same kind as the record's, which has a grace if `grace` is not nil.
+    ///   - rule: of the same kind as in the update: it determines, together with `grace`, the length of the header.
     ///   - durability: the same as in the update that stores the value.
     /// - Throws: `commitFailed` if the value cannot be written to the disk. Nothing has changed then.
     package func stage(
@@ -25,9 +25,9 @@ extension Database {
         return LargeValue(key, headerCount: headerCount, payload, staged)
     }
 
-    /// Waits until LevelDB has the long values stored before, so that their memory can be freed. Call it before
-    /// building another long value. May block.
-    /// - Returns: whether there were any such values.
+    /// If too many bytes in memory wait to be written to LevelDB, waits for a checkpoint, so that their memory can be
+    /// freed. Call it before building a long value in memory. May block.
+    /// - Returns: whether it waited.
     package func waitForRoomToBuild() -> Bool {
         guard checkpointer.isFullForBuilding else { return false }
         pipeline.drain()
@@ -35,11 +35,11 @@ extension Database {
         return true
     }
 
-    /// Waits until the journal has space for another long value. May block.
+    /// Waits for a checkpoint if the journal has no space for another long value. May block.
     private func waitForRoomForLong() {
         guard checkpointer.isFullForLong else { return }
         pipeline.drain()
-        // An assist that begins now includes every earlier long value. The next step detects a failure.
+        // A checkpoint that begins now includes every earlier long value. The caller checks whether it failed.
         _ = checkpointer.assistForLong()
     }
 }

@@ -1,5 +1,5 @@
-/// Calls for commands with very many keys. Everything possible is prepared before the locks are taken, so that all
-/// locks together are held for a fraction of a microsecond per key.
+/// Operations for commands with very many keys. They do as much as possible before they lock the shards, so that the
+/// locks are held for only a fraction of a microsecond per key.
 extension Database {
     /// Stores one payload under each of the keys at one instant, as one commit unit, without reading the present
     /// entries. If a key occurs twice, its last payload is stored. The database must be ready for writing.
@@ -16,7 +16,7 @@ extension Database {
         try checkFits(payloads.reduce(0) { $0 + $1.count }, limit: applied.diskLimit)
         let rules = applied.rules
         let governed = RecordHeader(storedAt: now, generation: applied.generation)
-        // With a jitter each entry has its own deadline.
+        // If the policy has a jitter, each entry has its own random deadline.
         let own = rules.jitter == 0 ? [] : keys.map { _ in rules.stored(.governed, now: now) }
         func header(_ index: Int) -> RecordHeader {
             guard !own.isEmpty else { return governed }
@@ -44,7 +44,7 @@ extension Database {
         return CommitTicket(sequence: max(sequence, stateSequence))
     }
 
-    /// Prefetches the memory of the keys after this position. Called with all their shard locks held.
+    /// Prefetches into the CPU's caches the memory of the entries 8 and 16 positions ahead. Needs the shard locks.
     @inline(__always)
     func fetchAhead(_ keys: [Key], _ position: Int) {
         if position + 16 < keys.count {

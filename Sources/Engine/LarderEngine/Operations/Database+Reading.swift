@@ -8,7 +8,7 @@ package struct ReadResult: Sendable {
 }
 
 extension Database {
-    /// Reads the fresh entry of a key. May read from the disk; a shard's lock is held only for lookups in memory.
+    /// Reads the fresh entry of a key. May read from the disk, without holding a shard's lock.
     package func read(_ key: Key, now: Int64, fillCache: Bool = true) throws(LarderError) -> ReadResult {
         var ticket = CommitTicket.none
         var found: Record?
@@ -24,7 +24,7 @@ extension Database {
 
     /// Reads the fresh entry of a key. May read from the disk.
     /// - Parameters:
-    ///   - now: the default is the engine's time.
+    ///   - now: the time of the read; nil for the engine's present time.
     ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - holding: called before the disk is read; its result is kept alive until the read is done.
     ///   - body: called once if there is a fresh entry, with the header and the payload. A shard's lock may be held:
@@ -36,7 +36,7 @@ extension Database {
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) -> Bool {
         let hash = Key.hash(key)
-        // With many entries, the slot is rarely in the CPU's caches. It is prefetched while the clock is read.
+        // With many entries, the key's table slot is rarely in the CPU's caches. Prefetch it while reading the clock.
         shards.with(hash) { $0.table.prefetchSlot(hash) }
         let now = now ?? self.now()
         return try read(key, hash, now, fillCache: fillCache, ticket: &ticket, holding: holding) { header, record in
@@ -44,7 +44,7 @@ extension Database {
         }
     }
 
-    /// ``read(_:now:fillCache:ticket:holding:_:)`` with a known hash. `body` gets the header and the record.
+    /// Like ``read(_:now:fillCache:ticket:holding:_:)``, with a known hash. `body` receives the header and the record.
     private func read(
         _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool, ticket: inout CommitTicket,
         holding: () throws(LarderError) -> AnyObject?, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
@@ -59,7 +59,7 @@ extension Database {
                 return true
             case .unreadable(let defect): throw Self.defect(defect, database: name, key: Key(key))
             case .unavailable:
-                // The files have just been opened, and contain the policy: look again.
+                // Open the files, which contain the policy, and look again.
                 _ = try readableStore(appliedState, "get")
             case .cold(let cold):
                 do throws(LarderError) {
@@ -75,18 +75,18 @@ extension Database {
     /// A read that needs LevelDB.
     private struct ColdRead {
         let store: EpochStore
-        // The state of the database at the time of the lookup in memory.
+        // The rules and the last sequence of the database at the time of the lookup in memory.
         let rules: FreshnessRules
         let sequence: UInt64
-        /// The placeholder in the shard; nil if the result of the read is not kept. In that case the read is already
-        /// counted as a hit, and the shard is locked again only if it turns out to be a miss.
+        /// The shard's placeholder for this read; nil if the result is not kept in memory. In that case the read is
+        /// already counted as a hit, and the shard is locked again only to correct the count if there is no hit.
         let place: Int?
     }
 
     private enum Begun {
-        /// Memory knows whether there is a fresh entry, which was passed to `body`.
+        /// Memory was enough to tell whether there is a fresh entry. If so, it was passed to `body`.
         case known(Bool)
-        /// There is a fresh entry. It is long, and was pinned.
+        /// There is a long fresh entry, which was pinned in memory.
         case pinned(EntryPointer, RecordHeader, UnsafeRawBufferPointer)
         case unreadable(RecordHeader.Defect)
         case unavailable
@@ -123,8 +123,8 @@ extension Database {
         }
     }
 
-    /// Reads a record without the lock. Keeps the result, even if there is no record, in memory unless the key was
-    /// changed since the placeholder was created.
+    /// Reads a record without the lock. If the placeholder exists and the key was not changed since it was created,
+    /// keeps the record or its absence in memory.
     private func finishRead(
         _ cold: ColdRead, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool,
         _ ticket: inout CommitTicket, _ holding: () throws(LarderError) -> AnyObject?,
@@ -161,7 +161,7 @@ extension Database {
                 defer { shard.lock.unlock() }
                 shard.endRead(place, key, hash, keeping: stored)
                 if isFresh { shard.counters.hits += 1 } else { shard.noteMiss(header, hash, now: now) }
-                // An entry that is not kept cannot be marked as expired. It is counted when it is removed.
+                // An entry that is not in memory cannot be marked as expired. It is counted when it is removed.
                 if freshness == .gone, let entry = shard.table.find(key, hash: hash), !entry.isDirty {
                     shard.foundExpired(entry)
                 }
@@ -179,13 +179,13 @@ extension Database {
         return isFresh
     }
 
-    /// The commit unit that wrote an entry if the unit is undecided; else 0. Called with the lock of the entry's shard
-    /// held. A failed unit is rolled back before it is decided, so an existing entry of a decided unit is committed.
+    /// The sequence number of the commit unit that wrote an entry, or 0 if the entry is committed. A failed unit counts
+    /// as undecided until it is rolled back, which removes its entries. Called with the lock of the entry's shard held.
     func undecided(_ entry: EntryPointer) -> UInt64 {
         pipeline.isDecided(CommitTicket(sequence: entry.sequence)) ? 0 : entry.sequence
     }
 
-    /// The store to read; nil if there are no files.
+    /// Returns the store to read, after opening the files if necessary; nil if the database has no files.
     func readableStore(_ state: DatabaseState, _ operation: String) throws(LarderError) -> EpochStore? {
         switch state.presence {
         case .open(let store): return store

@@ -1,26 +1,26 @@
 import LarderLevelDB
 import Synchronization
 
-/// Removal of many of a database's entries.
+/// Operations that remove many entries of a database.
 extension Database {
-    /// The most removals in one commit unit.
+    /// The maximum number of removals in one commit unit.
     private static let removedPerUnit = 512
-    /// The most entries read with one cursor. A limit, because a cursor pins files.
+    /// The maximum number of entries read with one cursor. Limited, because LevelDB keeps old files for an open cursor.
     private static let scannedPerCursor = 8192
 
     /// Removes the entries whose keys have the prefix, in commit units of at most 512. When it returns, all entries
-    /// stored before the call are removed, even after a machine failure; entries stored during the call stay. Also
-    /// removes unreadable entries. May block.
+    /// stored before the call are removed, and stay so after a machine failure. Entries stored during the call are
+    /// kept. Also removes unreadable entries. May block.
     package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
-        // Fetches of keys without an entry are outdated too. Leases granted from now on are for values newer than the
-        // call.
+        // End the leases of keys without an entry too. Leases granted from now on stay valid: their holders fetch
+        // values that are newer than the call.
         endLeases(prefix: prefix)
         shards.withAllLocked { forgetEvicted() }
         notifyFollowers(purgeOf: prefix)
         let report = try removeMatching(prefix) { _, _, _ in
             true
         } stillMatches: { found, header, _, start in
-            // An entry with a storage time in the future seems newer than the call. Its header identifies it.
+            // An entry with a storage time in the future is old too, if its header is the one that the scan found.
             header.storedAt <= start || header == found
         }
         try syncPurge()
@@ -44,14 +44,14 @@ extension Database {
 
     /// Removes the entries that have expired, in commit units of at most 512, and frees their space. Reads all entries.
     /// May block.
-    /// - Parameter merges: whether to return only after LevelDB has merged the files. This may take seconds, because
-    ///   LevelDB has one thread for all databases and waits for their checkpoints. If false, the files are merged in
-    ///   the background.
+    /// - Parameter merges: whether to wait until LevelDB has compacted the files. This may take seconds, because one
+    ///   thread compacts the files of all databases, and their checkpoints come first. If false, LevelDB compacts the
+    ///   files in the background.
     package func purgeExpired(merges: Bool = true) throws(LarderError) -> PurgeReport {
         var report = PurgeReport()
-        // Entries that expired in memory need not reach LevelDB at all.
+        // Flush first: this drops expired entries that are only in memory, so that they never reach LevelDB.
         if try readableStore(appliedState, "purge") != nil {
-            // With so many dirty entries, the scan would flush them anyway.
+            // If too many entries are only in memory, the scan flushes them anyway.
             let mustFlush = merges || mustFlushToBeRead
             report = try (mustFlush ? checkpointer.flush(self) : checkpointer.flushIfIdle(self)) ?? PurgeReport()
         }
@@ -67,10 +67,10 @@ extension Database {
         return report
     }
 
-    /// An entry found by the scan that is to be removed.
+    /// An entry that the scan found, and that is removed if it still matches under the locks.
     private struct Candidate {
         let key: Key
-        /// nil if it cannot be read.
+        /// nil if the header cannot be read.
         let header: RecordHeader?
         let byteCount: Int
     }

@@ -1,16 +1,16 @@
 extension Database {
     /// Runs one command on `keys`: all its reads and writes happen at one instant, and its writes are one commit unit.
     ///
-    /// Looks in memory first. Keys that are not in memory are read without the locks. With the shard locks held again, it
-    /// checks that these keys have not changed, and otherwise reads them again.
+    /// Looks in memory first, with the shard locks held. Reads the entries that are not in memory without the locks,
+    /// and then locks the shards again. Repeats the reads of keys that were changed in the meantime.
     ///
     /// - Parameters:
     ///   - keys: every key that the command reads or writes.
-    ///   - loading: the parts that `body` reads. With headers, no payload is kept in memory while the other entries are
-    ///     read, however many and large they are.
-    ///   - access: whether it may read the disk and open files.
+    ///   - loading: the parts of the entries that `body` reads. With `headers`, payloads read from the disk are not
+    ///     kept in memory, however many and large they are.
+    ///   - access: whether the command may read the disk and open files.
     ///   - now: the command's time.
-    ///   - fillCache: whether the blocks that are read stay in the block cache.
+    ///   - fillCache: whether blocks that are read from the disk stay in LevelDB's block cache.
     ///   - version: the version of the change, if `body` applies a change of another larder: see ``Request/observed``.
     ///   - body: called once with the locks held. It must be short, must not block, and must not call the engine. If it
     ///     throws, everything is undone.
@@ -29,12 +29,12 @@ extension Database {
             if isReadable { try body(&update) }
         }
         if isReadable { return ticket }
-        // Throws if a record is unreadable, as loading records does.
+        // Loading the whole records throws the error for the unreadable one.
         request.loading = .records
         return try run(request, body)
     }
 
-    /// One command for the engine.
+    /// A command on some keys, for ``run(_:_:)``.
     struct Request {
         let keys: [Key]
         var loading: Loading
@@ -44,17 +44,17 @@ extension Database {
         var fillCache = true
         /// Whether `body` runs only if the database's files are open.
         var needsFiles = false
-        /// If the body applies a change of another larder, the version of that change. If the database has followers,
-        /// the update first waits until earlier changes of the keys are committed, so that their versions are known. It
-        /// tries again a few times if the keys keep changing. Later commits get later versions than this one.
+        /// If the body applies a change from another larder, the version of that change. If changes have listeners, the
+        /// command first waits, a limited number of times, until earlier changes of the keys are committed, so that
+        /// their versions are known. Later commits get later versions than this one.
         var observed: ChangeVersion?
     }
 
     /// The maximum number of times to wait for earlier changes of the keys. See ``Request/observed``.
     private static let settlingAttempts = 4
 
-    /// - Returns: nil, without an effect, if the request needs files that are not open, or the disk without being
-    ///   allowed to use it.
+    /// Runs a command.
+    /// - Returns: nil, without an effect, if it needs files that are not open, or if `access` forbids using the disk.
     func run(
         _ request: Request, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
@@ -80,7 +80,7 @@ extension Database {
     /// Whether a change of a key waits for its commit. Called with the lock of its shard held.
     func isUndecided(_ key: Key) -> Bool { shards[key].find(key).map { undecided($0) > 0 } ?? false }
 
-    /// Called with the lock of a shard held.
+    /// Whether the files are not open, but may be opened or created. Called with the lock of a shard held.
     private var isWithoutFiles: Bool {
         switch applied.presence {
         case .absent, .closed, .failed: true
@@ -88,8 +88,8 @@ extension Database {
         }
     }
 
-    /// Stores records, and removes keys without one, in memory and in a commit unit. Called with all shard locks held.
-    /// - Parameter enqueue: queues a unit with these operations.
+    /// Stores records, and removes the keys that have none, in one commit unit. Called with all shard locks held.
+    /// - Parameter enqueue: queues a commit unit whose batch the given closure fills, and returns its sequence number.
     func apply(
         _ records: [(key: Key, record: Record?)], to store: EpochStore,
         enqueue: ((JournalBatch, UInt64) -> Void) -> UInt64
@@ -106,7 +106,7 @@ extension Database {
         return sequence
     }
 
-    /// The store that accepts writes now.
+    /// Returns the store for writes. Throws if it does not accept writes now.
     func writableStore(_ state: DatabaseState, _ operation: String) throws(LarderError) -> EpochStore {
         switch state.presence {
         case .open(let store):
@@ -138,7 +138,7 @@ extension Database {
             while pipeline.isCongested || checkpointer.isFull {
                 pipeline.drain()
                 if checkpointer.assist() { continue }
-                // The file system may have been full, and may have space now.
+                // If the file system was full, it may have space now.
                 if isReady(forWriting: true) { break }
                 try prepare(forWriting: true)
                 if !checkpointer.assist() { break }
@@ -147,7 +147,7 @@ extension Database {
             let request = Request(
                 keys: keys, loading: loading, access: .mayBlock, now: now(), durability: durability, needsFiles: true,
                 observed: version)
-            // The files may be set aside and removed now. The next attempt waits for that.
+            // If another thread is removing the files, `run` returns nil, and the next attempt waits for that thread.
             var result: Result?
             let ticket = try run(request) { (update) throws(LarderError) in result = try body(&update) }
             guard let ticket, let result else { continue }

@@ -8,24 +8,24 @@ package enum Access: Sendable {
 
 /// The parts of entries that a command needs.
 package enum Loading: Sendable {
-    /// Nothing: it writes without reading.
+    /// Nothing: the command writes without reading.
     case none
     /// Only the headers. Payloads, which may be large, are not kept in memory.
     case headers
     case records
 }
 
-/// Runs all operations that need several entries at one instant, or that change entries: the only loop that locks
-/// shards, looks up entries, loads those that are not in memory, and looks again.
+/// Runs operations on several entries at one instant. Locks the shards of the keys, and looks up the entries in memory.
+/// If some are not there, unlocks the shards, reads these entries from LevelDB, and tries again.
 enum Executor {
-    /// Passes the entries of updates at one instant to `body`.
+    /// Finds the entries of updates, all at one instant, and then calls `body`.
     /// - Parameters:
-    ///   - updates: with their keys, prepared, and in the order of their databases' numbers. All their locks are held
-    ///     together.
-    ///   - drains: whether each further attempt first waits until all earlier changes are committed.
-    ///   - body: receives the sequence of the last commit that the reply has to wait for, and the number of the attempt,
-    ///     from 0. Called with the locks held. Returns nil for another attempt.
-    /// - Returns: nil if the disk is needed, or another attempt, and `access` forbids it.
+    ///   - updates: prepared updates, in the order of their databases' numbers, which is the order of locking. Their
+    ///     locks are all held at the same time.
+    ///   - drains: whether each attempt after the first waits until all earlier changes are committed.
+    ///   - body: receives the sequence of the last commit that the reply has to wait for, and the number of the
+    ///     attempt, from 0. Called with the locks held. Returns nil for another attempt.
+    /// - Returns: nil if `access` is `memoryOnly`, and the disk or another attempt is needed.
     @inline(__always)
     static func run<Result>(
         _ updates: some Collection<Update>, _ access: Access, drains: Bool = false,
@@ -56,13 +56,13 @@ extension Database {
     /// Lets `body` read entries at one instant, and change them, if they are in memory. Allocates nothing for a few
     /// keys.
     /// - Parameters:
-    ///   - update: with the keys, added by ``Update/add(_:)`` or ``Update/addUnchecked(_:)``.
+    ///   - update: an update to which ``Update/add(_:)`` or ``Update/addUnchecked(_:)`` has added the keys.
     ///   - writes: whether `body` may change entries.
     ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - body: called at most once, with the locks of the keys held. Must not block, and must not call the engine.
     ///     Returns whether to apply its changes.
-    /// - Returns: false if nothing was done: memory cannot tell whether a key has an entry, an entry cannot be read,
-    ///   `body` returned false, or entries may be changed and changes have listeners or the files accept no writes.
+    /// - Returns: false if nothing was done: it is not known without the disk whether a key has an entry, an entry is
+    ///   unreadable, `body` returned false, or, with `writes`, changes have listeners or the files accept no writes.
     package func withBatch(
         _ update: Update, now: Int64, writes: Bool = true, ticket: inout CommitTicket, _ body: (Update) -> Bool
     ) -> Bool {

@@ -1,5 +1,5 @@
-/// The fresh entries of several keys at one instant. Long entries are pinned in memory while this object exists, and
-/// are read without a lock. For one thread at a time.
+/// The fresh entries of several keys at one instant. Long entries are pinned in memory while this object exists, so
+/// that they can be read without a lock. For use by one thread at a time.
 package final class HeldEntries {
     fileprivate enum Item {
         case none
@@ -27,7 +27,7 @@ package final class HeldEntries {
     }
 
     private let items: [Item]
-    /// The rules that were used to find the entries fresh.
+    /// The freshness rules of the database at the time of the lookup.
     package let rules: FreshnessRules
 
     fileprivate init(_ items: [Item], _ rules: FreshnessRules) {
@@ -43,13 +43,13 @@ package final class HeldEntries {
 
     package var count: Int { items.count }
 
-    /// The length of all payloads in bytes.
+    /// The total length of the payloads in bytes.
     package var payloadBytes: Int { items.reduce(0) { $0 + $1.payloadCount } }
 
-    /// nil if there is no fresh entry.
+    /// The header of the fresh entry of the key at `index`; nil if there is none.
     package func header(_ index: Int) -> RecordHeader? { items[index].header }
 
-    /// - Parameter body: receives the payload, valid during the call; nil if there is no fresh entry.
+    /// Passes the payload of a fresh entry, or nil if there is none, to `body`. The payload is valid during that call.
     package func withPayload(_ index: Int, _ body: (UnsafeRawBufferPointer?) -> Void) {
         switch items[index] {
         case .none: body(nil)
@@ -61,13 +61,13 @@ package final class HeldEntries {
 }
 
 extension Database {
-    /// Reads several keys at one instant. Their locks are held only for the lookup: long entries are not copied.
-    /// Entries read from the disk are not kept in memory. Hits and misses are not counted here, because
-    /// ``read(_:now:fillCache:ticket:holding:_:)``, called before, counts them. May block.
+    /// Reads several keys at one instant. Their shards are locked only for the lookup: long entries in memory are not
+    /// copied. Entries read from the disk are not kept in memory. Does not count hits and misses: the caller has read
+    /// each key with ``read(_:now:fillCache:ticket:holding:_:)`` before, which counts them. May block.
     /// - Parameters:
     ///   - bytesMax: the maximum number of bytes to read from the disk.
     ///   - ticket: raised to cover the commits that the reply has to wait for.
-    /// - Throws: `invalidArgument` if the entries on the disk are longer than `bytesMax`.
+    /// - Throws: `invalidArgument` if more than `bytesMax` bytes would have to be read from the disk.
     package func readMany(
         _ keys: [Key], now: Int64, bytesMax: Int, ticket: inout CommitTicket
     ) throws(LarderError) -> HeldEntries {

@@ -1,10 +1,10 @@
-/// A watch of a key: whether the key was changed since the watch began.
+/// A watch of a key, as by the Redis command `WATCH`. Detects whether the key has changed since the watch began.
 ///
 /// - Every write counts as a change, even if the value stays the same. So does a purge of the entry, a change of the
 ///   database's policy, and the expiry of an entry that was fresh when the watch began. Evictions from memory do not
-///   count, nor does persisting an entry that has no deadline.
+///   count, nor does making an entry permanent that has no deadline.
 /// - Removing an entry that had expired before the watch began counts as a change. A transaction may therefore fail
-///   unnecessarily, but never succeeds wrongly.
+///   unnecessarily, but it never succeeds after the key has changed.
 ///
 /// Thread-safe: immutable. Call ``end()`` once, without any shard's lock held.
 package final class KeyWatch: Sendable {
@@ -14,7 +14,7 @@ package final class KeyWatch: Sendable {
     private let wasFresh: Bool
     private let policyChanges: Int
 
-    /// Called with the lock of the key's shard held.
+    /// Begins the watch. Called with the lock of the key's shard held.
     fileprivate init(_ database: Database, _ key: Key, wasFresh: Bool) {
         self.database = database
         self.key = key
@@ -26,11 +26,11 @@ package final class KeyWatch: Sendable {
     }
 
     /// Whether the key is unchanged. Called with the lock of the key's shard held.
-    /// - Parameter isFresh: whether there is a fresh entry now.
+    /// - Parameter isFresh: whether the key has a fresh entry now.
     func holds(isFresh: Bool) -> Bool {
         let now = database.shards[key].reads.markOfWatch(key)
         guard now.changes == mark.changes, database.applied.policyChanges == policyChanges else { return false }
-        // For a key without an entry, a purge is not a change.
+        // If the key had no fresh entry and has none now, a purge in the meantime does not count.
         return wasFresh ? isFresh && now == mark : now == mark || !isFresh
     }
 
@@ -43,8 +43,8 @@ package final class KeyWatch: Sendable {
 
 extension Database {
     /// Begins to watch keys, all at one instant.
-    /// - Returns: one watch per key. The caller must end each. Returns nil if the disk is needed and `access` forbids
-    ///   it.
+    /// - Returns: one watch per key, each of which the caller must end; nil if the disk is needed and `access` forbids
+    ///   its use.
     package func watch(_ keys: [Key], now: Int64, _ access: Access) throws(LarderError) -> [KeyWatch]? {
         let request = Request(keys: keys, loading: .headers, access: access, now: now)
         var watches: [KeyWatch] = []

@@ -29,7 +29,7 @@ package struct TransactionUpdate {
         self.updates = updates
     }
 
-    /// Whether the watched keys, which are among the keys that are read, are unchanged.
+    /// Whether all watched keys are unchanged. They must be among the keys that are read.
     package var watchesHold: Bool {
         for (part, update) in zip(parts, updates) where !part.watches.isEmpty {
             var positions: [Key: Int] = [:]
@@ -42,12 +42,12 @@ package struct TransactionUpdate {
         return true
     }
 
-    /// Whether every loaded entry that is fresh at the transaction's time is also fresh at another time, and vice
-    /// versa. Call it before the commands run.
+    /// Whether every loaded entry has the same freshness at another time as at the transaction's time. Call it before
+    /// the commands run.
     package func isAsFresh(at time: Int64) -> Bool { updates.allSatisfy { $0.isAsFresh(at: time) } }
 
-    /// Reads the entry of one more key, in a transaction that is run tentatively without locks. May wait for the disk.
-    /// - Parameter bytesMax: the maximum length of the record.
+    /// Reads the entry of one more key, in a transaction that is run tentatively without locks. May block.
+    /// - Parameter bytesMax: the maximum length in bytes of a record that is read from the disk.
     /// - Returns: the key's position in its part.
     package mutating func load(part: Int, _ key: Key, bytesMax: Int) throws(LarderError) -> Int {
         let update = Update.take()
@@ -85,7 +85,7 @@ package struct TransactionUpdate {
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
     ) throws(LarderError) {
         precondition(part != other, "two parts are needed")
-        // Listeners are notified of the removal from one database before the entry appears in the other.
+        // When an entry is moved, listeners are notified of its removal before it appears in the other database.
         begin(part)
         begin(other)
         let other = updates[other]

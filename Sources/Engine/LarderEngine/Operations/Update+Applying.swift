@@ -1,6 +1,6 @@
-/// Applying the changes of an update: to the journal, to listeners, and to the entries in memory.
+/// Applies the changes of an update to the journal and the entries in memory, and reports them to listeners.
 extension Update {
-    /// Queues the changes of an update and applies them. Called with its shard locks held.
+    /// Queues the changes for the journal, and applies them to the entries in memory. Called with the shard locks held.
     func apply(
         in database: Database, _ state: DatabaseState, _ durability: Durability?
     ) throws(LarderError) -> UInt64 {
@@ -9,7 +9,7 @@ extension Update {
         return apply(in: database, to: store, durability ?? database.context.options.durability)
     }
 
-    /// Like ``apply(in:_:_:)``, without the checks.
+    /// Like ``apply(in:_:_:)``, but does not check whether writes are accepted and fit on the disk.
     func apply(in database: Database, to store: EpochStore, _ durability: Durability) -> UInt64 {
         let sequence = database.pipeline.enqueue(durability, alone: large != nil) { batch, sequence in
             write(database, into: batch, store, sequence)
@@ -18,7 +18,7 @@ extension Update {
         return sequence
     }
 
-    /// Adds the changes of an update to the batch of their commit unit.
+    /// Adds the changes to the journal batch of their commit unit.
     func write(_ database: Database, into batch: JournalBatch, _ store: EpochStore, _ sequence: UInt64) {
         batch.select(database: database.name, number: database.number, epoch: store.epoch)
         if database.context.changes.isOn, !database.isLedger { noteChanges(database, in: batch, sequence) }
@@ -35,7 +35,7 @@ extension Update {
         }
     }
 
-    /// Adds the changes of an update to the batch that commits it, for ``ChangeFeed``.
+    /// Adds the changes to the batch for ``ChangeFeed``, which reports them to listeners after the commit.
     private func noteChanges(_ database: Database, in batch: JournalBatch, _ sequence: UInt64) {
         var storedKeys: Set<Key>?
         for index in operations.indices {
@@ -47,7 +47,7 @@ extension Update {
                 continue
             }
             if note.previous == .unknown, storedKeys == nil {
-                // An update without loading does not know which keys are repeated.
+                // Repeated keys were not detected: the update may also store the key that it removes.
                 let puts = operations.indices.map { operations[$0].pointee }.filter { !$0.isRemoval }
                 storedKeys = Set(puts.map { Key(slots[$0.slot].pointee.key) })
             }
@@ -61,7 +61,7 @@ extension Update {
         }
     }
 
-    /// Looks up, in memory only, the entry of a key that is about to be removed. Called with the shard's lock held.
+    /// Looks up a key that is about to be removed, in memory only. Called with the shard's lock held.
     /// - Returns: the previous state of the key, and whether its entry has expired.
     private func lookedUp(_ slot: Slot) -> (EntryChange.Previous, hasExpired: Bool) {
         guard let entry = slot.withShard({ $0.table.find(slot.key, hash: slot.hash) }) else { return (.unknown, false) }
@@ -69,7 +69,7 @@ extension Update {
         return entry.head.pointee.isFoundExpired ? (.absent, true) : (.unknown, false)
     }
 
-    /// Applies the changes of an update to the entries in memory. Called with its shard locks held.
+    /// Applies the changes to the entries in memory. Called with the shard locks held.
     func note(_ sequence: UInt64) {
         for index in operations.indices {
             prefetchOperation(index)
@@ -78,7 +78,9 @@ extension Update {
             let (key, hash, lease) = (slot.pointee.key, slot.pointee.hash, operation.pointee.note.lease)
             slot.pointee.withShard { shard in
                 if operation.pointee.isRemoval {
-                    if !wasThere(operation.pointee.note, shard, key, hash) { shard.counters.vainRemovals += 1 }
+                    if !hadFreshEntry(operation.pointee.note, shard, key, hash) {
+                        shard.counters.removalsWithoutEntry += 1
+                    }
                     shard.remove(key, hash, sequence: sequence, lease: lease)
                 } else if let large {
                     shard.put(large.take(operation.pointee.stored.header), sequence: sequence, lease: lease)
@@ -91,7 +93,7 @@ extension Update {
         }
     }
 
-    /// Prefetches the memory of the entries of the following operations.
+    /// Prefetches into the CPU's caches the memory of the entries 8 and 16 operations ahead.
     @inline(__always)
     private func prefetchOperation(_ index: Int) {
         if index + 16 < operations.count {
@@ -104,8 +106,8 @@ extension Update {
         }
     }
 
-    /// Whether a key to be removed has a fresh entry; true if the key was not looked up and memory cannot tell.
-    private func wasThere(_ note: ChangeNote, _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
+    /// Whether a key to be removed has a fresh entry; true if that is unknown because the entry was not loaded.
+    private func hadFreshEntry(_ note: ChangeNote, _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
         switch note.previous {
         case .fresh: return true
         case .absent: return false

@@ -1,23 +1,23 @@
 import LarderPlatform
 
-/// The changes of an update.
+/// Operations that change the entries of an update.
 extension Update {
     var hasChanges: Bool { operations.count > 0 }
 
-    /// The length of the records that it stores, in bytes.
+    /// The total length in bytes of the records that the update stores.
     var storedByteCount: Int {
         operations.indices.reduce(large?.staged.byteCount ?? 0) { $0 + operations[$1].pointee.stored.byteCount }
     }
 
-    /// The places of the operations in a transaction.
+    /// The place of each operation in its transaction.
     var steps: [Int] { operations.indices.map { operations[$0].pointee.note.step } }
 
-    /// Records an operation.
+    /// Records an operation on the key at `index`.
     private func append(_ index: Int, _ stored: Stored, _ note: ChangeNote) {
         let slot = slot(index)
         if undo != nil { undo?.append((slot, slots[slot].pointee)) }
         slots[slot].pointee.lease = .outdated
-        slots[slot].pointee.changedBy = commands
+        slots[slot].pointee.changedBy = commandCount
         if loading != .none { take(stored, at: slot) }
         let place = slots[slot].pointee.operation
         if merges, place >= 0 {
@@ -45,9 +45,9 @@ extension Update {
         return note
     }
 
-    /// Copies a record into the update's memory.
-    /// - Parameter tail: what follows the header's fixed part: the tags and the payload.
-    /// - Returns: nil if there is no space.
+    /// Copies a record into ``arena``.
+    /// - Parameter tail: the bytes after the header's fixed part: the tags and the payload.
+    /// - Returns: the copy; nil if the arena has no space for it.
     private func copy(_ header: RecordHeader, _ tail: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         let headerCount = header.fixedCount
         guard tail.count <= Self.arenaBytes - arenaCount - headerCount else { return nil }
@@ -59,7 +59,7 @@ extension Update {
         return UnsafeRawBufferPointer(start: place, count: headerCount + tail.count)
     }
 
-    /// Stores a record without tags.
+    /// Stores a payload as a record without tags.
     private func put(_ index: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer) {
         let header = header.tagged(0)
         let note = changeNote(index)
@@ -73,7 +73,7 @@ extension Update {
     /// Stores a record under the key at `index`.
     package func put(_ index: Int, _ record: Record) { append(index, own(record), changeNote(index)) }
 
-    /// The stamp of tagged entries that this update stores: see ``Tags/section(stamp:)``.
+    /// The sequence that tagged entries of this update store to detect later purges: see ``Tags/section(stamp:)``.
     private var stamp: UInt64 { database.pipeline.everythingApplied.sequence }
 
     /// The tags section of a new record that keeps the tags of a previous one.
@@ -84,9 +84,9 @@ extension Update {
             storedAt: now, rule: rules.stored(rule, now: now), codec: codec, generation: generation, grace: grace)
     }
 
-    /// Stores a payload under the key at `index`, stamped with this update's time.
-    /// - Parameter long: the staged payload, if it is long. It must be the update's only operation, and the entry must
-    ///   not be read afterwards.
+    /// Stores a payload under the key at `index`, with this update's time as its storage time.
+    /// - Parameter long: if the payload is long, the same payload as staged on the disk. In that case this must be the
+    ///   update's only operation, and the entry must not be read afterwards.
     package func put(
         _ index: Int, payload: UnsafeRawBufferPointer, long: LargeValue? = nil, rule: DeadlineRule = .governed,
         grace: Int64? = nil, codec: Codec = .raw, tags: Tags? = nil
@@ -98,7 +98,7 @@ extension Update {
         _ index: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer, _ long: LargeValue?, _ tags: Tags?
     ) {
         if let long, long.headerCount == header.byteCount, keys == [long.key], operations.count == 0, tags == nil {
-            // The entry is not read afterwards.
+            // A header is enough, because the entry is not read afterwards.
             append(index, .header(header, byteCount: 0), changeNote(index))
             large = long
         } else if let tags, !tags.isEmpty {
@@ -109,7 +109,7 @@ extension Update {
     }
 
     /// Replaces the value at `index`. A fresh entry keeps its deadline rule, its grace, its codec and its tags; a new
-    /// entry is governed by the policy. Both get this update's time.
+    /// entry is governed by the policy. The storage time becomes this update's time.
     package func replace(_ index: Int, payload: UnsafeRawBufferPointer) {
         let previous = header(index)
         let header = header(previous?.rule ?? .governed, previous?.grace, previous?.codec ?? .raw)
@@ -119,7 +119,7 @@ extension Update {
     }
 
     /// Changes the value at `index` in place: resizes it to `count` bytes, padded with zeros, and lets `edit` write
-    /// into it. The rest is as for ``replace(_:payload:)``.
+    /// into it. Otherwise like ``replace(_:payload:)``.
     package func change(_ index: Int, count: Int, _ edit: (UnsafeMutableRawBufferPointer) -> Void) {
         let previous = header(index)
         let header = header(previous?.rule ?? .governed, previous?.grace, previous?.codec ?? .raw)
@@ -131,8 +131,8 @@ extension Update {
     /// Adds the length of a value that was built for ``put(_:payload:long:rule:grace:codec:tags:)`` to ``builtBytes``.
     package func noteBuilt(_ count: Int) { builtBytes += count }
 
-    /// Stores an entry of another larder. Keeps its storage time and its rule if the rules of this database allow
-    /// (``FreshnessRules/taking(_:)``).
+    /// Stores an entry from another larder. Keeps its storage time and its deadline rule if the rules of this database
+    /// allow that: see ``FreshnessRules/taking(_:)``.
     /// - Parameter long: as for ``put(_:payload:long:rule:grace:codec:tags:)``.
     /// - Returns: false if the entry has expired and was therefore not stored.
     package func place(
@@ -145,8 +145,8 @@ extension Update {
         return true
     }
 
-    /// Stores the record of another key or database. Keeps its codec, and also its storage time and its rule if the
-    /// rules of this database allow (``FreshnessRules/taking(_:)``).
+    /// Stores a record from another key or database. Keeps its codec, and also its storage time and its deadline rule
+    /// if the rules of this database allow that: see ``FreshnessRules/taking(_:)``.
     package func place(_ index: Int, _ record: Record) {
         var header = rules.taking(record.header)
         header.generation = generation
@@ -154,7 +154,7 @@ extension Update {
         put(index, Record(header, tags: tags(of: record), payload: record.payload))
     }
 
-    /// Sets another rule for the fresh entry at `index`, if there is one. Its value and its storage time do not change.
+    /// Sets the deadline rule of the fresh entry at `index`, if there is one. Keeps its value and its storage time.
     package func set(_ index: Int, _ rule: DeadlineRule) { set(index, rule, changeNote(index)) }
 
     /// Like ``set(_:_:)``, but not counted as a write in Larder's own statistics.
@@ -203,14 +203,14 @@ extension Update {
     /// Removes the key at `index`, even if its entry has expired or there is none.
     package func remove(_ index: Int) { append(index, .absent, changeNote(index)) }
 
-    /// Removes the key at `index` without ending its lease. For an entry that was not visible, or a lease that is newer
-    /// than the call that removes the entry.
+    /// Removes the key at `index` without ending its lease. For an entry that readers could not see, or if the lease
+    /// is newer than the call that removes the entry.
     func removeKeepingLease(_ index: Int) {
         slots[slot(index)].pointee.lease = .none
         remove(index)
     }
 
-    /// Removes the key at `index` if it is stored. Always outdates a running fetch of the key.
+    /// Removes the key at `index` if it is stored. Always ends its lease: the value being fetched may be outdated.
     package func removeStored(_ index: Int) {
         guard !isStored(index) else { return remove(index) }
         if isSpeculative { return }
@@ -224,7 +224,7 @@ extension Update {
         return database.context.changeLog.isFollowed(database)
     }
 
-    /// Reports a removal of the key at `index`, which has no entry, to followers. Nothing else happens.
+    /// Reports a removal of the key at `index`, which has no entry, to followers. Changes nothing else.
     func removeAbsent(_ index: Int) {
         var note = changeNote(index)
         note.isUnseen = true
@@ -251,14 +251,14 @@ extension Update {
         return shard.leases?.isValid(key, token, purgedAt: purged) ?? false
     }
 
-    /// Whether an earlier command of the transaction has changed a key, and thereby ended its lease.
+    /// Whether an earlier command of the transaction has changed the key at `index`, and thereby ended its lease.
     private func isChanged(_ index: Int) -> Bool {
         let changedBy = slots[slot(index)].pointee.changedBy
-        return changedBy > 0 && changedBy < commands
+        return changedBy > 0 && changedBy < commandCount
     }
 
-    /// If a lease of the key at `index` is valid, makes the removal that follows record that the origin has no value.
-    func restsWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
+    /// If a lease of the key at `index` is valid, makes the next removal of it record that the origin has no value.
+    func recordsAbsenceWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         let key = key(index)
         let until = database.context.time.monotonic() + milliseconds
         guard !isChanged(index), database.shards[key].leases?.isValidForAbsence(key, token) ?? false else {
@@ -275,7 +275,7 @@ extension Update {
         return database.shards[key].leases?.release(key, token, release) ?? false
     }
 
-    /// Outdates a running fetch of the key at `index`.
+    /// Ends the lease of the key at `index`, because the value being fetched may be outdated.
     func endLease(_ index: Int) {
         let slot = slots[slot(index)].pointee
         slot.withShard { $0.leases?.changed(slot.key, .outdated, isRemoval: true) }
@@ -283,19 +283,19 @@ extension Update {
 
     // MARK: Commands of a transaction
 
-    /// Runs one command of a transaction on the keys at `positions` among this update's keys, all distinct. If `body`
-    /// throws, only that command's changes are undone.
+    /// Runs one command of a transaction on those of this update's keys that are at `positions`, which are distinct. If
+    /// `body` throws, only that command's changes are undone.
     func narrowed(
         to positions: [Int], _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) {
         let (allPositions, count) = (self.positions, operations.count)
         self.positions = positions
-        commands += 1
+        commandCount += 1
         undo = []
         defer {
             self.positions = allPositions
             undo = nil
-            // A lease completed by no change stays valid.
+            // A lease that the command has found valid, but has not completed by a change, stays valid.
             for position in positions { slots[position].pointee.lease = .outdated }
         }
         var update = self

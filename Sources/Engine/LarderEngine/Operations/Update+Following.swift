@@ -1,4 +1,4 @@
-/// The outcome of applying a change of another larder.
+/// The outcome of applying a change from another larder.
 package enum FollowedChange: String, Sendable {
     case stored
     case removed
@@ -10,17 +10,17 @@ package enum FollowedChange: String, Sendable {
     case absent
 }
 
-/// Changes of other larders. The later of two changes wins, by its ``ChangeVersion``. The version of the present state
-/// is that of its last change, if that is remembered. Otherwise the version is the storage time of the entry, which is
-/// later than the last purge, because the purge did not remove the entry.
+/// Applies changes from other larders. Of two changes of a key, the one with the later ``ChangeVersion`` wins. The
+/// present state has the version of the key's last change, if the change log still contains it. Otherwise its version
+/// is the storage time of the entry. That is later than the last purge, because the purge did not remove the entry.
 ///
-/// If two versions are equal, both larders decide alike: a removal wins over an entry, and the greater of two entries
-/// wins.
+/// If two versions are equal, a removal wins over an entry, and the greater of two entries wins. This rule makes both
+/// larders keep the same state.
 extension Update {
     /// Stores an entry of another larder, unless the present version is later.
     /// - Parameters:
-    ///   - over: a present entry whose last change is not after this instant is always replaced, because the other
-    ///     larder has seen it.
+    ///   - over: a time in milliseconds since 1970; nil for none. A present entry whose last change is not after this
+    ///     time is always replaced, because the other larder knew that change.
     ///   - long: as for ``place(_:_:payload:long:tags:)``.
     package func follow(
         _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?,
@@ -48,12 +48,12 @@ extension Update {
     }
 
     /// Removes an entry that another larder has removed, unless the present version is later.
-    /// - Parameter tags: removes only an entry with some of these tags; nil for any entry.
+    /// - Parameter tags: removes the entry only if it has at least one of these tags; nil for any entry.
     package func follow(removal version: ChangeVersion, _ index: Int, tags: Set<[UInt8]>?) -> FollowedChange {
         let known = known(index)
         if isBeingChanged(index) { return .kept }
         guard let present = stored(index) else {
-            // A running fetch started before the removal.
+            // A running fetch may have read the value before the removal.
             endLease(index)
             if tags == nil, isFollowed { passOn(removal: version, index, known) }
             return .absent
@@ -72,12 +72,12 @@ extension Update {
         database.context.changeLog.known(of: Array(key(index).bytes), in: database)
     }
 
-    /// Whether the key at `index` changes so often that its last change is still undecided after several waits. That
-    /// change gets a later version than the change of the other larder, which was observed before.
+    /// Whether a change of the key at `index` still waits for its commit, although ``Database/run(_:_:)`` has waited
+    /// several times. When committed, that change gets a later version than the change from the other larder.
     private func isBeingChanged(_ index: Int) -> Bool { observes && isFollowed && database.isUndecided(key(index)) }
 
-    /// Reports the removal to followers, which may have entries that were evicted here, unless it is already known. A
-    /// removal that travels around a cycle of larders is therefore not passed on again.
+    /// Reports a removal to followers, which may have entries that were evicted here. Does nothing if the removal is
+    /// already known, so a removal that returns through a cycle of larders is not passed on again.
     private func passOn(removal version: ChangeVersion, _ index: Int, _ known: KnownVersions) {
         guard known.last.map({ version > $0 }) ?? true else { return }
         _ = withVersion(version) {
@@ -95,14 +95,14 @@ extension Update {
 }
 
 extension Record {
-    /// Whether the entry equals the entry to be stored.
+    /// Whether this record equals an entry to be stored, apart from the generation.
     fileprivate func isSame(_ other: RecordHeader, _ payload: UnsafeRawBufferPointer, _ tags: Tags?) -> Bool {
         header.storedAt == other.storedAt && header.rule == other.rule && header.grace == other.grace
             && header.codec == other.codec && (self.tags?.all ?? []) == (tags?.all ?? [])
             && withPayload { $0.elementsEqual(payload) }
     }
 
-    /// An arbitrary order of different entries with the same storage time. Every larder uses the same order.
+    /// Whether this record precedes an entry to be stored in an arbitrary order, which is the same in every larder.
     fileprivate func isLess(than other: RecordHeader, _ payload: UnsafeRawBufferPointer, _ tags: Tags?) -> Bool {
         withPayload { mine in
             if !mine.elementsEqual(payload) { return mine.lexicographicallyPrecedes(payload) }
@@ -128,12 +128,12 @@ extension DeadlineRule {
 }
 
 extension Database {
-    /// The most entries in one commit unit, and the most entries read with one cursor.
+    /// The maximum numbers of entries in one commit unit and of entries read with one cursor.
     private static let (followedPerUnit, scannedPerCursor) = (512, 8192)
 
-    /// Removes all entries not changed after a version, because another larder has purged them. Reads all entries.
-    /// A purge of tags without a prefix, in a database without followers, is an ordinary purge of the tags instead. May
-    /// block.
+    /// Removes all entries not changed after a version, because another larder has purged them. Reads all entries,
+    /// except for a purge of tags without a prefix in a database without followers, which is an ordinary purge of the
+    /// tags. May block.
     /// - Parameters:
     ///   - prefix: only keys with this prefix.
     ///   - tags: nil for all entries.
@@ -143,8 +143,8 @@ extension Database {
             try purge(tags: tags, soft: false)
             return 0
         }
-        // Fetches of keys without an entry are outdated too, even with tags: the tags of the fetched values are
-        // unknown.
+        // End the leases of keys without an entry too. With tags, end all leases, because the tags of the values that
+        // are being fetched are unknown.
         endLeases(prefix: prefix)
         let isWhole = prefix.isEmpty && tags == nil
         if isWhole { context.changeLog.noteForeignPurge(version, in: self) }
@@ -156,7 +156,7 @@ extension Database {
             do throws(LarderError) {
                 (keys, next) = try scan(prefix, from: from, upTo: version.time, tagged: tags != nil)
             } catch {
-                // The database was emptied or reopened in the meantime.
+                // The database was emptied or reopened in the meantime: scan the same part again.
                 if error.code == .purged || error.code == .invalidated { continue }
                 throw error
             }

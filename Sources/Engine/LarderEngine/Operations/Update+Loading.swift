@@ -1,39 +1,39 @@
-/// Finding the entries of an update: in memory with the shard locks held, and in LevelDB without them.
+/// Finds the entries of an update: in memory with the shard locks held, and in LevelDB if possible without these locks.
 extension Update {
     /// The entry of a slot as it was read from LevelDB.
     struct ColdRead {
-        /// Not nil while the shard records that the key is being read.
+        /// The key's state before it was read; nil if the shard does not watch the key for changes.
         var mark: InFlightReads.Mark?
         var value: Value?
 
         enum Value {
             case absent
             case record(Record)
-            /// The header, and the record's length.
+            /// The header, and the length of the record in bytes.
             case header(RecordHeader, byteCount: Int)
             /// A record whose header this version cannot read.
             case unreadable
         }
     }
 
-    /// The number of times that a command reads its keys without the locks. Keys that still change in the meantime are
-    /// then read under the locks.
+    /// The maximum number of times that an update reads a key from LevelDB without the locks. If the key was changed
+    /// during each of these reads, it is read with the locks held.
     private static let coldAttempts = 2
 
-    /// The most keys whose absence is recorded. Memory for that is freed only at the end.
+    /// Absent keys are recorded in the shards only by updates of at most this many keys, which limits the memory used.
     private static let absencesMax = 64
 
     // MARK: Locks
 
     func lock() {
-        locked = locksAll ? DatabaseShards.everything : shardSet
+        locked = locksAllShards ? DatabaseShards.everything : shardSet
         database.shards.lock(locked)
     }
 
     func unlock() {
-        if hasLearned {
-            hasLearned = false
-            // After the last use of an entry.
+        if hasRecordedAbsences {
+            hasRecordedAbsences = false
+            // This may evict entries, so it follows their last use.
             database.shards.forEach(in: locked) { $0.makeRoom() }
         }
         database.shards.unlock(locked)
@@ -47,11 +47,11 @@ extension Update {
         case defective(RecordHeader.Defect)
     }
 
-    /// Begins the update, and finds the entries of its keys. Called with its shard locks held.
+    /// Begins an attempt of the update, and finds the entries of its keys. Called with its shard locks held.
     /// - Parameters:
-    ///   - attempt: 0 to look in memory only.
+    ///   - attempt: the number of the attempt. 0 looks in memory only.
     ///   - sequence: raised to the last commit that the reply has to wait for.
-    /// - Returns: false if entries must be read from LevelDB, or have changed since they were read.
+    /// - Returns: false if entries must be read from LevelDB without the locks, or read again because they changed.
     @inline(__always)
     func look(attempt: Int, _ sequence: inout UInt64) throws(LarderError) -> Bool {
         begin(isFirst: attempt == 0)
@@ -60,9 +60,9 @@ extension Update {
         return try look(attempt: attempt, from: 0, to: loadedCount, &sequence)
     }
 
-    /// Finds the entries of more keys, which were added with the shard locks held.
+    /// Finds the entries of the keys that ``addLate(_:)`` added. May read the disk. Called with the shard locks held.
     /// - Returns: false if the files are not open.
-    func lookLate(from first: Int, _ sequence: inout UInt64) throws(LarderError) -> Bool {
+    func findLate(from first: Int, _ sequence: inout UInt64) throws(LarderError) -> Bool {
         try look(attempt: Self.coldAttempts, from: first, to: slots.count, &sequence)
     }
 
@@ -87,7 +87,7 @@ extension Update {
                 }
                 take(.unreadable, at: slot)
             case .unknown:
-                if try lookBelow(slot, attempt) { continue }
+                if try findInLevelDB(slot, attempt) { continue }
                 if attempt == 0 { return false }
                 isComplete = false
             }
@@ -123,10 +123,10 @@ extension Update {
         return .known
     }
 
-    /// Finds an entry that is not in memory.
-    /// - Returns: false if LevelDB must be read without the locks.
+    /// Finds an entry that is not in the shard. Called with the shard locks held.
+    /// - Returns: false if LevelDB must first be read without the locks.
     @inline(never)
-    private func lookBelow(_ slot: Int, _ attempt: Int) throws(LarderError) -> Bool {
+    private func findInLevelDB(_ slot: Int, _ attempt: Int) throws(LarderError) -> Bool {
         guard case .open(let store) = database.applied.presence else { return false }
         let (key, hash) = (slots[slot].pointee.key, slots[slot].pointee.hash)
         let shard = database.shards[Shard.index(hash)]
@@ -136,10 +136,10 @@ extension Update {
             take(value, slot)
             return true
         }
-        if database.isAbsentBelow(shard, key, hash) {
+        if database.isAbsentInLevelDB(shard, key, hash) {
             if loadedCount <= Self.absencesMax {
                 shard.keepAbsence(key, hash)
-                hasLearned = true
+                hasRecordedAbsences = true
             }
             return true
         }
@@ -162,7 +162,7 @@ extension Update {
         take(stored, at: slot)
     }
 
-    /// Prefetches the memory of the entries of the following slots.
+    /// Prefetches into the CPU's caches the memory of the entries 8 and 16 slots ahead.
     @inline(__always)
     private func prefetch(_ slot: Int, _ end: Int) {
         if slot + 16 < end {
@@ -177,7 +177,7 @@ extension Update {
 
     // MARK: In LevelDB
 
-    /// Reads the entries that are neither in memory nor read yet. May open files. Called without any lock.
+    /// Reads the entries from LevelDB that are not in memory and not read yet. May open files. Called without any lock.
     func load(attempt: Int) throws(LarderError) {
         if loading == .none { return }
         let store = try database.readableStore(database.appliedState, "update")
@@ -204,7 +204,7 @@ extension Update {
                 cold[slot].value = value
                 if case .record(let record) = value { coldRoom = max(-1, coldRoom - record.stored.count) }
             } catch {
-                // The store was replaced in the meantime: the next attempt reads the new one.
+                // If the store was replaced in the meantime, the next attempt reads the new one.
                 guard store.ending != .none, database.appliedState.store !== store else { throw error }
             }
             if coldRoom < 0 {
@@ -228,7 +228,7 @@ extension Update {
         }
     }
 
-    /// Forgets the entries that were read, and that the keys are being read. Called without any lock.
+    /// Forgets the entries read from LevelDB, and ends the shards' tracking of these reads. Called without any lock.
     func forgetReads() {
         if coldStore != nil { coldStore = nil }
         if cold.isEmpty { return }

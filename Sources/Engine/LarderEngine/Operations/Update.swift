@@ -1,30 +1,30 @@
 import LarderPlatform
 import Synchronization
 
-/// The entries of some keys of a database at one instant, and changes of them that become one commit unit. A command
-/// reads the present entries and records operations with absolute results.
+/// The entries of some keys of a database at one instant, and changes of these entries that become one commit unit. A
+/// command reads the present entries, and records each change as an operation that contains the resulting entry.
 ///
 /// Valid only inside the closures that receive it. Reused, so that short commands allocate nothing. `@unchecked
-/// Sendable`: used by one thread at a time. Its accesses are too short to overlap, so the run-time check is turned off.
+/// Sendable`: used by one thread at a time. Accesses to its properties never overlap, so the exclusivity check is off.
 package final class Update: @unchecked Sendable {
-    /// A key, and what is stored under it. Invariant: the key's bytes are valid until ``end()``. A trivial type, as are
-    /// all that are made for each command, so that nothing is counted or released.
+    /// A key, and what is stored under it. Invariant: the key's bytes are valid until ``end()``. A trivial type, like
+    /// all types that each command creates, so that no references are counted.
     struct Slot {
         let key: UnsafeRawBufferPointer
         let hash: Int
-        /// Set when the database is known.
+        /// The shard of the key; nil until the database is known.
         var shard: Unmanaged<Shard>?
         /// The stored entry, expired or not, with the changes so far.
         var stored = Stored.absent
         /// Whether the stored entry is fresh.
         var isFresh = false
-        /// The entry in memory, of an update in memory only.
+        /// The entry in the shard's memory, valid while the shard is locked; nil if the entry was not in memory.
         var entry: EntryPointer?
         /// The effect of the next operation on the key's lease.
         var lease = LeaseEffect.outdated
         /// The number of the command that changed the key last; 0 for none.
         var changedBy = 0
-        /// The index of the last operation; -1 for none.
+        /// The index of the last operation on the key; -1 for none.
         var operation = -1
 
         /// Runs `body` on the shard of the key, without counting references: shards live as long as their database.
@@ -45,13 +45,13 @@ package final class Update: @unchecked Sendable {
         }
 
         let kind: Kind
-        /// Of a record or a header.
+        /// The header of the record. Meaningful only if ``hasHeader``.
         let header: RecordHeader
-        /// The record in LevelDB's form. It is in the memory of a shard, whose lock is held, or of the update.
+        /// The record as stored in LevelDB. Points into memory of the update, or of a shard whose lock is held.
         let bytes: UnsafeRawBufferPointer
-        /// The length of the record.
+        /// The length of the record in bytes.
         let byteCount: Int
-        /// The index of the array that owns the bytes; -1 if none does.
+        /// The index in ``Update/owners`` of the array that owns the bytes; -1 for none.
         var owner = -1
 
         private init(_ kind: Kind, _ header: RecordHeader, _ bytes: UnsafeRawBufferPointer, byteCount: Int) {
@@ -73,16 +73,16 @@ package final class Update: @unchecked Sendable {
             Stored(.record, header, bytes, byteCount: bytes.count)
         }
 
-        /// Whether there is anything readable.
+        /// Whether there is a record with a readable header.
         var hasHeader: Bool { kind == .record || kind == .header }
 
         var payload: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[header.byteCount...]) }
     }
 
-    /// One change: an absolute result, never "add one".
+    /// A change of one key. It contains the resulting record, never a relative change such as "add one".
     struct Operation {
         let slot: Int
-        /// The record that it stores, or ``Stored/absent`` to remove the key.
+        /// The record to store, or ``Stored/absent`` to remove the key.
         let stored: Stored
         var note: ChangeNote
 
@@ -94,23 +94,23 @@ package final class Update: @unchecked Sendable {
     @exclusivity(unchecked) package private(set) var rules = FreshnessRules(policy: .never)
     @exclusivity(unchecked) private(set) var generation: UInt32 = 0
     @exclusivity(unchecked) var slots = TrivialList<Slot>(capacity: keptMax)
-    /// The keys, if they were given as such; they own the bytes of the slots' keys.
+    /// The keys that were added as ``Key``, which own the bytes of the slots' keys; empty if only bytes were added.
     @exclusivity(unchecked) private(set) var keys: [Key] = []
-    /// The slot of each key of the running command; nil if they are the same.
+    /// The slot of each key of the running command; nil if the key at each index has the slot with the same index.
     @exclusivity(unchecked) var positions: [Int]?
-    /// The parts of the present entries that are known.
+    /// The parts of the present entries that are loaded.
     @exclusivity(unchecked) private(set) var loading = Loading.none
-    /// The number of slots whose entries are loaded; the others are written without being read.
+    /// The number of slots, from the first, whose entries are loaded. The other keys are written without being read.
     @exclusivity(unchecked) private(set) var loadedCount = 0
     /// Whether the blocks that are read stay in the block cache.
     @exclusivity(unchecked) private(set) var fillCache = true
     /// Whether all shards of the database are locked, not only those of the keys.
-    @exclusivity(unchecked) var locksAll = false
-    /// The shards whose locks are held.
+    @exclusivity(unchecked) var locksAllShards = false
+    /// The shards whose locks are held, one bit for each.
     @exclusivity(unchecked) var locked: UInt32 = 0
-    /// Whether the absence of a key was recorded in memory, which must be freed before the locks are.
-    @exclusivity(unchecked) var hasLearned = false
-    /// The entries that were read from LevelDB, one for each slot; empty if nothing was read.
+    /// Whether the absence of a key was recorded in a shard, so that ``unlock()`` has to evict entries for space.
+    @exclusivity(unchecked) var hasRecordedAbsences = false
+    /// The entries that were read from LevelDB, one for each loaded slot; empty if nothing was read.
     @exclusivity(unchecked) var cold: [ColdRead] = []
     @exclusivity(unchecked) var coldStore: EpochStore?
     /// The number of record bytes that may still be read from LevelDB.
@@ -118,25 +118,25 @@ package final class Update: @unchecked Sendable {
     @exclusivity(unchecked) var operations = TrivialList<Operation>(capacity: keptMax)
     /// The records that are not in the memory of a shard or in ``arena``.
     @exclusivity(unchecked) private var owners: [[UInt8]] = []
-    /// The staged value of the only operation.
+    /// The value that the only operation stores, if it is long and was staged on the disk.
     @exclusivity(unchecked) var large: LargeValue?
     /// The origin of the following operations.
     @exclusivity(unchecked) package var origin = WriteOrigin()
-    /// Their place in a transaction.
+    /// The place of the following operations in a transaction.
     @exclusivity(unchecked) var step = 0
     /// Whether the update waited until earlier changes of its keys were committed: see ``Database/Request/observed``.
     @exclusivity(unchecked) var observes = false
     /// Whether the update runs tentatively, without locks. Its changes are never applied.
     @exclusivity(unchecked) private(set) var isSpeculative = false
-    /// Whether an operation replaces an earlier one of the same key. Only if no listener must see both.
+    /// Whether an operation replaces an earlier one on the same key. Only if listeners need not be notified of both.
     @exclusivity(unchecked) private(set) var merges = false
-    /// The slots changed by the running command of a transaction, as they were before; nil outside of a command.
+    /// The previous contents of slots that the running command of a transaction has changed; nil outside of a command.
     @exclusivity(unchecked) var undo: [(index: Int, slot: Slot)]?
-    /// The number of commands so far.
-    @exclusivity(unchecked) var commands = 0
-    /// The total bytes of values that the command built, in contrast to received values.
+    /// The number of commands of the transaction so far.
+    @exclusivity(unchecked) var commandCount = 0
+    /// The total length in bytes of the values that the command built, in contrast to received values.
     @exclusivity(unchecked) package internal(set) var builtBytes = 0
-    /// The memory of short values. Never moved, so that pointers into it stay valid.
+    /// The memory for the records of short values. Never moved, so that pointers into it stay valid.
     @exclusivity(unchecked) var arena: UnsafeMutableRawPointer?
     @exclusivity(unchecked) var arenaCount = 0
     static let arenaBytes = 64 << 10
@@ -154,12 +154,12 @@ package final class Update: @unchecked Sendable {
         return target
     }
 
-    // MARK: Life
+    // MARK: Life cycle
 
     /// Prepares the update for ``Executor``, after its keys were added. Needs no lock.
     /// - Parameters:
     ///   - loadedCount: the number of keys whose entries are loaded; nil for all.
-    ///   - bytesMax: the most bytes of records that may be read from LevelDB.
+    ///   - bytesMax: the maximum total length in bytes of the records that are read from LevelDB.
     func prepare(
         _ database: Database, now: Int64, _ loading: Loading, loadedCount: Int? = nil, fillCache: Bool = true,
         bytesMax: Int = .max, merges: Bool = false, isSpeculative: Bool = false
@@ -175,8 +175,8 @@ package final class Update: @unchecked Sendable {
         for index in slots.indices { slots[index].pointee.shard = database.shards.unmanaged(slots[index].pointee.hash) }
     }
 
-    /// Begins with keys whose entries are not known. Called with the shard locks of the keys held.
-    /// - Parameter isFirst: false if an earlier attempt has found entries.
+    /// Begins an attempt, in which no entries are known yet. Called with the shard locks of the keys held.
+    /// - Parameter isFirst: whether there was no earlier attempt, whose entries must be forgotten.
     func begin(isFirst: Bool = true) {
         rules = database.applied.rules
         generation = database.applied.generation
@@ -188,11 +188,11 @@ package final class Update: @unchecked Sendable {
         }
     }
 
-    /// Forgets everything but the memory.
+    /// Forgets the keys, the entries and the operations, but keeps a limited amount of memory for the next use.
     package func end() {
         target = nil
         rules.purges = nil
-        locksAll = false
+        locksAllShards = false
         slots.removeAll(keeping: Self.keptMax)
         operations.removeAll(keeping: Self.keptMax)
         if !keys.isEmpty { keys = [] }
@@ -201,10 +201,10 @@ package final class Update: @unchecked Sendable {
         (large, undo) = (nil, nil)
         origin = WriteOrigin()
         step = 0
-        (observes, isSpeculative, commands, builtBytes, arenaCount) = (false, false, 0, 0, 0)
+        (observes, isSpeculative, commandCount, builtBytes, arenaCount) = (false, false, 0, 0, 0)
     }
 
-    /// The numbers of keys and operations whose memory is kept.
+    /// The maximum number of keys, and of operations, for which ``end()`` keeps the memory.
     private static let keptMax = 16
 
     // MARK: Keys
@@ -212,7 +212,7 @@ package final class Update: @unchecked Sendable {
     /// The number of keys of the command.
     package var count: Int { positions?.count ?? slots.count }
 
-    /// Adds a key of which only the bytes are given, before the update begins. They must stay valid until ``end()``.
+    /// Adds a key before the update begins. Its bytes are not copied, and must stay valid until ``end()``.
     /// - Returns: false if the key is too long, or was already added.
     package func add(_ key: UnsafeRawBufferPointer) -> Bool {
         guard key.count <= Key.bytesMax, index(of: key) == nil else { return false }
@@ -220,11 +220,11 @@ package final class Update: @unchecked Sendable {
         return true
     }
 
-    /// Like ``add(_:)``, for a key of at most ``Key/bytesMax`` bytes, which may be repeated if the update only reads.
+    /// Like ``add(_:)``, without checks: the key must not be too long. It may be repeated if the update only reads.
     package func addUnchecked(_ key: UnsafeRawBufferPointer) { slots.append(Slot(key: key, hash: Key.hash(key))) }
 
     /// Adds keys before the update begins.
-    /// - Parameter areDistinct: whether no key is repeated, or the update reads nothing.
+    /// - Parameter areDistinct: true if no key is repeated, or if the update reads nothing.
     package func add(_ keys: [Key], areDistinct: Bool = false) {
         self.keys = keys
         positions = areDistinct ? nil : Self.positionsOfRepeatedKeys(keys)
@@ -232,9 +232,9 @@ package final class Update: @unchecked Sendable {
         for key in keys { slots.append(Slot(key: key.unsafeBytes, hash: key.hash)) }
     }
 
-    /// Adds keys with the shard locks held, for ``lookLate(from:_:)``.
+    /// Adds keys with the shard locks held. ``findLate(from:_:)`` must follow, which finds their entries.
     func addLate(_ late: [Key]) {
-        // Those of an earlier attempt.
+        // Remove the late keys of an earlier attempt.
         slots.removeLast(slots.count - loadedCount)
         keys.removeLast(keys.count - loadedCount)
         keys += late
@@ -245,7 +245,7 @@ package final class Update: @unchecked Sendable {
         slots.append(Slot(key: key.unsafeBytes, hash: key.hash, shard: database.shards.unmanaged(key.hash)))
     }
 
-    /// The index of a key. Compares one key after the other: for few keys.
+    /// The index of a key; nil if it was not added. Compares it with each key, so it is only for few keys.
     @inline(__always)
     package func index(of key: UnsafeRawBufferPointer) -> Int? {
         for index in slots.indices {
@@ -269,7 +269,7 @@ package final class Update: @unchecked Sendable {
         return slots.count - 1
     }
 
-    /// For each key, the index of its first occurrence; nil if no key is repeated. Call it without a lock: for a
+    /// Returns the index of the first occurrence of each key; nil if no key is repeated. Call it without a lock: for a
     /// million keys it takes some tenths of a second.
     static func positionsOfRepeatedKeys(_ keys: [Key]) -> [Int]? {
         guard keys.count > 1 else { return nil }
@@ -301,10 +301,10 @@ package final class Update: @unchecked Sendable {
 
     // MARK: Entries
 
-    /// Keeps a record until the update ends.
+    /// Retains a record until the update ends.
     func own(_ record: Record) -> Stored {
         owners.append(record.stored)
-        // The array owns its memory, and never changes.
+        // The pointer stays valid, because `owners` retains the array, which is never changed.
         var stored = Stored.view(record.header, record.stored.withUnsafeBytes { $0 })
         stored.owner = owners.count - 1
         return stored
@@ -329,7 +329,7 @@ package final class Update: @unchecked Sendable {
         return Tags(section: stored.bytes[stored.header.fixedCount..<stored.header.byteCount])?.hashes ?? []
     }
 
-    /// The total length of the fresh entries' payloads.
+    /// The total length in bytes of the fresh entries' payloads.
     package var payloadBytes: Int { (0..<count).reduce(0) { $0 + (payload($1)?.count ?? 0) } }
 
     /// The object attached to the entry of the key at `index`. Call ``Attachment/touch()`` when you use it.
@@ -337,7 +337,7 @@ package final class Update: @unchecked Sendable {
         slots[slot(index)].pointee.entry?.head.pointee.attachment?.takeUnretainedValue()
     }
 
-    /// The version of the entry of the key at `index`, for attaching an object; 0 if it is not in memory.
+    /// The version of the entry of the key at `index`, for attaching an object; 0 if the entry is not in memory.
     package func version(_ index: Int) -> UInt64 { slots[slot(index)].pointee.entry?.head.pointee.version ?? 0 }
 
     /// Whether there is a fresh entry under the key at `index`, after the update's changes so far.
@@ -389,16 +389,16 @@ package final class Update: @unchecked Sendable {
         storedHeader(index).flatMap { rules.freshness($0, now: now) == .gone ? nil : $0.storedAt }
     }
 
-    /// The time when the fresh entry at `index` expires; nil if it never expires, or there is no fresh entry.
+    /// The time when the fresh entry at `index` expires, in milliseconds since 1970; nil if never, or without an entry.
     package func deadline(_ index: Int) -> Int64? { header(index).flatMap { rules.deadline($0) } }
 
-    /// The length in bytes that the entry at `index` had in LevelDB when the update began.
+    /// The length in bytes of the entry at `index` in LevelDB: the prefix byte, the key, and the record.
     func byteCount(_ index: Int) -> Int {
         let slot = slot(index)
         return 1 + slots[slot].pointee.key.count + slots[slot].pointee.stored.byteCount
     }
 
-    /// Whether every loaded entry that is fresh at this update's time is also fresh at another time, and vice versa.
+    /// Whether every loaded entry has the same freshness at another time as at this update's time.
     func isAsFresh(at time: Int64) -> Bool {
         slots.indices.allSatisfy { slot in
             guard slots[slot].pointee.stored.hasHeader else { return true }
@@ -407,19 +407,19 @@ package final class Update: @unchecked Sendable {
         }
     }
 
-    /// The entry at `index` whose rule, grace and tags its new value keeps; nil if there is none.
-    /// - Parameter isRefresh: whether the value was fetched with a lease. In that case a stale entry is also returned,
-    ///   and its lifetime restarts with the same length, because its expiry caused the fetch.
+    /// The entry at `index` whose deadline rule, grace and tags a new value keeps; nil if there is none.
+    /// - Parameter isRefresh: whether the new value was fetched with a lease. In that case the entry may be stale, and
+    ///   its lifetime restarts with the same length, because its expiry caused the fetch.
     package func kept(_ index: Int, isRefresh: Bool) -> Record? {
         guard isRefresh else { return current(index) }
         guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return nil }
         return record.with(rule: renewed(record.header))
     }
 
-    /// The rule of an entry whose lifetime restarts.
+    /// The deadline rule of an entry whose lifetime restarts now with the same length.
     func renewed(_ header: RecordHeader) -> DeadlineRule {
         guard case .own(let deadline) = header.rule else { return header.rule }
-        // Deadlines stored by earlier versions of Larder may have any value.
+        // Prevent overflows: deadlines stored by earlier versions of Larder may have any value.
         return .own(now.addingClamped(max(1, deadline.subtractingClamped(header.storedAt))))
     }
 
@@ -429,7 +429,7 @@ package final class Update: @unchecked Sendable {
     var shardSet: UInt32 {
         var set: UInt32 = 0
         for index in slots.indices { set |= DatabaseShards.bit(slots[index].pointee.hash) }
-        // The database's state is read with at least one lock held.
+        // Without keys, lock any shard: the database's state may only be read with a shard lock held.
         return set == 0 ? 1 : set
     }
 
@@ -446,7 +446,7 @@ package final class Update: @unchecked Sendable {
         return isFresh
     }
 
-    /// Notes that the entry of the key at `index` was used.
+    /// Marks the entry of the key at `index` as recently used, for eviction.
     func touch(_ index: Int) {
         let slot = slots[slot(index)].pointee
         if let entry = slot.entry { slot.withShard { $0.table.touch(entry) } }
@@ -457,21 +457,21 @@ package final class Update: @unchecked Sendable {
 }
 
 extension Update {
-    /// The updates that are not in use.
+    /// The updates that are not in use, kept for reuse.
     private static let idle = Mutex<[Update]>([])
 
-    /// An update that has ended. ``giveBack()`` must follow.
+    /// Returns an empty update. The caller must call ``giveBack()`` after using it.
     package static func take() -> Update { idle.withLock { $0.popLast() } ?? Update() }
 
-    /// Ends the update, so that others can use it.
+    /// Ends the update, and keeps it for reuse by any thread.
     package func giveBack() {
         end()
         Self.idle.withLock { $0.append(self) }
     }
 }
 
-/// A list of trivial values in memory of its own. It is changed in place without the checks of an array, which cost more
-/// than the short commands that use it. Its owner calls ``free()``.
+/// An array of trivial values. It has no copy-on-write checks as `Array` has, because these cost more than the short
+/// commands that use it. Its owner must call ``free()``.
 struct TrivialList<Element> {
     private var start: UnsafeMutablePointer<Element>
     private var capacity: Int
@@ -487,7 +487,7 @@ struct TrivialList<Element> {
 
     var indices: Range<Int> { 0..<count }
 
-    /// The memory of an element, valid until the list grows.
+    /// A pointer to an element, valid until the list grows.
     @inline(__always)
     subscript(index: Int) -> UnsafeMutablePointer<Element> {
         precondition(index >= 0 && index < count, "there is no such element")
@@ -512,7 +512,7 @@ struct TrivialList<Element> {
 
     mutating func removeLast(_ number: Int) { count -= min(number, count) }
 
-    /// Removes all elements, and frees memory for more than `most` of them.
+    /// Removes all elements. If the list has memory for more than `most` elements, frees the excess.
     @inline(__always)
     mutating func removeAll(keeping most: Int) {
         count = 0

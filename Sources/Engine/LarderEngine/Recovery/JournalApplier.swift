@@ -1,15 +1,17 @@
 import LarderPlatform
 
-/// Applies the journal to the databases' entries in memory. A long journal gets two threads, one for the even shards
-/// and one for the odd ones, while the caller continues to read.
+/// Applies the journal's operations to the databases' entries in memory. If the journal is long, two threads apply
+/// them, one for the even shards (parts of a database's keys) and one for the odd ones, while the caller continues to
+/// read the journal.
 ///
 /// The operations on one key are applied in order, because a key belongs to one shard, and a shard to one thread.
 ///
-/// For one caller, which ensures that the databases are not used until ``finish()`` has returned. `@unchecked
-/// Sendable`: a portion belongs to the caller until `filled` counts it, then to its thread until `done` counts it; the
-/// counts are guarded by `lock`. Everything else is constant or used only by the caller.
+/// Only one thread may call the methods. It ensures that nothing else uses the databases until ``finish()`` has
+/// returned. `@unchecked Sendable`: only the caller uses a portion until it has incremented `filled`; then only the
+/// portion's thread uses it, until it has incremented its number in `done`. `lock` guards these counts. Everything else
+/// is constant or used only by the caller.
 final class JournalApplier: @unchecked Sendable {
-    /// The size in bytes of a portion from which the caller hands the portions to the threads.
+    /// When a portion has reached this size in bytes, the caller passes the current portion of each half to its thread.
     private static let portionBytes = 512 << 10
     private static let portionCount = 4
 
@@ -17,13 +19,14 @@ final class JournalApplier: @unchecked Sendable {
     private let noteEpoch: (UInt64) -> Void
     private let usesThreads: Bool
     private var threads: [WorkThread] = []
-    /// The database of the next operation; nil if the operation is invalid.
+    /// The database to which the next operations are applied; nil if they are skipped or stored in ``unresolved``.
     private var database: Database?
     private var databaseName: [UInt8] = []
     private var epoch: UInt64 = 0
-    /// The latest storage time of a record, which is a lower bound of the engine's time.
+    /// The latest time at which any record in the journal was stored. The engine's time must not be earlier.
     private(set) var latestStored: Int64 = 0
-    /// The database that collects the next operation until its validity is known; nil if it is known.
+    /// The database whose current epoch is still unknown. It keeps the next operations until it is known whether they
+    /// apply. Nil if the epoch is known.
     private var unresolved: Database?
     /// The names of databases that operations refer to but the larder does not have.
     private(set) var unknownNames: Set<String> = []
@@ -33,7 +36,8 @@ final class JournalApplier: @unchecked Sendable {
     private let portions = (0..<2).map { _ in (0..<JournalApplier.portionCount).map { _ in ReplayPortion() } }
     private let lock = Lock()
     private let progress = Condition()
-    // Guarded by `lock`. Only the caller changes `filled`:
+    // The number of portions per half that the caller has filled, and the numbers that the threads have applied.
+    // Guarded by `lock`; only the caller changes `filled`.
     private var filled = 0
     private var done = [0, 0]
     private var isEnding = false
@@ -50,7 +54,8 @@ final class JournalApplier: @unchecked Sendable {
         self.find = find
     }
 
-    /// Copies the operations of a group that ``JournalPayload/operationCount(_:)`` has checked.
+    /// Copies the operations of a commit group, to apply them later. ``JournalPayload/operationCount(_:)`` has checked
+    /// the bytes.
     func add(_ bytes: UnsafeRawBufferPointer, _ sequence: UInt64) {
         var payload = JournalPayload(bytes)
         while true {
@@ -72,7 +77,7 @@ final class JournalApplier: @unchecked Sendable {
         let found = find(text)
         if found == nil { unknownNames.insert(text) }
         unresolved = found.flatMap { $0.durable.isEpochUnknown ? $0 : nil }
-        // Operations of previous epochs are skipped.
+        // Skip operations of earlier epochs: a purge has made them invalid.
         database = found.flatMap { $0.durable.counts(number) ? $0 : nil }
     }
 
@@ -91,7 +96,7 @@ final class JournalApplier: @unchecked Sendable {
         if usesThreads { handOn() } else { portion.apply() }
     }
 
-    /// Returns when everything is applied.
+    /// Applies all operations that were added and not applied yet, and stops the threads.
     func finish() {
         if threads.isEmpty {
             for half in portions { half[0].apply() }
@@ -105,7 +110,8 @@ final class JournalApplier: @unchecked Sendable {
         for thread in threads { thread.join() }
     }
 
-    /// Hands the portions to the threads, and waits until the portions to be filled next are free.
+    /// Passes the current portion of each half to its thread, and waits until the portions that follow in the rings are
+    /// free.
     private func handOn() {
         if threads.isEmpty {
             threads = [0, 1].map { half in WorkThread(name: "larder-replay") { [self] in run(half) } }
@@ -129,8 +135,8 @@ final class JournalApplier: @unchecked Sendable {
         }
     }
 
-    /// Waits for a portion.
-    /// - Returns: false if there are no more than `count` portions.
+    /// Waits until the caller has filled more than `count` portions.
+    /// - Returns: false if the caller has finished without filling more.
     private func isThere(_ count: Int) -> Bool {
         lock.withLock {
             while filled == count, !isEnding { progress.wait(lock) }
@@ -139,7 +145,7 @@ final class JournalApplier: @unchecked Sendable {
     }
 }
 
-/// Operations of a journal, copied, in order.
+/// Copies of some of the journal's operations, in their order.
 private final class ReplayPortion {
     private struct Item {
         let shard: Unmanaged<Shard>
@@ -147,20 +153,20 @@ private final class ReplayPortion {
         let sequence: UInt64
         let offset: Int
         let keyCount: Int32
-        /// -1 for a removal.
+        /// The length of the record in bytes; -1 for a removal.
         let recordCount: Int32
     }
 
     private var items: ContiguousArray<Item> = []
     private var bytes: [UInt8] = []
 
-    /// The number of operations in advance that the memory of slots, and then of entries, is prefetched.
+    /// How many operations in advance the memory of a table's slot, and then that of the entry, is prefetched.
     private static let slotDistance = 12
     private static let entryDistance = 6
 
     var byteCount: Int { bytes.count }
 
-    /// - Parameter database: must stay alive until the portion is applied.
+    /// - Parameter database: must exist until the portion is applied, because the portion does not retain its shards.
     func add(
         _ database: Database, _ hash: Int, _ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?,
         _ sequence: UInt64

@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Applies the journal to memory: at the start, where it also handles damage, and after a failed commit. It connects
-/// commits with their databases, and has no mutable state.
+/// Replays the journal into memory: when the larder is opened, where it also handles damage to the journal, and after a
+/// failed commit. As the pipeline's ``CommitOwner`` it also notifies observers of commits.
 ///
 /// Thread-safe: immutable.
 final class JournalRecovery: CommitOwner {
@@ -27,7 +27,8 @@ final class JournalRecovery: CommitOwner {
 
     func rollBack(_ failing: () -> UInt64) {
         context.changeLog.abandon()
-        // The table stays locked, because a database that was added now could be written to without being rolled back.
+        // The table of databases stays locked: otherwise a database could be added and written to now, and its writes
+        // would not be rolled back.
         table.withAll { all in
             for database in all { database.shards.lockAll() }
             defer { for database in all.reversed() { database.shards.unlockAll() } }
@@ -35,11 +36,13 @@ final class JournalRecovery: CommitOwner {
         }
     }
 
-    /// Applies the journal to its databases, before anything else uses them.
+    /// Replays the journal into the databases' memory. Called when the larder is opened, before anything else uses the
+    /// databases.
     /// - Returns: the sequence of the last commit unit.
     func recover() throws(LarderError) -> UInt64 {
         try journal.loadMarks()
-        // No one uses the databases yet. The locks keep a thread from evicting entries of the other thread's shards.
+        // Nothing else uses the databases yet. The locks keep each thread of the applier from evicting entries of the
+        // other thread's shards.
         let databases = table.all
         for database in databases { database.shards.lockAll() }
         let applier = JournalApplier(usesThreads: true, noteEpoch: context.noteEpoch, find: table.find)
@@ -59,21 +62,24 @@ final class JournalRecovery: CommitOwner {
                     + (isForeign ? ", but another file or directory has its name; they are skipped" : ""))
         }
         context.timeKeeper.resume(fromStoredAt: applier.latestStored)
-        // Refused before anything is changed, so that the next start finds the same damage.
+        // Throw before anything is changed, so that the next start finds the same damage.
         if let damage = report.damage, context.options.onDamage == .fail { throw Self.refusal(of: damage) }
         context.sequences.wasCut = report.damage != nil || report.cut != nil
         loadChanges(report)
-        // An empty journal does not contain the last sequence of an earlier process.
+        // If the journal is empty, the last sequence of an earlier process is not in it, and other sources determine
+        // the first sequence.
         context.sequences.begin(behind: report.lastSequence, now: context.time.now())
         journal.beginMarks(report)
-        // Without a segment the end of the journal is unknown, but then no part of it was needed any more.
+        // If the journal has no files, its last sequence is unknown. It is not needed: a checkpoint had written
+        // everything to LevelDB.
         if report.segments > 0 || report.damage != nil {
             context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
             if report.damage != nil || report.cut != nil {
-                // The purges of tags must be known before databases are opened. Facts are synced before they are
-                // acknowledged, so a power failure does not lose any.
+                // The ledger, an internal database, has the purges of tags. They must be known before other databases
+                // are opened. They are synced before they are acknowledged, so only damage can lose any, not a power
+                // failure.
                 try table.ledger?.load(table.all, afterLoss: report.damage?.concernsSynced == true)
-                try findWhoNeedsMore(report)
+                try openDatabasesThatNeedLostJournal(report)
             }
         }
         if let damage = report.damage { try setAside(damage, report) }
@@ -92,7 +98,8 @@ final class JournalRecovery: CommitOwner {
         return context.sequences.base
     }
 
-    /// Lets followers continue at their positions, as far as the files of the change log are valid.
+    /// Loads the valid part of the change log's files, so that followers (readers of the log) can continue where they
+    /// were.
     private func loadChanges(_ report: JournalReport) {
         var circumstances: ChangeLogLoader.Circumstances?
         if report.damage == nil, case .known(let file) = context.sequences.origin {
@@ -103,8 +110,8 @@ final class JournalRecovery: CommitOwner {
         context.changeLog.load(circumstances) { [table] in table.find($0) }
     }
 
-    /// Syncs the segments found at the start before their entries become visible. The process that wrote them may have
-    /// terminated before its sync, or deferred it, so that they are not on the disk yet.
+    /// Syncs the journal's segments (files) that an earlier process wrote, before their entries become visible. That
+    /// process may have terminated before it had synced them.
     private func syncFound() {
         guard context.options.durability == .always else { return journal.wantSync() }
         do throws(LarderError) {
@@ -114,9 +121,9 @@ final class JournalRecovery: CommitOwner {
         }
     }
 
-    /// Opens all databases, and sets those aside whose LevelDB needs a lost part of the journal. This must be done now,
-    /// because the next start would not know of the loss.
-    private func findWhoNeedsMore(_ report: JournalReport) throws(LarderError) {
+    /// Opens all databases, to find those whose LevelDB needs a lost part of the journal. Opening handles these as
+    /// damaged. This must be done now, because the next start would not know of the loss.
+    private func openDatabasesThatNeedLostJournal(_ report: JournalReport) throws(LarderError) {
         for database in table.all where database.exists {
             do throws(LarderError) {
                 try database.prepare(forWriting: false)
@@ -149,6 +156,7 @@ final class JournalRecovery: CommitOwner {
         LarderError(
             .damaged,
             "the journal is damaged: \(damage). The part before the damage can be used; nothing was changed. "
-                + "To continue with that part, open the larder with the damage set aside", operation: "open larder")
+                + "To continue with that part, start larderd, or open the larder with CacheOptions.onDamage = .salvage",
+            operation: "open larder")
     }
 }

@@ -1,17 +1,18 @@
 import LarderLevelDB
 import LarderLevelDBSalvage
 
-/// Copies everything readable of a damaged epoch into a new epoch.
+/// Copies everything readable of a damaged epoch (one LevelDB of a database) into a new epoch.
 ///
-/// Confined to the thread that salvages.
+/// Used by only one thread.
 struct EpochSalvage {
-    /// The directory to read. No one writes to it.
+    /// The directory to read. Nothing writes to it.
     let source: String
     let indexing: ExpiryIndex.Rules
     let shouldStop: () -> Bool
-    /// The findings; nil if there were no files to read.
+    /// What could not be read; nil if nothing was read.
     private var report: SalvageReport?
-    /// The last commit unit that the journal had to contain for the damaged epoch.
+    /// The sequence of the last commit unit that the journal must contain to match the copied entries, as recorded in
+    /// the damaged epoch.
     private(set) var journalNeeded: UInt64 = 0
     private var entryCount = 0
     private var doubts: [String] = []
@@ -24,8 +25,9 @@ struct EpochSalvage {
         self.shouldStop = shouldStop
     }
 
-    /// Copies everything readable. Does not sync.
-    /// - Parameter database: its entries in memory replace entries that were lost on the disk.
+    /// Copies everything readable into `store`. Does not sync.
+    /// - Parameter database: the database of the entries. If entries on the disk are unreadable, their copies in its
+    ///   memory are used.
     mutating func copy(into store: EpochStore, of database: Database) throws(LarderError) {
         let name = store.databaseName
         do {
@@ -37,7 +39,7 @@ struct EpochSalvage {
                 guard batch.byteCount >= Self.batchBytes else { continue }
                 if shouldStop() { throw Self.stopped(name) }
                 try store.write(batch, sync: false)
-                // Frees the memory of long records.
+                // A batch keeps its memory when it is cleared. If a long record has made it large, replace it.
                 if batch.byteCount > 2 * Self.batchBytes { batch = LarderLevelDB.WriteBatch() } else { batch.clear() }
             }
             try store.write(batch, sync: false)
@@ -52,13 +54,13 @@ struct EpochSalvage {
         }
     }
 
-    /// Whether entries may be lost.
+    /// Whether entries may have been lost.
     var isInDoubt: Bool {
         guard let report, report.isComplete, doubts.isEmpty else { return true }
         return report.lost.contains { Self.entryKeys($0) != nil }
     }
 
-    /// Copies nothing, because the content of the epoch cannot be trusted.
+    /// Records why the content of the epoch cannot be trusted. Called instead of ``copy(into:of:)``.
     mutating func leaveOut(_ why: String) { doubts.append(why) }
 
     private mutating func options() throws -> SalvageOptions { try Self.options(of: source, doubts: &doubts) }
@@ -71,12 +73,12 @@ struct EpochSalvage {
         case .files(let files):
             options.syncedLogBytes = files.logs
             options.noted = files.manifestNote
-            // The version of Larder that wrote the note also wrote the logs.
+            // Every version of Larder that writes this file also sorts the batches that it writes to LevelDB.
             options.batchesAreSorted = true
         case .missing: doubts.append("\(SyncedFiles.name) is missing: the end of a log may be lost undetected")
         case .unreadable: doubts.append("\(SyncedFiles.name) is damaged: the end of a log may be lost undetected")
         }
-        // A table that LevelDB no longer used must not bring removed entries back.
+        // Entries of a table that LevelDB no longer used must not be copied: they may have been removed since.
         options.unknownIsLost = true
         options.ignoredFirstBytes = [KeyKind.ownDeadline, KeyKind.governed]
         return options
@@ -89,7 +91,7 @@ struct EpochSalvage {
         switch key.first {
         case KeyKind.metadata:
             if key.elementsEqual(EpochMetadata.formatKey) {
-                // The new files have their own.
+                // The new epoch already has a record of its own format version.
                 guard let version = value.first, version > EpochMetadata.formatVersion else { return }
                 throw LarderError(
                     .newerFormat, "its entries have format \(version)", operation: "salvage", database: name)
@@ -106,7 +108,8 @@ struct EpochSalvage {
         }
     }
 
-    /// Copies entries in memory that are known to be in LevelDB, in place of lost ones.
+    /// Copies clean entries, whose copies in memory are equal to those in LevelDB, for the keys that could not be read
+    /// from the disk.
     private func copyFromMemory(
         _ lost: [LarderLevelDBSalvage.KeyRange], into store: EpochStore, of database: Database
     ) throws(LarderError) {
@@ -133,11 +136,11 @@ struct EpochSalvage {
         LarderError(.closed, "the larder is being closed", operation: "salvage", database: name)
     }
 
-    /// The report, without the location of the damaged files.
+    /// Returns the summary of the salvage, without the location of the damaged files.
     func summary(_ damage: String, at time: Int64) -> SalvageSummary {
         var summary = SalvageSummary(time: time)
         summary.damage = damage
-        // Without any files, all keys may be lost.
+        // If no files were read, the entries of all keys may be lost.
         let everything = [LarderLevelDBSalvage.KeyRange(lower: [], upper: nil)]
         let ranges = (report?.lost ?? everything).compactMap(Self.entryKeys)
         summary.entries = entryCount
@@ -153,7 +156,7 @@ struct EpochSalvage {
         return summary
     }
 
-    /// The keys of entries in a range of LevelDB's keys; nil if the range cannot contain entries.
+    /// Converts a range of LevelDB's keys to a range of entries' keys; nil if it cannot contain entries.
     static func entryKeys(_ range: LarderLevelDBSalvage.KeyRange) -> LarderLevelDBSalvage.KeyRange? {
         let end = [KeyKind.record + 1]
         guard range.lower.lexicographicallyPrecedes(end) else { return nil }

@@ -1,8 +1,8 @@
 import LarderPlatform
 import Synchronization
 
-/// Salvages damaged databases, one at a time. It has a separate thread, because reading and writing a whole database
-/// may take long. See ``Database/salvage(_:_:shouldStop:)``.
+/// Salvages damaged databases, one at a time, on its own thread, because reading and writing a whole database may take
+/// long. See ``Database/salvage(_:_:shouldStop:)``.
 ///
 /// Thread-safe. `@unchecked Sendable`: the queue is guarded by `lock`.
 final class Salvager: @unchecked Sendable {
@@ -11,13 +11,13 @@ final class Salvager: @unchecked Sendable {
     private let loop = BackgroundLoop()
     private let lock = Lock()
     private var queue: [DamageReport] = []
-    /// The reason last reported why a database could not be salvaged, by the database's name. Guarded by `lock`.
+    /// The error message of the last failed salvage, by the database's name. Guarded by `lock`.
     private var said: [String: String] = [:]
     private let isStopping = Atomic<Bool>(false)
 
     /// The time in milliseconds between a failed salvage and the next attempt.
     private static let retryMilliseconds: Int64 = 2000
-    /// The pause without requests, in milliseconds. ``request(_:)`` ends it early.
+    /// The time in milliseconds until the thread next runs if no salvage is waiting. ``request(_:)`` wakes it earlier.
     private static let idleMilliseconds: Int64 = 3_600_000
 
     init(context: EngineContext, table: DatabaseTable) {
@@ -31,7 +31,7 @@ final class Salvager: @unchecked Sendable {
         }
     }
 
-    /// Cancels the running salvage, and ends the thread.
+    /// Cancels the running salvage, and stops the thread.
     func stop() {
         isStopping.store(true, ordering: .relaxed)
         loop.stop()
@@ -46,7 +46,7 @@ final class Salvager: @unchecked Sendable {
     }
 
     /// Tries each waiting salvage once.
-    /// - Returns: whether any must be retried.
+    /// - Returns: whether any has failed and must be retried.
     func round() -> Bool {
         let reports = lock.withLock {
             defer { queue = [] }
@@ -67,7 +67,7 @@ final class Salvager: @unchecked Sendable {
     }
 
     private func salvage(_ report: DamageReport) throws(LarderError) {
-        // A database that was created with the same name in the meantime has another store, and is not touched.
+        // If a new database has the same name now, its store is not the reported one, and the call below does nothing.
         guard let database = table.find(report.databaseName) else { return }
         let shouldStop = { [self] in isStopping.load(ordering: .relaxed) }
         if let store = report.store {

@@ -4,7 +4,7 @@ package struct EntryNumbers: Hashable, Sendable {
     package var stale = 0
     /// All stored entries, including expired entries that were not removed yet.
     package var stored = 0
-    /// When the fresh ones expire.
+    /// How many of the fresh entries expire soon.
     package var ends = Ends()
 
     /// The number of fresh entries that expire within a minute, an hour and a day, and the number that never expire.
@@ -26,7 +26,8 @@ package struct EntryNumbers: Hashable, Sendable {
             if left < Deadlines.day { day += difference }
         }
 
-        /// Limits values that were estimated from an earlier count: see ``Deadlines``.
+        /// Makes the numbers consistent with each other and with the number of fresh entries. They may be inconsistent
+        /// because they are estimates: see ``Deadlines``.
         mutating func limit(to fresh: Int) {
             never = min(max(0, never), fresh)
             day = min(max(0, day), fresh - never)
@@ -35,7 +36,7 @@ package struct EntryNumbers: Hashable, Sendable {
         }
     }
 
-    /// Counts an entry with this header, or subtracts it with the difference -1.
+    /// Adds an entry with this header to the numbers if `difference` is 1, and subtracts it if `difference` is -1.
     mutating func add(
         _ header: Result<RecordHeader, RecordHeader.Defect>, _ rules: FreshnessRules, now: Int64, _ difference: Int
     ) {
@@ -50,14 +51,14 @@ package struct EntryNumbers: Hashable, Sendable {
     }
 }
 
-/// The numbers of a store's records by state. Valid until the next write to the store. A value.
+/// The numbers of a store's records by state. Valid until the next write to the store.
 struct CountedRecords {
     /// The number of writes to the store before the count.
     let generation: UInt64
     let rules: FreshnessRules
     private(set) var total = 0
     private var fresh = CountedEnds()
-    /// Fresh or stale.
+    /// The entries that are fresh or stale.
     private var kept = CountedEnds()
     private var deadlines = Deadlines()
 
@@ -66,7 +67,7 @@ struct CountedRecords {
         self.rules = rules
     }
 
-    /// When the numbers become outdated.
+    /// The time until which ``numbers(now:)`` can return the numbers. After it, the records must be counted again.
     var knownUntil: Int64 { min(fresh.knownUntil, kept.knownUntil) }
 
     mutating func add(_ record: UnsafeRawBufferPointer, now: Int64) {
@@ -90,17 +91,18 @@ struct CountedRecords {
     }
 }
 
-/// The deadlines of many entries, in bins whose width grows with the distance of the deadline: seconds for the first
-/// two minutes, minutes up to two hours, and quarters of an hour up to two days.
+/// A histogram of the deadlines of many entries. The bins are a second wide for the first two minutes, a minute wide up
+/// to two hours, and a quarter of an hour wide up to two days.
 ///
-/// Uses the regular count of all entries instead of a sample. LevelDB cannot choose an entry at random: keys that share
-/// a prefix with many others would rarely be sampled. At the time of the count the numbers are exact. Later, while
-/// nothing is written, they are off by at most the content of one bin. A value.
+/// It is filled while all entries are counted, not from a sample, because LevelDB cannot choose an entry at random:
+/// keys that share a prefix with many others would rarely be chosen. At the time of the count the numbers are exact.
+/// Later, while nothing is written, they are off by at most the content of one bin.
 struct Deadlines {
-    /// In milliseconds.
+    /// A minute, an hour and a day in milliseconds.
     static let (minute, hour, day): (Int64, Int64, Int64) = (60_000, 3_600_000, 86_400_000)
 
-    /// The bins of each width: their distance from the first entry's time, their width, and the index of the first bin.
+    /// The groups of bins with the same width: the distance of the first bin from ``start`` and the width of a bin,
+    /// both in milliseconds, and the index of the first bin.
     private static let widths: [(from: Int64, width: Int64, first: Int)] = [
         (0, 1000, 0), (2 * minute, minute, 120), (2 * hour, hour / 4, 120 + 118),
     ]
@@ -110,7 +112,7 @@ struct Deadlines {
     private var bins = [Int](repeating: 0, count: binCount)
     private var never = 0
 
-    /// - Parameter deadline: nil for never. A deadline that has passed is not counted.
+    /// - Parameter deadline: in milliseconds since 1970; nil for never. A deadline that has passed is not counted.
     mutating func add(_ deadline: Int64?, now: Int64) {
         guard let deadline else {
             never += 1
@@ -122,14 +124,16 @@ struct Deadlines {
         bins[index] += 1
     }
 
-    /// - Returns: the index of the bin; nil after the last bin.
+    /// Returns the index of the bin for a deadline that is `after` milliseconds after ``start``; nil if it is after the
+    /// last bin.
     private static func bin(_ after: Int64) -> Int? {
         let group = widths.last { $0.from <= after } ?? widths[0]
         let index = group.first + Int((after - group.from) / group.width)
         return index < binCount ? index : nil
     }
 
-    /// The number of deadlines before an instant. The bin that contains the instant is counted in proportion.
+    /// The number of deadlines in the first `after` milliseconds after ``start``. Of the bin at the end, a proportional
+    /// part is counted.
     private func count(before after: Int64) -> Double {
         guard let last = Self.bin(max(0, after)) else { return Double(bins.reduce(0, +)) }
         let group = Self.widths.last { $0.first <= last } ?? Self.widths[0]
@@ -147,21 +151,21 @@ struct Deadlines {
     }
 }
 
-/// Counts deadlines, to return how many are still in the future, now or later. Remembers only the nearest deadlines. A
-/// value.
+/// A count of entries that have not reached their deadline yet. It can be read at any time until ``knownUntil``,
+/// because it keeps the nearest deadlines.
 struct CountedEnds {
-    /// The most instants that are remembered.
+    /// The maximum number of deadlines that are kept.
     private let nearestMax: Int
-    /// Sorted when the count is complete.
+    /// The nearest deadlines. Sorted by ``complete()``.
     private var nearest: [Int64] = []
-    /// The others.
+    /// The number of entries whose deadline is not in ``nearest``, or that have none.
     private var later = 0
-    /// The nearest deadline that is not remembered. After this instant the count is unknown.
+    /// The earliest deadline that is not in ``nearest``. From this time on the count is unknown.
     private(set) var knownUntil = Int64.max
 
     init(nearestMax: Int = 1 << 14) { self.nearestMax = nearestMax }
 
-    /// - Parameter end: nil for never.
+    /// - Parameter end: the deadline in milliseconds since 1970; nil for never.
     mutating func add(_ end: Int64?, now: Int64) {
         guard let end, end < knownUntil else {
             later += 1

@@ -1,6 +1,7 @@
 import LarderPlatform
 
-/// Purged, deleted or replaced stores and files that wait to be closed and removed by a thread that may block.
+/// A queue of purged, deleted or replaced stores and files. A thread that may block closes and removes them by calling
+/// ``clear(report:)``.
 ///
 /// Thread-safe. `@unchecked Sendable`: the list is guarded by `lock`.
 final class DisposalQueue: @unchecked Sendable {
@@ -13,12 +14,12 @@ final class DisposalQueue: @unchecked Sendable {
     private let lock = Lock()
     private var items: [Item] = []
 
-    /// Adds a store, to be closed and removed.
+    /// Adds a store whose files are to be closed and removed.
     func add(_ store: EpochStore) {
         lock.withLock { items.append(Item(store: store, path: store.path)) }
     }
 
-    /// Removes files now, or later if that fails.
+    /// Removes a file or directory. If that fails, adds it to the queue to retry later.
     func remove(_ path: String) {
         do throws(FileError) {
             try FileSystem.removeTree(path)

@@ -2,7 +2,7 @@ import LarderLevelDB
 import LarderPlatform
 import Synchronization
 
-/// How a store gets its files, is replaced by a new epoch, and ends.
+/// The creation of a store's files, the replacement of the store by a new epoch, and its end.
 extension EpochStore {
     /// The prefix of directories in which the files of an epoch are created.
     static let makingPrefix = ".making-"
@@ -30,17 +30,20 @@ extension EpochStore {
 
     // MARK: Replacement by a new epoch
 
-    /// Whether the store accepts no more writes, because a new epoch is replacing it. Until then its dirty entries stay
-    /// in the journal.
+    /// Whether the store rejects writes, because a salvage is replacing it by a new epoch. Entries that LevelDB lacks
+    /// stay in the journal until the new epoch is in use.
     var isFrozen: Bool { frozen.load(ordering: .acquiring) }
 
-    /// Called by the thread that runs the checkpointer, with `indexLock` held.
+    /// Called by a thread that has the checkpointer's turn, with `indexLock` held, so that no checkpoint or sweep is
+    /// running.
     func setFrozen(_ isFrozen: Bool) { frozen.store(isFrozen, ordering: .releasing) }
 
-    /// The last commit unit that the journal must contain, as recorded since the store was frozen; 0 if none is known.
+    /// The last commit unit that the journal must contain, as recorded since the store was frozen; 0 if none was
+    /// recorded.
     var journalNeededWhileFrozen: UInt64 { neededWhileFrozen.load(ordering: .acquiring) }
 
-    /// Like ``note(journalNeeded:)``, for a frozen store.
+    /// Records the last commit unit that the journal must contain, like ``note(journalNeeded:)``, but in memory,
+    /// because nothing may be written to a frozen store.
     func noteWhileFrozen(journalNeeded sequence: UInt64) {
         neededWhileFrozen.store(max(sequence, journalNeededWhileFrozen), ordering: .releasing)
     }
@@ -76,19 +79,20 @@ extension EpochStore {
         }
     }
 
-    /// Announces that the files are about to be moved away. ``end(_:)`` or ``cancelEnd()`` must follow.
+    /// Announces that the files are about to be moved away, so that operations which fail meanwhile report this reason.
+    /// ``end(_:)`` or ``cancelEnd()`` must follow.
     func prepareEnd(_ reason: Ending) { nextEnding.store(reason.rawValue, ordering: .releasing) }
 
     func cancelEnd() { nextEnding.store(Ending.none.rawValue, ordering: .releasing) }
 
-    /// Marks the store as no longer current. Only the first reason is kept.
+    /// Marks the store as no longer current. If it is called again, the first reason stays.
     func end(_ reason: Ending) {
         _ = endingValue.compareExchange(
             expected: Ending.none.rawValue, desired: reason.rawValue, ordering: .acquiringAndReleasing)
     }
 
-    /// Runs `body`. If it fails during or after the end of the store, the end is reported instead of the failure, which
-    /// is due to moved files.
+    /// Runs `body`. If it fails because the store has ended, or is about to end, and its files were moved, throws the
+    /// reason of the end instead.
     func whileItLasts<Result>(
         _ operation: String, _ body: () throws(LarderError) -> Result
     ) throws(LarderError) -> Result {

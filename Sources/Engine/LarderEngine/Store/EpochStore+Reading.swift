@@ -2,7 +2,7 @@ import LarderLevelDB
 
 extension EpochStore {
     /// Reads all records and verifies the checksums.
-    /// - Throws: the first damage, which is also remembered.
+    /// - Throws: the first damage that was found, now or by an earlier call.
     func verify() throws(LarderError) {
         if let damage = knownDamage { throw damage }
         try access("verify") { (database) throws(LevelDBError) in
@@ -15,7 +15,7 @@ extension EpochStore {
         }
     }
 
-    /// Returns the stored bytes of a key after verifying checksums; nil if there are none.
+    /// Returns a key's record as stored in LevelDB, after verifying checksums; nil if there is none.
     func get(_ key: Key, fillCache: Bool = true, snapshot: LarderLevelDB.Snapshot? = nil) throws(LarderError)
         -> [UInt8]?
     {
@@ -28,8 +28,8 @@ extension EpochStore {
         }
     }
 
-    /// Returns the header of a key's record and the record's length in bytes, without a copy of the payload, after
-    /// verifying checksums; nil if there is no record.
+    /// Returns the header of a key's record and the record's length in bytes, after verifying checksums; nil if there
+    /// is no record. Does not copy the payload.
     /// - Parameter purges: as for ``RecordHeader``.
     func header(
         of key: Key, _ purges: TagPurges?, snapshot: LarderLevelDB.Snapshot? = nil

@@ -2,11 +2,12 @@ import LarderLevelDB
 import LarderPlatform
 import Synchronization
 
-/// One epoch of a database: a LevelDB in a directory of its own.
+/// One epoch of a database: a LevelDB in its own directory. A purge or a salvage replaces it by a new epoch.
 ///
 /// - Every call to LevelDB holds `gate` for reading; closing and reopening hold it for writing.
-/// - Writes run one at a time, under `writeLock`. When one fails, no other is running that could still be acknowledged.
-///   Nothing more is written until ``recover()`` has reopened the LevelDB: earlier writes might never reach the disk.
+/// - Writes run one at a time, under `writeLock`. So when a write fails, no other write is running that could still be
+///   acknowledged. After a failed write, the store rejects writes until ``recover()`` has reopened the LevelDB, because
+///   writes before the failure might never reach the disk.
 /// - Children (snapshots, cursors) are invalidated before their LevelDB is closed.
 ///
 /// Thread-safe. `@unchecked Sendable`: `handle` is guarded by `gate`; `failure`, `damage`, `sizes` and `lastCount` by
@@ -16,8 +17,8 @@ final class EpochStore: @unchecked Sendable {
     let epoch: UInt64
     let databaseName: String
     let context: LarderContext
-    /// Held by checkpoints and by the sweep while they read entries and write the result to LevelDB. Locked before
-    /// shard locks and `writeLock`.
+    /// Held by checkpoints and the sweep from reading entries to writing the result. Locked before shard locks and
+    /// `writeLock`.
     let indexLock = Lock()
     private let writeLock = Lock()
     private let gate = ReadWriteLock()
@@ -25,15 +26,15 @@ final class EpochStore: @unchecked Sendable {
     private let stateLock = Lock()
     private let children = StoreChildren()
     private var failure: LarderError?
-    /// Whether the failure is that the directory is lost.
+    /// Whether ``failure`` is the removal or replacement of the directory.
     private var isGone = false
     private var damage: LarderError?
-    /// The disk limit of the database when it was last read; `.max` for none.
+    /// The disk limit of the database in bytes, as last passed to ``reopenForLimits(databaseLimit:)``; `.max` for none.
     private let databaseLimit = Atomic<Int>(.max)
-    /// The sizes with which LevelDB was last opened.
+    /// The table and memory sizes with which LevelDB was last opened.
     private var sizes: LevelDBSizes?
     let endingValue = Atomic<UInt8>(Ending.none.rawValue)
-    /// The announced ending, which is not final yet. The files may already be removed.
+    /// Why the store is about to end. Set before its files are moved or removed; see ``prepareEnd(_:)``.
     let nextEnding = Atomic<UInt8>(Ending.none.rawValue)
     private let failed = Atomic<Bool>(false)
     let frozen = Atomic<Bool>(false)
@@ -44,18 +45,18 @@ final class EpochStore: @unchecked Sendable {
     private let dead = Atomic<Int>(0)
     private var lastCount: CountedRecords?
     private let noteLock = Lock()
-    /// The write generation at the last ``noteSynced(isReopening:)``; nil before the first call. Guarded by `noteLock`.
+    /// ``writeGeneration`` when SYNCED was last written; nil if it was not written yet. Guarded by `noteLock`.
     private var noted: UInt64?
-    /// The manifest at the last ``noteSynced(isReopening:)``. Guarded by `noteLock`.
+    /// The manifest that was last recorded in SYNCED. Guarded by `noteLock`.
     private var notedManifest: (number: UInt64, byteCount: Int)?
-    /// The last commit unit that the journal must contain, as last recorded by this process; `.max` before that.
+    /// The last commit unit that the journal must contain, as recorded by this process; `.max` if it recorded none.
     let journalNeeded = Atomic<UInt64>(.max)
-    /// Whether a caller has requested that the tables be merged, without waiting for it.
+    /// Whether a caller has requested that the tables be merged in the background.
     let wantsCompaction = Atomic<Bool>(false)
-    /// Whether the expiry index lacks entries' keys. If so, all entries have to be read once.
+    /// Whether the expiry index may lack keys of entries. If so, all entries have to be read once to find expired ones.
     let lacksIndex = Atomic<Bool>(false)
     private let longKeys = LongKeys()
-    /// The tables that LevelDB needs.
+    /// The tables that LevelDB uses, and their sizes.
     let tables: StoreTables
     /// Called when LevelDB reports corruption for the first time.
     let onDamage: @Sendable (EpochStore, LarderError) -> Void
@@ -81,7 +82,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Opens LevelDB, after checking its files for errors that LevelDB would ignore.
+    /// Checks LevelDB's files for damage that LevelDB would ignore, and opens them.
     private func openHandle(create: Bool, _ operation: String) throws(LarderError) -> LarderLevelDB.Database {
         do {
             if !create, try EpochInspection.prepare(path) == .unreadable {
@@ -122,11 +123,12 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Making the files
 
-    /// Whether the files exist. An epoch without files is empty. One atomic load.
+    /// Whether the files exist. An epoch without files has no entries. Costs one atomic load.
     var isMade: Bool { made.load(ordering: .acquiring) }
 
-    /// Creates the LevelDB of an epoch without files, with its format record. Creates it in another directory, which is
-    /// synced and then renamed, so that a crash leaves either all files or none. Called with `writeLock` held.
+    /// Creates the LevelDB of an epoch without files, with a record of the format version. Creates it in a temporary
+    /// directory, which is synced and then renamed, so that a crash leaves either all files or none. Called with
+    /// `writeLock` held.
     private func make() throws(LarderError) {
         guard !isMade, ending == .none else { return }
         try whileItLasts("create") { () throws(LarderError) in
@@ -140,13 +142,13 @@ final class EpochStore: @unchecked Sendable {
 
     private func makeAndOpen() throws {
         let parent = FileSystem.parent(path)
-        // An earlier attempt may have created the files.
+        // An earlier attempt may have created the files, and failed to open them.
         if !FileSystem.exists(path) { try makeFiles(in: parent + "/" + Self.makingPrefix + "\(epoch)") }
         try FileSystem.syncDirectory(parent)
         let opened = try openHandle(create: false, "create")
         do {
             // LevelDB has begun a new manifest and a new log. They are recorded in SYNCED before anything is written to
-            // them: otherwise damage could not be distinguished from the remains of the log after a power failure.
+            // them: otherwise a damaged log would look like one that a power failure has cut short.
             try SyncedFiles.write(to: path, logs: SyncedFiles.logLengths(in: path), databaseName)
         } catch {
             try? opened.close()
@@ -160,7 +162,8 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Runs `body`, which may only call LevelDB. The store can be neither closed nor reopened meanwhile.
+    /// Runs `body`, which may only call LevelDB. The store can be neither closed nor reopened meanwhile. Creates the
+    /// files first if there are none.
     func access<Result>(
         _ operation: String, key: @autoclosure () -> Key? = nil,
         _ body: (LarderLevelDB.Database) throws(LevelDBError) -> Result
@@ -201,11 +204,11 @@ final class EpochStore: @unchecked Sendable {
         if isFirst { onDamage(self, error) }
     }
 
-    /// The first damage that was found since the store was opened; nil if none was.
+    /// The first damage that was found since the store was created; nil if none was.
     var knownDamage: LarderError? { stateLock.withLock { damage } }
 
-    /// Returns LevelDB's own copy of the stored bytes of a key after verifying checksums; nil if there are none. The
-    /// copy must always be passed to ``release(_:)``, even after the store has ended.
+    /// Reads a key's record from LevelDB, and verifies checksums. Returns a copy that LevelDB has allocated; nil if
+    /// there is no record. The caller must pass the copy to ``release(_:)``, even if the store was closed meanwhile.
     func take(_ key: UnsafeRawBufferPointer, fillCache: Bool) throws(LarderError) -> UnsafeRawBufferPointer? {
         guard isMade else { return nil }
         return try withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
@@ -213,15 +216,15 @@ final class EpochStore: @unchecked Sendable {
             UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
             return Result { () throws(LarderError) in
                 try access("get", key: Key(key)) { (database) throws(LevelDBError) in
-                    // Safe without the lock of `database`: closing it needs `gate` for writing.
+                    // Safe without the lock of `database`: it is only closed with `gate` held for writing.
                     try database.takeUnlocked(UnsafeRawBufferPointer(space), fillCache: fillCache)
                 }
             }
         }.get()
     }
 
-    /// Whether it is known without the disk that a key has no stored bytes. For event loops: reads no file, and does
-    /// not block. Takes a microsecond or two.
+    /// Whether LevelDB certainly has no record of a key. False if that cannot be determined without reading a file. For
+    /// event loops: does not block, and takes a microsecond or two.
     /// - Parameter hash: as in ``Key/hash``.
     func lacks(_ key: UnsafeRawBufferPointer, hash: Int) -> Bool {
         guard isMade else { return true }
@@ -229,7 +232,7 @@ final class EpochStore: @unchecked Sendable {
         return withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
             space[0] = KeyKind.record
             UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
-            // Safe without the lock of `database`: closing it needs `gate` for writing.
+            // Safe without the lock of `database`: it is only closed with `gate` held for writing.
             return gate.withReadLockUnlessBusy { handle?.lacksUnlocked(UnsafeRawBufferPointer(space)) ?? false }
                 ?? false
         }
@@ -249,7 +252,7 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Whether a write failed. No write is accepted until ``recover()`` has succeeded. One atomic load.
+    /// Whether a write failed. No write is accepted until ``recover()`` has succeeded. Costs one atomic load.
     var isSuspended: Bool { failed.load(ordering: .acquiring) }
 
     /// The error for writes while the store is suspended; nil if the store is not suspended.
@@ -266,10 +269,10 @@ final class EpochStore: @unchecked Sendable {
             underlying: cause)
     }
 
-    /// Writes a batch. The first failure suspends the store.
+    /// Writes a batch. If the write fails, the store is suspended.
     /// - Parameters:
-    ///   - sync: whether to return after an fsync.
-    ///   - changesEntries: whether the batch makes earlier counts of entries outdated.
+    ///   - sync: whether to sync LevelDB's log before returning.
+    ///   - changesEntries: whether the batch changes entries, so that earlier counts of entries are outdated.
     func write(_ batch: LarderLevelDB.WriteBatch, sync: Bool, changesEntries: Bool = true) throws(LarderError) {
         try writeLock.withLock { () throws(LarderError) in
             if isFrozen {
@@ -277,10 +280,11 @@ final class EpochStore: @unchecked Sendable {
                     .writesSuspended, "the database is being salvaged", operation: "write", database: databaseName)
             }
             if let error = suspension("write") { throw error }
-            // An error here means that nothing was written: the store is unchanged.
+            // If this throws, nothing was written, so the store need not be suspended.
             try make()
             for key in batch.longKeys { longKeys.add(Key.hash(ofStored: key)) }
-            // After the write, so that a count that does not include this write is not kept.
+            // Incremented after the write: a count that runs at the same time, and misses this write, is then not
+            // reused.
             defer { if changesEntries { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) } }
             do throws(LarderError) {
                 try accessMade("write", key: nil) { (database) throws(LevelDBError) in
@@ -294,14 +298,13 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// The maximum number of bytes that LevelDB writes when it opens its files, not counting the tables made from its
-    /// logs.
+    /// The most bytes that LevelDB writes when it opens its files, without the tables that it makes from its logs.
     static let openingBytes = 256 << 10
 
     /// Whether the LevelDB is not open.
     var isClosed: Bool { gate.withReadLock { handle == nil } }
 
-    /// Closes the LevelDB for a salvage, if its files cannot be read while it is open.
+    /// Closes the LevelDB for a salvage that reads its files in place, so that LevelDB does not change them meanwhile.
     func closeFrozen() {
         gate.withWriteLock {
             children.invalidateAll()
@@ -315,8 +318,8 @@ final class EpochStore: @unchecked Sendable {
         failed.store(true, ordering: .releasing)
     }
 
-    /// Suspends the store if another program has removed, moved or replaced its directory. LevelDB would continue to
-    /// write to files without names, and these writes would be lost. Costs one stat(2).
+    /// Suspends the store if another program has removed, moved or replaced its directory. Otherwise LevelDB would
+    /// continue to write to the removed files, and these writes would be lost. Costs one stat(2).
     func suspendIfGone() {
         guard isMade, !isSuspended, !isFrozen, ending == .none,
             gate.withReadLock({ handle.map { !$0.isInPlace } ?? false }), ending == .none
@@ -330,7 +333,8 @@ final class EpochStore: @unchecked Sendable {
         context.report(.error, "database '\(databaseName)': \(error.message)")
     }
 
-    /// - Throws: if the directory is missing or is not the one that was opened, and so is not this database.
+    /// Throws if the directory is missing or is not the one that was opened, because it then does not contain this
+    /// database.
     func requireInPlace(_ operation: String) throws(LarderError) {
         suspendIfGone()
         if stateLock.withLock({ isGone }), gate.withReadLock({ handle.map { !$0.isInPlace } ?? false }),
@@ -347,8 +351,8 @@ final class EpochStore: @unchecked Sendable {
         guard isMade else { return resume() }
         try requireInPlace("reopen")
         do throws(FileError) {
-            // While the disk is full, reopening would fail, and reads with it: reopening writes LevelDB's log into a
-            // table, and a new manifest.
+            // Check that the disk has space before closing LevelDB. Opening it writes the content of its log to a
+            // table, and a new manifest. If that failed, the database could not be read either.
             try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
         } catch {
             throw LarderError(
@@ -370,6 +374,7 @@ final class EpochStore: @unchecked Sendable {
         context.statistics.reopens.add()
     }
 
+    /// Closes and opens the LevelDB of a suspended store. Called with `gate` held for writing.
     /// - Returns: false if the store is no longer suspended, or has ended.
     private func reopen() throws(LarderError) -> Bool {
         guard isSuspended, ending == .none else { return false }
@@ -384,21 +389,21 @@ final class EpochStore: @unchecked Sendable {
         return true
     }
 
-    /// Reopens the LevelDB if the disk limits require tables or memory of at most half, or at least twice, the current
-    /// size. Does nothing while there are snapshots or cursors, which reopening would invalidate. Readers and writers
-    /// wait.
+    /// Reopens the LevelDB with other sizes of tables and memory if the disk limits have changed so much that one of
+    /// the sizes must be halved or doubled. Does nothing while there are snapshots or cursors, which reopening would
+    /// invalidate. Readers and writers wait meanwhile.
     /// - Parameter databaseLimit: the disk limit of the database; 0 for none.
     /// - Returns: whether the LevelDB was reopened.
     @discardableResult
-    func followLimits(databaseLimit limit: Int) throws(LarderError) -> Bool {
+    func reopenForLimits(databaseLimit limit: Int) throws(LarderError) -> Bool {
         databaseLimit.store(limit > 0 ? limit : .max, ordering: .relaxed)
         guard isMade, !isSuspended, hasOtherSizes, children.isEmpty else { return false }
         return try whileItLasts("reopen") { () throws(LarderError) in
             do {
-                // Opening writes LevelDB's log to a table.
+                // Check that the disk has space: opening LevelDB writes the content of its log to a table.
                 try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
                 return try noteLock.withLock {
-                    // Nothing may be written to the new log before the log is recorded.
+                    // Nothing may be written to LevelDB's new log before the log is recorded in SYNCED.
                     try writeLock.withLock {
                         guard try gate.withWriteLock(openAnew) else { return false }
                         notedManifest = try SyncedFiles.write(
@@ -419,9 +424,9 @@ final class EpochStore: @unchecked Sendable {
         return LevelDBSizes(context.levelDBOptions(create: false, databaseLimit: limit)).differ(from: old)
     }
 
-    /// Called with the gate held for writing.
-    /// - Returns: false if the LevelDB cannot be reopened now. After an error the store is suspended, and ``recover()``
-    ///   opens it.
+    /// Closes and opens the LevelDB of a store without snapshots and cursors. Called with `gate` held for writing. If
+    /// opening fails, the store is suspended until ``recover()`` opens it.
+    /// - Returns: false if the LevelDB cannot be reopened now.
     private func openAnew() throws(LarderError) -> Bool {
         guard !isSuspended, !isFrozen, ending == .none, children.isEmpty else { return false }
         do {
@@ -436,9 +441,8 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Closes the LevelDB of a suspended store, runs `body`, which may change its files, and reopens it. Readers wait
-    /// meanwhile. If it cannot be reopened yet, ``recover()`` does that later. Does nothing if the store is not
-    /// suspended.
+    /// Closes the LevelDB of a suspended store, runs `body`, which may change the files, and opens the LevelDB again.
+    /// If that fails, ``recover()`` opens it later. Readers wait meanwhile. Does nothing if the store is not suspended.
     func whileClosed(_ body: () throws -> Void) throws(LarderError) {
         try whileItLasts("make room") { () throws(LarderError) in
             do {
@@ -459,21 +463,21 @@ final class EpochStore: @unchecked Sendable {
         _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing)
     }
 
-    /// Whether the disk has space for opening the LevelDB. Checked, because each failed attempt leaves a log and tables
-    /// that use up space.
+    /// Whether the disk has space for opening the LevelDB. Checked first, because a failed attempt leaves a log and
+    /// tables that use up more space.
     private var hasRoomToOpen: Bool {
         (try? FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 16_384)) != nil
     }
 
     // MARK: Synced lengths
 
-    /// Syncs LevelDB's log and manifest, and records their lengths. Called before entries become clean, and before the
-    /// journal segments with the same entries are removed. Does nothing if nothing was written since the last call. See
-    /// ``SyncedFiles``.
+    /// Syncs LevelDB's logs and manifest, and records their lengths in the file SYNCED: see ``SyncedFiles``. Called
+    /// after a checkpoint has written entries, before it marks them clean and removes them from the journal. Does
+    /// nothing if nothing was written since the last call.
     /// - Parameter isReopening: whether to reopen the LevelDB first if it is suspended, and to record its files even if
-    ///   nothing was written. Reopening is part of this call for two reasons: a new manifest must not replace the one
-    ///   that is being recorded; and no other thread may record the files while a write may have failed, because the
-    ///   recorded log might end within that write.
+    ///   nothing was written. Reopening is part of this call, under the same lock, for two reasons. It creates a new
+    ///   manifest, which must not happen while another thread records the old one. And after a failed write, no other
+    ///   thread may record the log, because the log might end within that write.
     func noteSynced(isReopening: Bool = false) throws(LarderError) {
         try whileItLasts("sync") { () throws(LarderError) in
             do {
@@ -484,18 +488,18 @@ final class EpochStore: @unchecked Sendable {
                     if isReopened { resume() }
                 }
             } catch {
-                throw larderError(error, "sync", "the synced lengths cannot be written: ")
+                throw larderError(error, "sync", "cannot record which parts of LevelDB's files are synced: ")
             }
         }
     }
 
-    /// - Parameter isReopened: whether the LevelDB was just reopened. Then it has no failed write, although the store
-    ///   is still suspended.
+    /// - Parameter isReopened: whether the LevelDB was just reopened. Then no write to it has failed, although the
+    ///   store is still marked as suspended.
     private func noteSyncedLocked(always: Bool, isReopened: Bool = false) throws {
         guard isMade else { return }
         let generation = writeGeneration
         guard always || noted != generation, always || !isFrozen else { return }
-        // With the lock held no write is running, so no log ends within a record.
+        // While the lock is held, no write is running, so no log ends within a record.
         let logs = try writeLock.withLock {
             if !isReopened, let error = suspension("sync") { throw error }
             return try SyncedFiles.logLengths(in: path)
@@ -504,8 +508,8 @@ final class EpochStore: @unchecked Sendable {
         noted = generation
     }
 
-    /// Closes the LevelDB like ``close()``, and records the tables that LevelDB has merged since the last record. If
-    /// that fails, nothing is lost: the next start records them.
+    /// Closes the LevelDB like ``close()``, and updates SYNCED if LevelDB has changed its tables since it was written.
+    /// If the update fails, no data is lost: the next start updates it.
     func closeInOrder() {
         close()
         guard isMade, !isSuspended, !isFrozen, knownDamage == nil else { return }
@@ -521,7 +525,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Closes the LevelDB. May block for as long as LevelDB compacts. Idempotent.
+    /// Closes the LevelDB permanently. May block for as long as LevelDB compacts. Idempotent.
     func close() {
         end(.closed)
         gate.withWriteLock {
@@ -537,8 +541,8 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Children
 
-    /// Creates a child while the store can be neither closed nor reopened. Pass the child to ``release(_:)`` when it is
-    /// no longer needed.
+    /// Creates a child (a snapshot or cursor of LevelDB) and registers it, so that it is invalidated before LevelDB is
+    /// closed. Pass the child to ``release(_:)`` when it is no longer needed.
     func adopt<Child: StoreChild>(
         _ operation: String, _ make: (LarderLevelDB.Database) throws(LevelDBError) -> Child
     ) throws(LarderError) -> Child {
@@ -549,14 +553,13 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Like ``adopt(_:_:)``, for a child without a LevelDB object, because there are no files yet. It is also
-    /// invalidated with the store.
+    /// Registers a child like ``adopt(_:_:)``, but one without a LevelDB object, because the epoch has no files yet.
     func adopt(empty child: some StoreChild) { children.add(child) }
 
     /// Makes a child release its LevelDB object. Called from any thread that is not within ``access(_:key:_:)``.
     /// Idempotent.
     func release(_ child: any StoreChild) {
-        // In a forked child the locks may be held by threads that do not exist there.
+        // After a fork, the locks may be locked by threads that do not exist in the child process.
         guard !ForkGuard.isForked else { return }
         gate.withReadLock { child.invalidate() }
         children.remove(child)
@@ -565,7 +568,7 @@ final class EpochStore: @unchecked Sendable {
     /// Whether a snapshot keeps LevelDB from freeing the space of removed records.
     var isPinned: Bool { children.pinRecords }
 
-    /// Invalidates all snapshots and cursors. Using them fails from now on.
+    /// Invalidates all snapshots and cursors. Using them afterwards throws.
     func endViews() { gate.withWriteLock { children.invalidateAll() } }
 
     // MARK: Counts
@@ -580,16 +583,16 @@ final class EpochStore: @unchecked Sendable {
     /// Resets ``deadBytes`` after all tables were merged.
     func forgetDead() { dead.store(0, ordering: .relaxed) }
 
-    /// Increases with every write.
+    /// A number that increases with every write that changes entries. Used to detect that a count is outdated.
     var writeGeneration: UInt64 { writes.load(ordering: .acquiring) }
 
-    /// The last count of its records.
+    /// The last count of the store's records.
     var knownCount: CountedRecords? { stateLock.withLock { lastCount } }
     func remember(_ count: CountedRecords) { stateLock.withLock { lastCount = count } }
 
     // MARK: Errors
 
-    /// Returns an error as it is if it is a LarderError, and otherwise as one of `io`.
+    /// Returns a LarderError as it is, and wraps any other error in one with the code `io`.
     private func larderError(_ error: any Error, _ operation: String, _ prefix: String = "") -> LarderError {
         (error as? LarderError)
             ?? LarderError(.io, "\(prefix)\(error)", operation: operation, database: databaseName, underlying: error)

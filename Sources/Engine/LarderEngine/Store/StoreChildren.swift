@@ -1,9 +1,10 @@
 import Synchronization
 
-/// An object that uses a LevelDB object: a snapshot or a cursor. LevelDB can be neither closed nor reopened before all
-/// of these are released, so the store keeps track of them.
+/// An object that owns a snapshot or a cursor of LevelDB. LevelDB must not be closed before all of them are released,
+/// so the store keeps track of these objects.
 protocol StoreChild: AnyObject, Sendable {
-    /// Releases the LevelDB object. Called while no call to LevelDB is running anywhere in the store. Idempotent.
+    /// Releases the LevelDB object. Idempotent. Called with the store's gate held, so that LevelDB is not closed
+    /// meanwhile.
     func invalidate()
     /// Whether LevelDB has to keep removed and overwritten records while this object exists.
     var pinsRecords: Bool { get }
@@ -18,13 +19,13 @@ final class StoreChildren: Sendable {
     private let children = Mutex<[ObjectIdentifier: any StoreChild]>([:])
 
     var isEmpty: Bool { children.withLock { $0.isEmpty } }
-    /// Whether one of them keeps LevelDB from freeing the space of removed records.
+    /// Whether one of the children keeps LevelDB from freeing the space of removed records.
     var pinRecords: Bool { children.withLock { $0.values.contains(where: \.pinsRecords) } }
 
     func add(_ child: any StoreChild) { children.withLock { $0[ObjectIdentifier(child)] = child } }
     func remove(_ child: any StoreChild) { children.withLock { $0[ObjectIdentifier(child)] = nil } }
 
-    /// Invalidates and removes all of them. Called while no call to LevelDB is running anywhere in the store.
+    /// Invalidates and removes all children. Called while no call to the store's LevelDB is running in any thread.
     func invalidateAll() {
         let all = children.withLock { children in
             defer { children = [:] }

@@ -1,14 +1,14 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// The tables of a store that LevelDB needs according to its manifest. Tables that LevelDB is still writing or has yet
-/// to remove are not included. Each call reads the new part of the manifest.
+/// The tables that a store's LevelDB uses according to its manifest. Excludes tables that LevelDB is still writing or
+/// no longer needs. Each call reads what LevelDB has added to the manifest since the previous call.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class StoreTables: @unchecked Sendable {
-    /// The sizes of the tables. A value.
+    /// The sizes of the tables.
     struct Sizes {
-        /// The space of all tables.
+        /// The disk space of all tables in bytes.
         var bytes = 0
         /// The maximum number of bytes that LevelDB could merge at once.
         var largestMerge = 0
@@ -21,13 +21,13 @@ final class StoreTables: @unchecked Sendable {
 
     init(path: String) { self.path = path }
 
-    /// - Returns: nil if the manifest cannot be read.
+    /// Returns the current sizes; nil if the manifest cannot be read.
     func measure() -> Sizes? {
         lock.withLock { update() == nil ? nil : sizes }
     }
 
-    /// Returns keys between `from` and `to`, in order, that divide the tables between them into parts of about `bytes`
-    /// bytes.
+    /// Returns ascending keys between `from` and `to` that divide this range into parts with about `bytes` bytes of
+    /// tables each.
     func cuts(from: [UInt8], to: [UInt8], every bytes: Int) -> [[UInt8]] {
         let tables = lock.withLock { update()?.tables.values.map { $0 } ?? [] }
         let within = tables.filter {
@@ -45,7 +45,8 @@ final class StoreTables: @unchecked Sendable {
         return cuts
     }
 
-    /// Called with `lock` held.
+    /// Reads the new part of the manifest. Called with `lock` held.
+    /// - Returns: nil if the manifest cannot be read or has unknown content.
     private func update() -> ManifestScan? {
         do {
             if manifest == nil {
@@ -57,7 +58,7 @@ final class StoreTables: @unchecked Sendable {
         } catch {
             manifest = nil
         }
-        return manifest.flatMap { $0.isStrange ? nil : $0 }
+        return manifest.flatMap { $0.hasUnknownEdit ? nil : $0 }
     }
 
     private static func sizes(of manifest: ManifestScan) -> Sizes {
@@ -65,7 +66,7 @@ final class StoreTables: @unchecked Sendable {
         var sizes = Sizes()
         for table in manifest.tables.values {
             levels[table.level, default: []].append(table)
-            // In whole blocks.
+            // Round up to whole blocks of 4096 bytes.
             sizes.bytes += (Int(clamping: table.byteCount) + 4095) & ~4095
         }
         for level in levels.keys {
@@ -82,8 +83,8 @@ final class StoreTables: @unchecked Sendable {
     private static func largestMerge(
         _ tables: [ManifestScan.Table], _ below: [ManifestScan.Table], isZero: Bool
     ) -> Int {
-        // Tables of level 0 overlap, so they are merged together. In other levels one table is merged, or several
-        // adjacent ones until they are large enough.
+        // Tables of level 0 overlap, so LevelDB may merge all of them at once. In other levels it merges one table, or
+        // a few adjacent small ones. A pair of adjacent tables is used as the upper bound for these.
         if isZero { return sum(tables) + sum(below) }
         var most = 0
         var first = 0

@@ -2,19 +2,19 @@ import LarderLevelDB
 import LarderLevelDBSalvage
 import LarderPlatform
 
-/// The small file `<epoch>/SYNCED`: the parts of LevelDB's log and manifest that are known to be on the disk, and the
-/// current tables.
+/// The content of the small file `<epoch>/SYNCED`: how much of LevelDB's logs and manifest is known to be on the disk,
+/// and the current tables.
 ///
 /// LevelDB cannot distinguish a torn write from damage. If a file ends within a record, LevelDB assumes that the record
-/// was being written and ignores it, even if it had been synced long ago. It also ignores a missing log. This file
-/// records what must exist. Anything invalid or missing in the recorded parts is damage. Anything invalid after them
-/// was never acknowledged as durable, and the journal still has it. The file is written when LevelDB is opened, before
-/// journal segments are removed, and when LevelDB is closed if it has merged tables since.
+/// was being written and ignores it, even if it had been synced long ago. It also ignores a missing log. SYNCED records
+/// what must exist. If anything in the recorded parts is invalid or missing, the files are damaged. Invalid bytes after
+/// the recorded parts are an incomplete write, and the journal still has its entries. SYNCED is written when LevelDB is
+/// opened, before journal segments are removed, and when LevelDB is closed after it has merged tables.
 ///
-/// If the manifest is lost, only this file shows which tables were current. A table that was merged may still exist
-/// because of a snapshot, and would bring back removed entries.
+/// If the manifest is lost, only SYNCED shows which tables were current. A table that LevelDB has merged into another
+/// may still exist because of a snapshot; reading it would bring back removed entries.
 ///
-/// It is text with one `name value` per line; the last line is the checksum of all previous lines:
+/// The file is text with one name and its values per line; the last line is the checksum of all previous lines:
 /// ```
 /// larder-synced 1
 /// manifest 4 1289
@@ -31,18 +31,19 @@ struct SyncedFiles: Equatable {
     var manifest: (number: UInt64, byteCount: Int)
     /// The lengths of the logs in bytes, by their numbers.
     var logs: [UInt64: Int]
-    /// Files with this number or a higher one were created later. 0 means that it and the tables were not recorded.
+    /// LevelDB's next file number: files with this number or a higher one were created later. 0 if neither it nor the
+    /// tables were recorded.
     var nextFileNumber: UInt64 = 0
-    /// The contents of logs with lower numbers are in tables, except for the log `previousLogNumber`.
+    /// The content of every log with a lower number is in tables, except for the log `previousLogNumber`.
     var logNumber: UInt64 = 0
     var previousLogNumber: UInt64 = 0
     var tables: [UInt64: Table] = [:]
 
-    /// A table in the manifest's form.
+    /// A table, described as in the manifest.
     struct Table: Equatable {
         var level: Int
         var byteCount: Int
-        /// LevelDB's internal keys; nil if the key is too long to be recorded.
+        /// The smallest and largest key, in LevelDB's internal form; nil if the key is too long to be recorded.
         var smallest: [UInt8]?
         var largest: [UInt8]?
     }
@@ -79,9 +80,9 @@ struct SyncedFiles: Equatable {
         }
     }
 
-    /// The maximum length of a recorded key. If a key is longer, the range of its table is unknown.
+    /// The maximum length of a recorded key in bytes. If a key is longer, the key range of its table is unknown.
     private static let keyBytesMax = 512
-    /// More than thousands of tables take.
+    /// The maximum size of the file in bytes: more than is needed for tens of thousands of tables.
     static let bytesMax = 64 << 20
 
     private static let digits = Array("0123456789abcdef".utf8)
@@ -91,6 +92,7 @@ struct SyncedFiles: Equatable {
         return String(decoding: key.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
+    /// Parses a key in hexadecimal.
     /// - Returns: nil for a malformed key, `.some(nil)` for a key that was not recorded.
     private static func key(_ text: Substring) -> [UInt8]?? {
         if text == "-" { return .some(nil) }
@@ -104,7 +106,7 @@ struct SyncedFiles: Equatable {
         return .some(key)
     }
 
-    /// - Returns: nil for a malformed file.
+    /// Parses the file; nil if it is malformed.
     init?(parsing bytes: [UInt8]) {
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
@@ -143,13 +145,13 @@ struct SyncedFiles: Equatable {
 
 extension SyncedFiles {
     /// The recorded tables, for a salvage; nil if the tables were not recorded.
-    var manifestNote: NotedManifest? {
+    var manifestNote: RecordedManifest? {
         guard nextFileNumber > 0 else { return nil }
-        return NotedManifest(
+        return RecordedManifest(
             number: manifest.number, byteCount: manifest.byteCount, logNumber: logNumber,
             previousLogNumber: previousLogNumber, nextFileNumber: nextFileNumber,
             tables: tables.mapValues { table in
-                NotedManifest.Table(
+                RecordedManifest.Table(
                     level: table.level, byteCount: table.byteCount, smallest: table.smallest, largest: table.largest)
             })
     }
@@ -165,7 +167,7 @@ enum EpochInspection {
     /// The contents of SYNCED.
     enum Note: Equatable {
         case files(SyncedFiles)
-        /// There is no file, because an earlier version of Larder created the epoch.
+        /// The file does not exist: an earlier version of Larder created the epoch.
         case missing
         case unreadable
 
@@ -180,10 +182,10 @@ enum EpochInspection {
         return SyncedFiles(parsing: bytes).map { .files($0) } ?? .unreadable
     }
 
-    /// Rewrites `CURRENT` to name LevelDB's newest manifest, if a machine failure has left it empty or naming the
-    /// previous manifest.
+    /// Rewrites the file `CURRENT`, which names LevelDB's manifest, if a machine failure has left it empty or with the
+    /// name of the previous manifest.
     /// - Returns: the manifest's name; nil if nothing had to be done.
-    /// - Throws: the system's error, a ``FileError`` or ``LevelDBError``, which may be temporary.
+    /// - Throws: an error of the operating system, which may be temporary, as ``FileError`` or ``LevelDBError``.
     static func renewCurrent(_ directory: String) throws -> String? {
         guard let name = try pendingCurrent(directory) else { return nil }
         let path = directory + "/" + FileNames.current
@@ -191,22 +193,23 @@ enum EpochInspection {
         return name
     }
 
-    /// Returns the result of ``renewCurrent(_:)`` without changing anything.
-    /// - Returns: the manifest's name; nil if nothing is to be done.
+    /// Like ``renewCurrent(_:)``, but changes nothing.
+    /// - Returns: the manifest's name; nil if nothing has to be done.
     static func pendingCurrent(_ directory: String) throws -> String? {
         guard let (name, scan) = try ManifestScan.successor(directory: directory) else { return nil }
         if let synced = try note(in: directory).files?.manifest {
-            // A file that is missing or too short is damage.
+            // If the recorded manifest is missing or too short, that is damage, and CURRENT must not be changed.
             let isEnough = synced.number == scan.number && synced.byteCount <= scan.log.goodBytes
             guard synced.number < scan.number || isEnough else { return nil }
         }
         return name
     }
 
-    /// Checks that all synced parts exist, and truncates a log that ends within a write that a crash interrupted.
-    /// LevelDB itself detects all other errors.
+    /// Checks that all parts recorded in SYNCED exist, and removes invalid bytes that a crash has left at the end of a
+    /// log. LevelDB itself detects all other errors.
     /// - Returns: the contents of SYNCED.
-    /// - Throws: ``FilesDamage``; the system's error, a ``FileError`` or ``LevelDBError``, which may be temporary.
+    /// - Throws: ``FilesDamage``; or an error of the operating system, which may be temporary, as ``FileError`` or
+    ///   ``LevelDBError``.
     static func prepare(_ directory: String) throws -> Note {
         let (note, ends) = try inspect(directory)
         for (name, length) in ends { try FileSystem.truncate(directory + "/" + name, to: length) }
@@ -221,7 +224,8 @@ enum EpochInspection {
         var ends: [(name: String, length: Int)] = []
         guard let manifest = try ManifestScan.scan(directory: directory) else { return (note, ends) }
         try check(manifest, note)
-        // A program that opened the files later, without recording that, may have synced more.
+        // If the manifest is newer than the recorded one, another program has opened the files since, and may have
+        // synced more than SYNCED says.
         let isCurrent = note.files?.manifest.number == manifest.number
         let logs = try FileSystem.list(directory).compactMap(FileNames.logNumber)
         for number in Set(logs).union(note.files?.logs.keys.map { $0 } ?? []).sorted() where manifest.needs(log: number)
@@ -234,15 +238,16 @@ enum EpochInspection {
 
     private static func check(_ manifest: ManifestScan, _ note: Note) throws(FilesDamage) {
         let name = "MANIFEST-\(padded(manifest.number))"
-        guard !manifest.isStrange else { throw FilesDamage(message: "\(name) has an unknown edit") }
+        guard !manifest.hasUnknownEdit else { throw FilesDamage(message: "\(name) has an unknown edit") }
         guard let synced = note.files?.manifest, synced.number == manifest.number else { return }
         guard manifest.log.goodBytes >= synced.byteCount else {
             throw FilesDamage(
-                message: "\(name): \(manifest.log.problem ?? "it is cut short") at \(manifest.log.goodBytes), and "
-                    + "\(synced.byteCount) bytes of it were synced")
+                message: "\(name): \(manifest.log.problem ?? "it is cut short") at byte \(manifest.log.goodBytes), but "
+                    + "\(synced.byteCount) were synced")
         }
     }
 
+    /// Checks one log.
     /// - Parameter synced: the synced length of the log in bytes; nil if unknown.
     /// - Returns: the length to which the log must be truncated; nil if it need not be.
     private static func checkLog(
@@ -258,7 +263,7 @@ enum EpochInspection {
         }
         guard let problem = scan.problem ?? (scan.fileBytes < synced ?? 0 ? "the file ends" : nil) else { return nil }
         guard scan.goodBytes >= synced ?? 0 else {
-            throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes), and \(synced ?? 0) bytes were synced")
+            throw FilesDamage(message: "\(name): \(problem) at byte \(scan.goodBytes), but \(synced ?? 0) were synced")
         }
         // An incomplete last record need not be truncated, because LevelDB itself ignores it.
         guard !scan.isCutShort else { return nil }
@@ -266,7 +271,7 @@ enum EpochInspection {
         return (name, scan.goodBytes)
     }
 
-    /// LevelDB's form of file numbers.
+    /// A file number as in LevelDB's file names, with at least 6 digits.
     static func padded(_ number: UInt64) -> String {
         let digits = String(number)
         return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
@@ -276,15 +281,16 @@ enum EpochInspection {
 // MARK: Writing
 
 extension SyncedFiles {
-    /// The names of LevelDB's logs and their lengths in bytes. Called while nothing is written to them.
+    /// The names of LevelDB's logs and their lengths in bytes. Called while nothing is being written to the logs.
     static func logLengths(in path: String) throws(FileError) -> [(String, Int)] {
         try FileSystem.list(path).filter { FileNames.logNumber($0) != nil }.map {
             ($0, FileSystem.size(path + "/" + $0))
         }
     }
 
-    /// Syncs the logs in the directory `path` up to these lengths, and the manifest, and writes SYNCED.
-    /// - Returns: the manifest that SYNCED names.
+    /// Syncs the logs and the manifest in the directory `path`, and writes SYNCED.
+    /// - Parameter logs: the names of the logs, and their lengths to record.
+    /// - Returns: the number and length of the manifest, as recorded in SYNCED.
     @discardableResult
     static func write(
         to path: String, logs: [(String, Int)], _ database: String
@@ -292,8 +298,8 @@ extension SyncedFiles {
         var synced: [UInt64: Int] = [:]
         for (name, byteCount) in logs {
             var length = 0
-            // The contents of a log that has disappeared are in a table, according to the manifest, which LevelDB has
-            // synced.
+            // LevelDB removes a log after it has written its content to a table and synced the manifest with this
+            // table. So a log that no longer exists is not needed.
             guard try FileSystem.sync(path + "/" + name, byteCount: &length) else { continue }
             if let number = FileNames.logNumber(name) { synced[number] = byteCount }
         }
@@ -304,7 +310,7 @@ extension SyncedFiles {
         var length = 0
         _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
         let files = SyncedFiles(manifest, logs: synced)
-        // Also sync the directory, which LevelDB does not do when it begins a log.
+        // This also syncs the directory, which LevelDB does not do when it creates a log.
         let unsynced = try FileSystem.replace(path + "/" + Self.name, with: Array(files.text.utf8))
         if let unsynced { throw unsynced }
         return files.manifest

@@ -4,7 +4,7 @@ import LarderPlatform
 /// An error of the engine or the library.
 ///
 /// Programs compare `code`, the kind of the error. `message` describes the problem and how to fix it. Messages contain
-/// no values; keys are cut to a readable length.
+/// no stored values, and keys only in a shortened form.
 public struct LarderError: Error, Sendable {
     /// A kind of error. New kinds may be added without breaking source compatibility.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -13,7 +13,7 @@ public struct LarderError: Error, Sendable {
 
         /// An argument, such as a name or an option, is outside the allowed range, or a key or value is too long.
         public static let invalidArgument = Code("invalidArgument")
-        /// Another process holds the larder; the message contains its pid and socket.
+        /// Another process has opened the larder; the message contains its process ID and socket.
         public static let larderHeld = Code("larderHeld")
         /// The database's files are damaged. Nothing was changed; see `setAside`.
         public static let damaged = Code("damaged")
@@ -25,9 +25,9 @@ public struct LarderError: Error, Sendable {
         public static let writesSuspended = Code("writesSuspended")
         /// The write was not committed, because it or another write of the same commit failed.
         public static let commitFailed = Code("commitFailed")
-        /// The database was purged after this snapshot, cursor or sequence was made.
+        /// The database was purged after this snapshot, cursor or sequence was created.
         public static let purged = Code("purged")
-        /// The database was deleted, or its files were set aside, after this handle was made.
+        /// The database was deleted, or its files were set aside, after this handle was created.
         public static let deleted = Code("deleted")
         /// The database was reopened after a failed write. Earlier snapshots and cursors are no longer valid.
         public static let invalidated = Code("invalidated")
@@ -43,9 +43,9 @@ public struct LarderError: Error, Sendable {
         public static let encoding = Code("encoding")
         /// A stored value does not have the requested type.
         public static let decoding = Code("decoding")
-        /// A filter of the caller threw an error, which is the underlying error.
+        /// A filter closure of the caller threw an error, which is in `underlying`.
         public static let filterFailed = Code("filterFailed")
-        /// Too many leases are in use, or too many callers wait for other callers' values.
+        /// Too many leases are in use, or too many callers are waiting for values that other callers are fetching.
         public static let tooManyLeases = Code("tooManyLeases")
         /// An update has used all its attempts, because the entry was changed during each of them.
         public static let conflict = Code("conflict")
@@ -55,9 +55,9 @@ public struct LarderError: Error, Sendable {
     public let code: Code
     /// What is wrong and how to fix it, in words for people.
     public let message: String
-    /// The operation: "open", "get", "commit", …
+    /// The operation that failed: "open", "get", "commit", …
     public let operation: String
-    /// The database, if the error concerns one.
+    /// The name of the database, if the error concerns one.
     public let database: String?
     /// The key, printable and cut to 64 bytes, if the error concerns one.
     public let key: String?

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The source of the engine's time. Injected, so that tests can control time.
+/// The clocks from which the engine's time is derived. A test can pass its own clocks to control time.
 public protocol TimeSource: Sendable {
     /// Milliseconds since 1970 by the wall clock, which may be set back or forward.
     func wallMilliseconds() -> Int64
@@ -27,7 +27,7 @@ public struct SystemTimeSource: TimeSource {
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()
         clock_gettime(clock, &time)
-        // A clock set to an absurd year must not trap. The time is clamped to the range of the record header.
+        // If the clock is set to an extreme year, clamp the time instead of trapping.
         let (milliseconds, overflow) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1000)
         guard !overflow else { return time.tv_sec < 0 ? 0 : EngineTime.latestMilliseconds }
         return milliseconds + Int64(time.tv_nsec) / 1_000_000

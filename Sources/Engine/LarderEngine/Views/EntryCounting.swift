@@ -10,10 +10,11 @@ extension Database {
 
     /// The numbers of entries by state.
     ///
-    /// Reads the headers of LevelDB's records. If neither LevelDB nor the rules have changed since the last count, its
-    /// result is used, and the call is cheap. An entry that cannot be read counts as fresh.
+    /// Reads the headers of all records in LevelDB. The call is cheap if neither LevelDB nor the freshness rules have
+    /// changed since the last count, because it then reuses the result of that count. An entry with an invalid header
+    /// counts as fresh.
     package func entryNumbers() throws(LarderError) -> EntryNumbers {
-        // An eviction invalidates all snapshots, including the one used to count.
+        // An eviction may invalidate all snapshots, including the one that is being counted. If so, count again.
         var attempts = 0
         while true {
             do throws(LarderError) {
@@ -29,7 +30,7 @@ extension Database {
 
     private func countOnce() throws(LarderError) -> EntryNumbers {
         var generation: UInt64 = 0
-        let view = try view("count", undisturbed: true) { (store) throws(LarderError) -> HeldSnapshot in
+        let view = try view("count", undisturbed: true) { (store) throws(LarderError) -> StoreSnapshot in
             generation = store.writeGeneration
             return try Snapshot.hold(store)
         }
@@ -51,12 +52,12 @@ extension Database {
 }
 
 extension EpochStore {
-    /// Counts the records of a snapshot by state.
+    /// Counts the records in LevelDB by state. Returns the last count if it is still valid.
     /// - Parameters:
-    ///   - held: nil for the current state.
-    ///   - generation: the number of writes when the snapshot was taken.
+    ///   - held: the snapshot to count; nil for the current state.
+    ///   - generation: ``writeGeneration`` when the snapshot was taken; nil for now.
     func countedRecords(
-        _ rules: FreshnessRules, now: Int64, _ held: HeldSnapshot? = nil, at generation: UInt64? = nil
+        _ rules: FreshnessRules, now: Int64, _ held: StoreSnapshot? = nil, at generation: UInt64? = nil
     ) throws(LarderError) -> CountedRecords {
         let generation = generation ?? writeGeneration
         var records = CountedRecords(rules, at: generation)
@@ -70,10 +71,10 @@ extension EpochStore {
             options.snapshot = held?.snapshot
             let cursor = try database.cursor(options, prefix: [KeyKind.record])
             try cursor.seekToFirst()
-            return HeldCursor(cursor)
+            return StoreCursor(cursor)
         }
         defer { release(counter) }
-        // In slices, so that closing or reopening the store does not have to wait.
+        // Count 4096 records at a time, so that closing or reopening the store does not have to wait long.
         while try access("count", { (_) throws(LevelDBError) in try counter.count(4096, &records, now: now) }) {}
         guard counter.cursor != nil else {
             throw LarderError(
@@ -89,7 +90,8 @@ extension EpochStore {
 }
 
 extension Snapshot {
-    /// The header of the record that LevelDB has of a key, ignoring memory; nil if there was no record.
+    /// Returns the header of the record of a key in LevelDB at the snapshot's instant, ignoring entries in memory; nil
+    /// if there was none.
     func headerBelow(
         _ key: Key, _ purges: TagPurges?
     ) throws(LarderError) -> Result<RecordHeader, RecordHeader.Defect>? {
@@ -100,9 +102,9 @@ extension Snapshot {
     }
 }
 
-extension HeldCursor {
+extension StoreCursor {
     /// Counts at most `most` records.
-    /// - Returns: whether there are more.
+    /// - Returns: whether there may be more.
     fileprivate func count(
         _ most: Int, _ records: inout CountedRecords, now: Int64
     ) throws(LevelDBError) -> Bool {

@@ -28,20 +28,20 @@ package struct EnumerationOptions: Sendable {
     }
 }
 
-/// Reads the entries of a database as they were when the cursor was created, except entries that expire in the
-/// meantime. If files take more than half of the disk limit, a cursor that does not belong to a snapshot switches to
-/// the current entries whenever LevelDB has merged tables.
+/// Enumerates the entries of a database as they were when the cursor was created, without entries that have expired
+/// since. Exception: if files take more than half of the disk limit, a cursor that does not belong to a snapshot
+/// continues with the current entries whenever LevelDB has merged tables, so that the old tables can be removed.
 ///
-/// Merges two sorted sequences: a cursor of LevelDB, and the entries that were only in memory. If both have a key, the
-/// entry in memory is used.
+/// Merges two sorted sequences: a cursor of LevelDB, and the entries that were only in memory. If a key is in both, the
+/// entry in memory is used, because it is newer.
 ///
-/// Pins the files that it reads: close or release it soon. `@unchecked Sendable`: single owner, used by one thread at a
-/// time.
+/// LevelDB cannot delete the files that a cursor reads, so close or release it soon. `@unchecked Sendable`: used by one
+/// thread at a time.
 package final class EntryCursor: @unchecked Sendable {
-    /// Where the current entry is.
+    /// Where the current entry was found: in LevelDB (`below`) or in memory.
     private enum Source {
         case below, memory
-        /// Both have the key. The entry in memory is used.
+        /// LevelDB and memory have the key. The entry in memory is used.
         case both
         /// There is no current entry.
         case end
@@ -50,15 +50,15 @@ package final class EntryCursor: @unchecked Sendable {
     private let store: EpochStore
     private let database: Database
     private let options: EnumerationOptions
-    private let held: HeldCursor
+    private let held: StoreCursor
     private let run: OverlaySnapshot
-    /// The index in `run`; out of range at the end.
+    /// The index of the next or current entry in `run`; out of range after the last one.
     private var place = 0
     private var source = Source.end
     private var hasStarted = false
     private var isClosed = false
 
-    init(_ database: Database, _ view: DatabaseView<HeldCursor>, _ options: EnumerationOptions) {
+    init(_ database: Database, _ view: DatabaseView<StoreCursor>, _ options: EnumerationOptions) {
         self.database = database
         self.options = options
         store = view.store
@@ -66,30 +66,30 @@ package final class EntryCursor: @unchecked Sendable {
         run = view.run
     }
 
-    /// Creates a cursor of LevelDB with these options, as a child of the store.
+    /// Creates a cursor of LevelDB with these options, and registers it with the store.
     static func hold(
         _ store: EpochStore, _ options: EnumerationOptions, _ snapshot: LarderLevelDB.Snapshot? = nil
-    ) throws(LarderError) -> HeldCursor {
-        guard store.isMade else { return HeldCursor(nil) }
+    ) throws(LarderError) -> StoreCursor {
+        guard store.isMade else { return StoreCursor(nil) }
         var read = ReadOptions()
         read.fillCache = options.fillCache
         read.snapshot = snapshot
         let prefix = [KeyKind.record] + options.prefix
         return try store.adopt("enumerate") { (database) throws(LevelDBError) in
-            HeldCursor(try database.cursor(read, prefix: prefix))
+            StoreCursor(try database.cursor(read, prefix: prefix))
         }
     }
 
     deinit { close() }
 
-    /// Releases the files. Idempotent. ``next()`` throws afterwards.
+    /// Releases the files. ``next()`` throws afterwards. Idempotent.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
         store.release(held)
     }
 
-    /// Runs `body` on LevelDB's cursor while the store cannot be closed.
+    /// Passes LevelDB's cursor to `body`. The store cannot be closed meanwhile.
     private func access<Result>(_ body: (LarderLevelDB.Cursor) throws(LevelDBError) -> Result) throws(LarderError)
         -> Result
     {
@@ -115,8 +115,8 @@ package final class EntryCursor: @unchecked Sendable {
 
     // MARK: Moving
 
-    /// Moves to the first entry, and then to the next one with each call.
-    /// - Returns: false if there are no more.
+    /// Moves to the next entry. The first call moves to the first one.
+    /// - Returns: false if there is no next entry.
     package func next() throws(LarderError) -> Bool {
         try ForkGuard.check("enumerate")
         while try step() {
@@ -216,7 +216,8 @@ package final class EntryCursor: @unchecked Sendable {
         }
     }
 
-    /// The current entry's header and the length of its payload in bytes. The header is nil if it cannot be read.
+    /// The current entry's header and the length of its payload in bytes. If the header is invalid, it is nil, and the
+    /// length is that of the whole record.
     func shape() throws(LarderError) -> (RecordHeader?, Int) {
         let purges = database.rules.purges
         return try withStored { bytes in
@@ -233,7 +234,8 @@ package final class EntryCursor: @unchecked Sendable {
 }
 
 extension Database {
-    /// Creates a cursor over everything applied before the call. Waits until that is committed, so it may block.
+    /// Creates a cursor over the database's entries, including everything applied before the call. Waits until that is
+    /// committed, so it may block.
     /// - Returns: nil if the database has no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
         let view = try view("enumerate", prefix: options.prefix) { (store) throws(LarderError) in
@@ -242,24 +244,25 @@ extension Database {
         return view.map { EntryCursor(self, $0, options) }
     }
 
-    /// Writes all entries that LevelDB does not have yet to LevelDB. May block. Reads through the engine do not need
-    /// this.
+    /// Writes all entries that are only in memory to LevelDB. May block. Only needed before LevelDB's files are read
+    /// without the engine, which itself reads memory too.
     package func flush() throws(LarderError) {
         guard try readableStore(appliedState, "flush") != nil else { return }
         try checkpointer.flush(self)
     }
 
-    /// The bytes of the database's files.
+    /// Returns the size of the database's files in bytes.
     package func byteCountOnDisk() -> Int { files.byteCount }
 }
 
-/// A cursor of LevelDB as a child of a store.
+/// A cursor of LevelDB that is registered with its store, so that it is closed before LevelDB is.
 ///
 /// `@unchecked Sendable`: used by one thread at a time, with the store's gate held for reading. Invalidated by that
 /// thread, or with the gate held for writing.
-final class HeldCursor: StoreChild, @unchecked Sendable {
+final class StoreCursor: StoreChild, @unchecked Sendable {
     private(set) var cursor: LarderLevelDB.Cursor?
-    /// Whether there is nothing to read, because the epoch had no files. The store then need not track the cursor.
+    /// Whether there is nothing to read, because the epoch had no files. Such a cursor is not registered with the
+    /// store.
     let isEmpty: Bool
 
     /// - Parameter cursor: nil if there is no LevelDB yet.

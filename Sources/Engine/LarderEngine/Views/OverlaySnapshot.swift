@@ -1,12 +1,12 @@
-/// Copies of the entries that LevelDB did not have at one instant, in the order of their keys. A cursor or a snapshot
-/// combines them with LevelDB's content of the same instant.
+/// Copies of the dirty entries of a database at one instant (those that were only in memory), in the order of their
+/// keys. A cursor or a snapshot combines them with LevelDB's content of the same instant.
 ///
-/// A value without references to the tables: readers need no lock.
+/// It has no references to the tables in memory, so readers need no lock.
 struct OverlaySnapshot: Sendable {
     private struct Item {
         var offset: Int
         var keyCount: Int32
-        /// 0: the key was removed.
+        /// The length of the record in bytes; 0 if the key was removed.
         var recordCount: Int32
     }
 
@@ -28,7 +28,7 @@ struct OverlaySnapshot: Sendable {
         }
     }
 
-    /// Sorts the copies. A separate step, because it needs no lock.
+    /// Sorts the copies. This is a separate step because the shard locks need not be held for it.
     mutating func sort() {
         bytes.withUnsafeBytes { bytes in
             items.sort { KeyOrder.compare(Self.key($0, bytes), Self.key($1, bytes)) < 0 }
@@ -37,7 +37,7 @@ struct OverlaySnapshot: Sendable {
 
     var count: Int { items.count }
 
-    /// The entries whose keys begin with `prefix`. Shares the bytes.
+    /// Returns the entries whose keys begin with `prefix`. Does not copy their bytes.
     func narrowed(to prefix: [UInt8]) -> OverlaySnapshot {
         guard !prefix.isEmpty else { return self }
         var narrow = self
@@ -65,7 +65,7 @@ struct OverlaySnapshot: Sendable {
         }
     }
 
-    /// The first index whose key is not before `key`; ``count`` if there is none.
+    /// Returns the index of the first key that is equal to `key` or follows it; ``count`` if there is none.
     func lowerBound(_ key: UnsafeRawBufferPointer) -> Int {
         bytes.withUnsafeBytes { bytes in
             var low = 0
@@ -78,7 +78,7 @@ struct OverlaySnapshot: Sendable {
         }
     }
 
-    /// The index of the key; nil if the key is not included.
+    /// Returns the index of the key; nil if the key is not included.
     func find(_ key: Key) -> Int? {
         key.withBytes { wanted in
             let index = lowerBound(wanted)
@@ -86,30 +86,32 @@ struct OverlaySnapshot: Sendable {
         }
     }
 
-    /// Less than 0 if the key at `index` comes before `key`, 0 if it is equal.
+    /// Compares the key at `index` with `key`: less than 0 if it comes before `key`, 0 if it is equal.
     func compare(_ index: Int, _ key: UnsafeRawBufferPointer) -> Int {
         bytes.withUnsafeBytes { KeyOrder.compare(Self.key(items[index], $0), key) }
     }
 }
 
-/// The content of a database at one instant: LevelDB's part, and the entries that were only in memory.
+/// The content of a database at one instant: a snapshot or cursor of LevelDB, and the entries that were only in memory.
 struct DatabaseView<Below: Sendable>: Sendable {
     let store: EpochStore
-    /// LevelDB's part at that instant.
+    /// The snapshot or cursor of LevelDB.
     let below: Below
     let run: OverlaySnapshot
 }
 
 extension Database {
-    /// The maximum number of entries that are copied with all shards locked, unless a flush to LevelDB failed.
+    /// The maximum number of entries that are copied with all shards locked. If there are more, they are flushed to
+    /// LevelDB first, and copied only if that fails.
     static let copiedMax = 4096
-    /// The maximum number of bytes that are copied with all shards locked: 16 MiB.
+    /// The maximum number of bytes that are copied with all shards locked, with the same exception: 16 MiB.
     static let copiedBytesMax = 16 << 20
 
-    /// Whether LevelDB lacks so many entries that they should be flushed before a view is taken.
+    /// Whether so many entries are only in memory that they should be flushed to LevelDB before a view is created.
     var mustFlushToBeRead: Bool { dirtyCount > Self.copiedMax || dirtyByteCount > Self.copiedBytesMax }
 
-    /// Takes a view of everything applied before the call, and waits until that is committed. May block.
+    /// Creates a view of the database that includes everything applied before the call, and waits until that is
+    /// committed. May block.
     /// - Parameters:
     ///   - prefix: the prefix of the keys to include.
     ///   - undisturbed: whether checkpoints and sweeps must not write to LevelDB while `look` runs.
@@ -122,7 +124,7 @@ extension Database {
         try ForkGuard.check(operation)
         while true {
             guard let store = try readableStore(appliedState, operation) else { return nil }
-            // If the flush fails, more entries must be copied.
+            // If the flush fails, more entries are copied than usual.
             if mustFlushToBeRead { _ = try? checkpointer.flush(self) }
             let before = checkpointer.rollbackCount
             func take() throws(LarderError) -> DatabaseView<Below>? {
@@ -134,7 +136,7 @@ extension Database {
             }
             let view = undisturbed ? try store.indexLock.withLock(take) : try take()
             pipeline.drain()
-            // The database was opened, closed or rolled back in the meantime: try again.
+            // If the database was opened, closed or rolled back in the meantime, try again.
             guard let view, checkpointer.rollbackCount == before else { continue }
             var run = view.run
             run.sort()

@@ -1,38 +1,40 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// A read-only view of a database at one instant. Entries that have expired since that instant are not returned.
+/// A read-only view of a database at one instant. Entries that have expired since then are not returned.
 ///
-/// Pins the files that it reads: close or release it soon. Reads throw after the database was purged or reopened.
+/// LevelDB cannot delete the files that a snapshot reads, so close or release it soon. Reads throw after the database
+/// was purged or reopened.
 ///
 /// Thread-safe.
 package final class Snapshot: Sendable {
     package let database: Database
-    private let view: DatabaseView<HeldSnapshot>?
+    private let view: DatabaseView<StoreSnapshot>?
 
-    init(_ database: Database, _ view: DatabaseView<HeldSnapshot>?) {
+    init(_ database: Database, _ view: DatabaseView<StoreSnapshot>?) {
         self.database = database
         self.view = view
     }
 
-    /// Creates a snapshot of LevelDB, as a child of the store.
-    static func hold(_ store: EpochStore) throws(LarderError) -> HeldSnapshot {
+    /// Creates a snapshot of LevelDB, and registers it with the store.
+    static func hold(_ store: EpochStore) throws(LarderError) -> StoreSnapshot {
         guard store.isMade else {
-            let empty = HeldSnapshot(nil)
+            let empty = StoreSnapshot(nil)
             store.adopt(empty: empty)
             return empty
         }
-        return try store.adopt("snapshot") { (database) throws(LevelDBError) in HeldSnapshot(try database.snapshot()) }
+        return try store.adopt("snapshot") { (database) throws(LevelDBError) in StoreSnapshot(try database.snapshot()) }
     }
 
     deinit { close() }
 
-    /// Releases the files after running reads have finished. Idempotent. Every later read throws.
+    /// Releases the files after running reads have finished. Later reads throw. Idempotent.
     package func close() {
         if let view { view.store.release(view.below) }
     }
 
-    /// Passes LevelDB's snapshot to `body`; nil if LevelDB had no files. Returns nil if the database had no files.
+    /// Passes the store, LevelDB's snapshot and the copied entries of memory to `body`. LevelDB's snapshot is nil if
+    /// the epoch had no files. Returns nil, without calling `body`, if the database did not exist.
     func access<Result>(
         _ operation: String,
         _ body: (EpochStore, LarderLevelDB.Snapshot?, OverlaySnapshot) throws(LarderError) -> Result
@@ -46,7 +48,7 @@ package final class Snapshot: Sendable {
         do throws(LarderError) {
             return try body(store, snapshot, view.run)
         } catch {
-            // The store was closed or reopened after the check above.
+            // If the store was closed or reopened after the check above, throw that as the reason.
             throw held.isGone ? store.endingError(operation) ?? gone(operation) : error
         }
     }
@@ -86,7 +88,7 @@ package final class Snapshot: Sendable {
     /// Creates a cursor over the entries at the snapshot's instant; nil if the database had no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
         try access("enumerate") { (store, snapshot, run) throws(LarderError) in
-            let below = snapshot == nil ? HeldCursor(nil) : try EntryCursor.hold(store, options, snapshot)
+            let below = snapshot == nil ? StoreCursor(nil) : try EntryCursor.hold(store, options, snapshot)
             return EntryCursor(
                 database, DatabaseView(store: store, below: below, run: run.narrowed(to: options.prefix)), options)
         }
@@ -101,13 +103,13 @@ package final class Snapshot: Sendable {
     }
 }
 
-/// A snapshot of LevelDB as a child of a store.
+/// A snapshot of LevelDB that is registered with its store, so that it is released before LevelDB is closed.
 ///
 /// Thread-safe. `@unchecked Sendable`: the value is guarded by `lock`.
-final class HeldSnapshot: StoreChild, @unchecked Sendable {
+final class StoreSnapshot: StoreChild, @unchecked Sendable {
     private let lock = Lock()
     private var value: LarderLevelDB.Snapshot?
-    /// Whether there is no LevelDB snapshot, because the epoch had no files. False after closing.
+    /// Whether there is no LevelDB snapshot because the epoch had no files. False after closing.
     private var holdsNothing: Bool
 
     /// - Parameter snapshot: nil if there is no LevelDB yet.
@@ -122,8 +124,8 @@ final class HeldSnapshot: StoreChild, @unchecked Sendable {
     var isGone: Bool { lock.withLock { value == nil && !holdsNothing } }
     var state: (isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?) { lock.withLock { (holdsNothing, value) } }
 
-    /// Closes the snapshot after running reads have finished. The lock is held until then, so that a thread that closes
-    /// the store afterwards finds the snapshot released.
+    /// Closes the snapshot after running reads have finished. Holds the lock until then. So if another thread then
+    /// closes the store, the snapshot is already released.
     func invalidate() {
         lock.withLock {
             value?.close()
@@ -134,7 +136,8 @@ final class HeldSnapshot: StoreChild, @unchecked Sendable {
 }
 
 extension Database {
-    /// Creates a view of everything applied before the call. Waits until that is committed, so it may block.
+    /// Creates a snapshot of the database that includes everything applied before the call. Waits until that is
+    /// committed, so it may block.
     package func snapshot() throws(LarderError) -> Snapshot {
         Snapshot(self, try view("snapshot") { (store) throws(LarderError) in try Snapshot.hold(store) })
     }

@@ -1,33 +1,35 @@
 import CLarderLevelDB
 import LarderPlatform
 
-/// Moves over entries in the order of their keys, forward and backward, over one unchanging state of the database.
-/// Keeps its database alive, and keeps it from being closed.
+/// A position in the sorted entries of a database, which can move forward and backward. The cursor sees the state of
+/// the database when it was created, or that of its snapshot. It retains its database, and keeps it from being closed.
 ///
 /// - Before the first seek, after moving beyond either end, and after an error, the cursor is at no entry: ``isValid``
 ///   is false, and only a seek can move to an entry.
-/// - Reaching the end is not an error. An error is never reported as the end: the call that encounters it throws.
+/// - Reaching the end is not an error. If LevelDB reports an error, the call throws; an error never looks like the end.
 /// - After an error, such as a damaged block, create a new cursor: LevelDB's iterator keeps the error as long as it
 ///   exists.
-/// - An open cursor pins files and memory: limit its lifetime, and call ``close()`` early.
-/// - If the database was opened so that cursors yield, the cursor releases its files at the end of a merge. It then
-///   continues over the same snapshot, which must still be open, or without one over the current entries. The current
-///   entry stays readable.
+/// - While a cursor is open, LevelDB can free neither the files nor the memory that it reads: limit its lifetime, and
+///   call ``close()`` early.
+/// - If the `yields` closure of the database requests it, the cursor releases its files at the end of a merge. It then
+///   continues over its snapshot, which must still be open. Without a snapshot it continues over the current entries.
+///   The entry at the cursor's position stays readable.
 ///
-/// Single owner: it may move between threads, but only one uses it at a time.
+/// Not thread-safe: different threads may use it, but only one at a time.
 package final class Cursor {
     /// Whether the cursor is at an entry.
     package private(set) var isValid = false
 
     @usableFromInline let database: Database
-    /// LevelDB's iterator; nil after ``close()``.
+    /// The holder of LevelDB's iterator; nil after ``close()``.
     @usableFromInline var slot: IteratorSlot?
     private let options: ReadOptions
     private let prefix: [UInt8]
     /// The first key after all keys that begin with `prefix`; nil if there is none.
     private let prefixEnd: [UInt8]?
 
-    /// - Parameter handle: an iterator of `database`, which already counts this cursor.
+    /// - Parameter handle: an iterator of `database`. The caller has already counted this cursor with
+    ///   ``Database/cursorDidOpen()``.
     init(_ database: Database, handle: OpaquePointer?, _ options: ReadOptions, prefix: [UInt8]) {
         self.database = database
         let slot = IteratorSlot(handle)
@@ -55,7 +57,7 @@ package final class Cursor {
 
     // MARK: Moving
 
-    /// Moves to the first key, or with a prefix to the first key that has it.
+    /// Moves to the first key; if the cursor has a prefix, to the first key with this prefix.
     package func seekToFirst() throws(LevelDBError) {
         try move("seek") { handle, _ in
             if prefix.isEmpty {
@@ -66,7 +68,7 @@ package final class Cursor {
         }
     }
 
-    /// Moves to the last key, or with a prefix to the last key that has it.
+    /// Moves to the last key; if the cursor has a prefix, to the last key with this prefix.
     package func seekToLast() throws(LevelDBError) { try move("seek") { handle, _ in moveToLast(handle) } }
 
     /// Moves to the first key that is `key` or greater.
@@ -112,7 +114,8 @@ package final class Cursor {
         try move("next") { handle, left in
             guard let left else { return leveldb_iter_next(handle) }
             left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
-            // If the iterator was recreated, the entry may have been removed in the meantime.
+            // A recreated iterator is now at the previous entry, or at the next one if that entry was removed in the
+            // meantime.
             if leveldb_iter_valid(handle) != 0, Self.compare(IteratorSlot.key(handle), left) == 0 {
                 leveldb_iter_next(handle)
             }
@@ -190,8 +193,9 @@ package final class Cursor {
         LevelDBError(code: code, message: message, operation: operation.description, path: database.path)
     }
 
-    /// Moves the iterator, and recreates it first if it was closed.
-    /// - Parameter body: also receives the key of the entry at which the iterator was closed, if it was recreated.
+    /// Moves the iterator with `body`. If the iterator was closed by the gate, creates a new one first.
+    /// - Parameter body: receives the iterator, and, if it is new, the key of the entry at which the cursor was;
+    ///   otherwise nil.
     private func move(
         _ operation: StaticString, _ key: UnsafeRawBufferPointer? = nil, _ body: (OpaquePointer, [UInt8]?) -> Void
     ) throws(LevelDBError) {
@@ -202,7 +206,7 @@ package final class Cursor {
                 let left = slot.place
                 slot.place = nil
                 body(handle, left?.key)
-                try settle(handle, operation, key)
+                try checkPosition(handle, operation, key)
                 return true
             }
             if isDone { return }
@@ -220,10 +224,10 @@ package final class Cursor {
         }
     }
 
-    /// Reads the iterator's state after a move. LevelDB's iterator skips a block that it cannot read, so the error is
-    /// checked even when the iterator is at an entry.
+    /// Checks for an error after a move, and sets ``isValid``. LevelDB's iterator skips a block that it cannot read, so
+    /// there may be an error although the iterator is at an entry.
     @inline(__always)
-    private func settle(
+    private func checkPosition(
         _ handle: OpaquePointer, _ operation: StaticString, _ key: UnsafeRawBufferPointer? = nil
     ) throws(LevelDBError) {
         isValid = false
@@ -247,8 +251,8 @@ package final class Cursor {
         right.withUnsafeBytes { compare(left, $0) }
     }
 
-    /// The smallest key that is greater than all keys that begin with `prefix`. Trailing 0xFF bytes cannot be
-    /// incremented, so they are dropped, and the byte before them is incremented. nil if all bytes are 0xFF.
+    /// Returns the smallest key that is greater than all keys that begin with `prefix`; nil if all its bytes are 0xFF.
+    /// Trailing 0xFF bytes cannot be incremented, so they are dropped, and the byte before them is incremented.
     static func successor(ofPrefix prefix: [UInt8]) -> [UInt8]? {
         guard let last = prefix.lastIndex(where: { $0 != 0xff }) else { return nil }
         var end = Array(prefix[...last])

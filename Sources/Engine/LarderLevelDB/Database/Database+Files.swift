@@ -21,9 +21,9 @@ extension Database {
         }
     }
 
-    /// Creates a database that can be opened from the readable files. Entries may be lost, and deleted entries may
-    /// return. Unreadable files are moved to `lost/` in the directory. All tables are put into level 0, so the first
-    /// writes are slow.
+    /// Repairs a damaged database so that it can be opened, with LevelDB's own repair function. Entries may be lost,
+    /// and deleted entries may return. Moves unreadable files to `lost/` in the directory. Puts all tables into level
+    /// 0, so the first writes are slow.
     ///
     /// Throws `.notFound` if there is nothing to repair, and `.ioError` if this process or another has the database
     /// open.
@@ -31,7 +31,7 @@ extension Database {
         try check(path: path, options: options, operation: "repair")
         let claim = try DirectoryClaim(path: path, operation: "repair")
         defer { claim.release() }
-        // LevelDB would create an empty database.
+        // In this case LevelDB would create an empty database.
         if try FileState(inspecting: path, operation: "repair") == .absentOrEmpty {
             throw LevelDBError(
                 code: .notFound, message: "there is nothing to repair", operation: "repair", path: path)
@@ -43,23 +43,25 @@ extension Database {
         }
     }
 
-    /// Inspects the names of the files in the directory and `CURRENT`. Changes nothing.
+    /// Determines whether the directory contains a database, from the names of its files and the content of `CURRENT`.
+    /// Changes nothing.
     ///
-    /// A directory that exists but cannot be read is reported as `.database`. It is then not overwritten, and opening
-    /// it reports the system's error. ``fileState(path:)`` throws instead.
+    /// If the directory exists but cannot be read, returns `.database`: callers then do not overwrite it, and opening
+    /// it throws the system's error. ``fileState(path:)`` throws this error itself.
     package static func containsDatabaseFiles(path: String) -> FileState {
         (try? fileState(path: path)) ?? .database
     }
 
-    /// Inspects the directory. Throws `.ioError` if the directory exists but cannot be read.
+    /// Like ``containsDatabaseFiles(path:)``, but throws `.ioError` if the directory exists but cannot be read.
     package static func fileState(path: String) throws(LevelDBError) -> FileState {
         try FileState(inspecting: path, operation: "fileState")
     }
 
-    /// Refuses arguments that LevelDB would misunderstand.
+    /// Throws `.invalidArgument` for options out of range, and for paths that LevelDB would misunderstand.
     static func check(path: String, options: Options, operation: String) throws(LevelDBError) {
         var complaint = options.complaint()
-        // LevelDB would use the root directory for an empty path, and the path before a NUL.
+        // If the path is empty, LevelDB would use the root directory. If it contains a NUL byte, LevelDB would use only
+        // the part before it.
         if path.isEmpty { complaint = "the path is empty" }
         if path.utf8.contains(0) { complaint = "the path contains a NUL" }
         if let complaint {

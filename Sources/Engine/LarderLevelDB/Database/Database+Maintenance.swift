@@ -14,11 +14,11 @@ extension Database {
     /// Merges the tables of a range. This frees the space of deleted and overwritten entries, unless a snapshot or
     /// cursor needs them.
     ///
-    /// Takes as long as reading and writing the range. Blocks only the caller, and ``close()``, which waits for it.
-    /// LevelDB reports failures only at a later write.
+    /// Takes as long as reading and rewriting the range. Blocks only the caller, and ``close()``, which waits until the
+    /// call has finished. If the merge fails, LevelDB reports that only at a later write.
     /// - Parameters:
-    ///   - from: the first key. The default is nil: from the beginning.
-    ///   - to: the last key. The default is nil: to the end.
+    ///   - from: the first key of the range. The default is nil: all keys from the beginning.
+    ///   - to: the last key of the range. The default is nil: all keys to the end.
     package func compact(from: [UInt8]? = nil, to: [UInt8]? = nil) throws(LevelDBError) {
         try withHandle("compact") { handle in
             Self.withOptionalBytes(from) { from, fromCount in
@@ -29,8 +29,9 @@ extension Database {
         }
     }
 
-    /// The approximate bytes of table files for the keys from `from` up to but not including `to`. Entries in memory
-    /// and in the log are not included, so the size is 0 just after a write. Do not use it to limit usage.
+    /// Returns approximately how many bytes of the table files belong to the keys from `from` up to but not including
+    /// `to`. Entries that are still in memory and in the log are not counted, so a new entry adds nothing at first. Do
+    /// not use this to enforce a disk limit.
     package func approximateSize(from: [UInt8], to: [UInt8]) throws(LevelDBError) -> UInt64 {
         try withHandle("approximateSize") { handle in
             from.withUnsafeBytes { from in

@@ -8,8 +8,9 @@ extension Database {
     /// them by whether malloc(0) returns a pointer, as it does with glibc, musl and macOS. On other systems an empty
     /// value might be read as missing, so do not store empty values there.
     ///
-    /// Damage throws `.corruption`, with one exception: if a table is deleted while the database is open, LevelDB
-    /// behaves as if that table did not have the key. Opening the database detects the loss.
+    /// Damaged files make the call throw `.corruption`, with one exception: if a table file is deleted while the
+    /// database is open, LevelDB behaves as if that table did not have the key. Opening the database again detects the
+    /// loss.
     package func get(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
     ) throws(LevelDBError) -> [UInt8]? {
@@ -23,7 +24,7 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try get(key, options: options) }
     }
 
-    /// Reads one value without the second copy that ``get(_:options:)`` makes.
+    /// Reads one value, like ``get(_:options:)``, but without copying it to an array.
     /// - Parameter body: receives the bytes, which are valid until it returns; nil if the key is missing. Runs with no
     ///   lock held: it may call this database, and even close it.
     @inlinable
@@ -44,8 +45,8 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try withValue(key, options: options, body) }
     }
 
-    /// Whether the key exists. Costs as much as reading the value. See ``lacksUnlocked(_:)`` for a check without the
-    /// disk.
+    /// Whether the key exists. Costs as much as reading the value. ``lacksUnlocked(_:)`` checks without reading the
+    /// disk, but cannot always answer.
     package func has(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
     ) throws(LevelDBError) -> Bool {
@@ -59,22 +60,23 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try has(key, options: options) }
     }
 
-    /// Whether LevelDB can tell from its memory and from the Bloom filters of its open tables that it does not have a
-    /// key. Reads no file: returns false if LevelDB has the key, or would have to read a file. Takes a microsecond or
-    /// two. Takes longer if LevelDB has the value in memory, because it copies the value.
+    /// Whether LevelDB's memory and the Bloom filters of its open tables prove that it does not have a key. Reads no
+    /// file: returns false if LevelDB has the key, or would have to read a file to find out. Takes a microsecond or
+    /// two; longer if LevelDB has the value in memory, because LevelDB then copies it.
     ///
     /// Takes no lock: the caller must ensure that the database is not closed during the call.
     package func lacksUnlocked(_ key: UnsafeRawBufferPointer) -> Bool {
         guard let handle = try? openHandle("has") else { return false }
         let options = ReadOptionsHandle.shared(verifyChecksums: true, fillCache: false)
-        // False while the gate is shut.
+        // Returns false if the gate is locked for writing, so that this call does not wait.
         return gate.reads.withReadLockUnlessBusy {
             larder_leveldb_lacks(handle, options, key.characters, key.count) != 0
         } ?? false
     }
 
-    /// Returns LevelDB's own copy of the newest value after verifying checksums; nil if the key is missing. The copy
-    /// stays valid until ``release(_:)``, even after the database is closed.
+    /// Reads the newest value of a key, and verifies checksums. Returns a copy that LevelDB has allocated; nil if the
+    /// key is missing. The copy stays valid until the caller passes it to ``release(_:)``, even after the database is
+    /// closed.
     ///
     /// Takes no lock: the caller must ensure that the database is not closed during the call.
     package func takeUnlocked(

@@ -1,7 +1,7 @@
 import CLarderLevelDB
 
 extension Database {
-    /// Creates a snapshot of the present state. Cheap: LevelDB only records a number.
+    /// Creates a snapshot of the current state. Cheap: LevelDB only records a sequence number.
     package func snapshot() throws(LevelDBError) -> Snapshot {
         try withHandle("snapshot") { handle in
             snapshotDidOpen()
@@ -9,8 +9,8 @@ extension Database {
         }
     }
 
-    /// Creates a cursor over the present state, or over the snapshot in `options`. It is at no entry before the first
-    /// seek.
+    /// Creates a cursor over the current state, or over the snapshot in `options`. The cursor is at no entry before the
+    /// first seek.
     /// - Parameter prefix: limits the cursor to keys with this prefix. The default is empty: all keys.
     package func cursor(_ options: ReadOptions = ReadOptions(), prefix: [UInt8] = []) throws(LevelDBError) -> Cursor {
         try withHandles(options, "cursor") { handle, readOptions in
@@ -21,8 +21,8 @@ extension Database {
         }
     }
 
-    /// Recreates the iterator of a cursor. Does not take the database's lock: a cursor keeps the database from being
-    /// closed.
+    /// Creates a new iterator for a cursor whose iterator was closed. Does not take the database's lock, because the
+    /// cursor keeps the database from being closed.
     func renew(_ slot: IteratorSlot, _ options: ReadOptions) throws(LevelDBError) {
         guard let snapshot = options.snapshot else {
             let readOptions = ReadOptionsHandle.shared(
@@ -30,13 +30,14 @@ extension Database {
             let handle = try openHandle("cursor")
             return gate.reads.withReadLock { slot.handle = leveldb_create_iterator(handle, readOptions) }
         }
-        // The lock of the snapshot is taken before the gate, as for reads.
+        // Take the snapshot's lock before the gate, in the same order as reads, to avoid a deadlock.
         try snapshot.withHandles(options, "cursor") { handle, readOptions in
             gate.reads.withReadLock { slot.handle = leveldb_create_iterator(handle, readOptions) }
         }
     }
 
-    /// Like ``withHandle(_:_:)``, for reads. Also passes LevelDB's read options, with the snapshot if there is one.
+    /// Passes the database's handle and LevelDB's read options, with the snapshot if there is one, to `body`. Like
+    /// ``withHandle(_:_:)``, for reads.
     @inline(__always)
     func withHandles<Result>(
         _ options: ReadOptions, _ operation: StaticString,

@@ -1,11 +1,12 @@
 import CLarderLevelDB
 
-// After a failed write, no later write of the same handle can be trusted: it may return normally and still be lost,
-// because LevelDB continues after a torn log record. Close and open the database first.
+// After a failed write, close and open the database before the next write. A later write with the same handle may
+// return normally and still be lost, because LevelDB appends it after an incomplete record of its log.
 
 extension Database {
-    /// Stores a value. Throws `.invalidArgument` for a pair larger than ``WriteBatch/recordBytesMax``. After any other
-    /// error, the database must be closed and opened again before a write can be trusted.
+    /// Stores a value. Throws `.invalidArgument` if key and value together are longer than
+    /// ``WriteBatch/recordBytesMax``. After any other error, the database must be closed and opened again before the
+    /// next write, because later writes might be lost.
     package func put(
         _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, options: WriteOptions = WriteOptions()
     ) throws(LevelDBError) {
@@ -50,7 +51,7 @@ extension Database {
     }
 
     /// Applies either all of `batch` or nothing. No reader sees a part of it. An empty batch is allowed. Throws
-    /// `.invalidArgument` if a record was too large; for other errors see ``put(_:_:options:)``.
+    /// `.invalidArgument` if a put or delete was too large; for other errors see ``put(_:_:options:)``.
     package func write(_ batch: WriteBatch, options: WriteOptions = WriteOptions()) throws(LevelDBError) {
         if let complaint = batch.complaint {
             throw LevelDBError(code: .invalidArgument, message: complaint, operation: "write", path: path)

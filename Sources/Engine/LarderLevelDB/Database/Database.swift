@@ -4,16 +4,16 @@ import Synchronization
 
 /// An open LevelDB database. Keys and values are bytes; keys are in bytewise order.
 ///
-/// Any call may block on the disk. A write also waits while LevelDB has too many tables to merge. Do not make such
-/// calls on Swift's cooperative pool or on an event loop.
+/// Any call may wait for the disk. A write also waits while LevelDB has too many tables to merge. Do not make calls on
+/// Swift's cooperative thread pool or on an event loop.
 ///
 /// Thread-safe. `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with `lock` held for
 /// writing; LevelDB allows calls by any number of threads between open and close; everything else is constant or
 /// atomic.
 package final class Database: @unchecked Sendable {
-    /// The directory, as it was given.
+    /// The directory, as it was passed to the initializer.
     package let path: String
-    /// The options it was opened with.
+    /// The options with which the database was opened.
     package let options: Options
 
     private let optionsHandle: OptionsHandle
@@ -23,21 +23,22 @@ package final class Database: @unchecked Sendable {
     /// Locked for reading while LevelDB's tables are read.
     @usableFromInline let gate: VersionGate
 
-    // Incremented with `lock` held for reading, and decremented after LevelDB has released the object. If close() reads
-    // zero with `lock` held for writing, the count therefore stays zero.
+    // The numbers of open snapshots and cursors. They are incremented with `lock` held for reading, and decremented
+    // after LevelDB has released the object. So if close() reads zero with `lock` held for writing, the number stays
+    // zero.
     private let snapshotCount = Atomic<Int>(0)
     private let cursorCount = Atomic<Int>(0)
 
     /// Opens the database in the directory `path`. With ``Options/createIfMissing``, creates it if it is missing, but
     /// not its parent directories.
     ///
-    /// Throws `.notFound` if there is no database and none may be created, `.corruption` if files are damaged or
-    /// missing (see ``fileState(path:)``), `.ioError` if the system reports an error or a process (this one included)
-    /// has it open, and `.invalidArgument` for options out of range. Replays the log, so the time depends on the amount
-    /// of recent writes.
-    /// - Parameter yields: called at the end of each merge; returns whether cursors release the tables that they read,
-    ///   so that the disk space is freed immediately. A cursor without a snapshot then continues over the current
-    ///   entries. The default closure returns false. Must not block.
+    /// Replays the log, so the time depends on the amount of recent writes. Throws `.notFound` if there is no database
+    /// and none may be created, `.corruption` if files are damaged or missing (see ``fileState(path:)``), `.ioError` if
+    /// the system reports an error or a process (this one included) has the database open, and `.invalidArgument` for
+    /// options out of range.
+    /// - Parameter yields: called at the end of each merge of tables. It returns whether cursors must release the
+    ///   tables that they read, so that LevelDB frees their disk space immediately. A cursor without a snapshot then
+    ///   continues over the current entries. The default closure returns false. Must not block.
     package init(
         path: String, options: Options = Options(), yields: @escaping @Sendable () -> Bool = { false }
     ) throws(LevelDBError) {
@@ -57,7 +58,7 @@ package final class Database: @unchecked Sendable {
     package var isInPlace: Bool { claim.isInPlace }
 
     deinit {
-        // Snapshots and cursors retain the database, so none exists any more.
+        // Snapshots and cursors retain the database, so none exists now.
         if let handle {
             leveldb_close(handle)
             gate.unregister(path)
@@ -66,12 +67,14 @@ package final class Database: @unchecked Sendable {
     }
 
     /// Closes the database after the calls in progress, including a compaction, have finished. Later calls by any
-    /// thread throw `.closed`. Idempotent. Does not sync: writes without sync are in the operating system.
+    /// thread throw `.closed`. Idempotent. Does not sync: earlier writes without sync may still be only in the
+    /// operating system's cache.
     ///
     /// Throws `.busy`, and changes nothing, while snapshots or cursors are open. If this is never called, the database
     /// is closed on the thread that releases the last reference.
     package func close() throws(LevelDBError) {
-        // Checked before taking the lock: waiting for it would delay all readers until the longest call has finished.
+        // Check before taking the lock, because waiting for the lock would delay all readers until the longest call has
+        // finished.
         try refuseIfChildrenLive()
         try lock.withWriteLock { () throws(LevelDBError) in
             try refuseIfChildrenLive()
@@ -86,7 +89,7 @@ package final class Database: @unchecked Sendable {
     /// True after ``close()``.
     package var isClosed: Bool { lock.withReadLock { handle == nil } }
 
-    // The caller holds `lock` for reading while it counts a new snapshot or cursor.
+    // Called with `lock` held for reading, so that the database is not closed between creating and counting the object.
     func snapshotDidOpen() { snapshotCount.wrappingAdd(1, ordering: .relaxed) }
     func cursorDidOpen() { cursorCount.wrappingAdd(1, ordering: .relaxed) }
     func snapshotDidClose() { snapshotCount.wrappingSubtract(1, ordering: .releasing) }
@@ -115,7 +118,7 @@ package final class Database: @unchecked Sendable {
         } catch  where error.code == .notFound {
             throw missing
         }
-        // Inspected under the claim: otherwise a destroy in another thread might be in progress.
+        // Inspect the files after claiming the directory: otherwise another thread might be deleting the database now.
         switch try FileState(inspecting: path, operation: "open") {
         case .damaged:
             throw LevelDBError(
@@ -128,8 +131,8 @@ package final class Database: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` with the handle, which stays open until `body` returns. The lock is not recursive, so `body` may
-    /// only make C calls.
+    /// Passes LevelDB's handle to `body`. The handle stays open until `body` returns. `body` may only call LevelDB's C
+    /// functions, because the lock is not recursive.
     @inline(__always)
     func withHandle<Result>(
         _ operation: StaticString, _ body: (OpaquePointer) throws(LevelDBError) -> Result
@@ -137,7 +140,8 @@ package final class Database: @unchecked Sendable {
         try lock.withReadLock { () throws(LevelDBError) -> Result in try body(try openHandle(operation)) }
     }
 
-    /// The handle; throws if it is closed. Called with the lock held, or while the database cannot be closed.
+    /// Returns LevelDB's handle; throws `.closed` if the database was closed. Called with `lock` held, or while
+    /// something else keeps the database from being closed.
     @inline(__always)
     func openHandle(_ operation: StaticString) throws(LevelDBError) -> OpaquePointer {
         guard let handle else {

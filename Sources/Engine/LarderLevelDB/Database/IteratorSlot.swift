@@ -1,12 +1,15 @@
 import CLarderLevelDB
 
-/// LevelDB's iterator of a cursor. It may be closed while the cursor is at an entry.
+/// The holder of a cursor's LevelDB iterator. ``VersionGate`` may close the iterator while the cursor is at an entry;
+/// the current entry is then kept here, and the cursor creates a new iterator when it moves.
 ///
-/// Used by the owner of the cursor with the gate open for reading, and by ``VersionGate`` while the gate is shut.
+/// The cursor's owner uses it with the gate's lock held for reading, and ``VersionGate`` with the lock held for
+/// writing.
 @usableFromInline
 final class IteratorSlot {
     @usableFromInline var handle: OpaquePointer?
-    /// The entry at which the iterator was closed; nil if it was at none, or the cursor has moved since.
+    /// The entry at which the iterator was when it was closed; nil if it was at no entry, or the cursor has moved
+    /// since.
     @usableFromInline var place: (key: [UInt8], value: [UInt8])?
 
     init(_ handle: OpaquePointer?) { self.handle = handle }

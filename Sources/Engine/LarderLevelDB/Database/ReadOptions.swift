@@ -1,16 +1,16 @@
 /// Options of a read.
 package struct ReadOptions: Sendable {
-    /// Verifies the checksum of every block that is read from a file. The default is true: without it a flipped bit
-    /// would be returned as data. Blocks in the cache are not verified again; they were verified only if the read that
-    /// loaded them requested it.
+    /// Whether to verify the checksum of every block that is read from a file. The default is true: without
+    /// verification, a flipped bit would be returned as data. Blocks in the cache are not verified again; they were
+    /// verified only if the read that loaded them requested it.
     package var verifyChecksums = true
 
-    /// Keeps the blocks that are read in the cache. The default is true. Use false for a full scan, which would evict
-    /// frequently used blocks.
+    /// Whether to add the blocks that are read to the cache. The default is true. Use false for a full scan, which
+    /// would evict frequently used blocks.
     package var fillCache = true
 
-    /// Reads the state of this snapshot. The default is nil: the newest state. A snapshot of another database throws
-    /// `.invalidArgument`, and a closed snapshot throws `.closed`.
+    /// The snapshot to read. The default is nil: the newest state. With a snapshot of another database a read throws
+    /// `.invalidArgument`, and with a closed snapshot `.closed`.
     package var snapshot: Snapshot?
 
     package init(verifyChecksums: Bool = true, fillCache: Bool = true, snapshot: Snapshot? = nil) {

@@ -1,11 +1,11 @@
 import CLarderLevelDB
 import LarderPlatform
 
-/// The state of the database at one instant, for ``ReadOptions/snapshot``. Keeps its database alive, and keeps it from
+/// The state of the database at one instant, for ``ReadOptions/snapshot``. It retains its database, and keeps it from
 /// being closed.
 ///
-/// While a snapshot is open, the space of data that was deleted or overwritten after it cannot be freed. Limit its
-/// lifetime, and call ``close()`` rather than wait for the last reference to be released.
+/// While a snapshot is open, LevelDB cannot free the space of data that was deleted or overwritten after the snapshot
+/// was created. Limit its lifetime, and call ``close()`` rather than wait for the last reference to be released.
 ///
 /// Thread-safe. `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with `lock` held for
 /// writing; the database cannot be closed while it is not nil.
@@ -15,7 +15,8 @@ package final class Snapshot: @unchecked Sendable {
     private let lock = ReadWriteLock()
     private var handle: OpaquePointer?
 
-    /// - Parameter databaseHandle: the open handle of `database`, which already counts this snapshot.
+    /// - Parameter databaseHandle: the open handle of `database`. The caller has already counted this snapshot with
+    ///   ``Database/snapshotDidOpen()``.
     init(_ database: Database, databaseHandle: OpaquePointer) {
         self.database = database
         self.databaseHandle = databaseHandle
@@ -27,7 +28,8 @@ package final class Snapshot: @unchecked Sendable {
     /// True after ``close()``.
     package var isClosed: Bool { lock.withReadLock { handle == nil } }
 
-    /// Releases the snapshot after its reads in progress. Idempotent. Cursors that were created with it stay usable.
+    /// Releases the snapshot after reads in progress have finished. Idempotent. Cursors that were created with it stay
+    /// usable.
     package func close() {
         lock.withWriteLock { release() }
     }
@@ -39,8 +41,8 @@ package final class Snapshot: @unchecked Sendable {
         database.snapshotDidClose()
     }
 
-    /// Runs `body` with the database's handle and read options for this snapshot. Both stay open until `body` returns:
-    /// the database cannot be closed before the snapshot, and closing the snapshot waits.
+    /// Passes the database's handle and read options for this snapshot to `body`. Both stay valid until `body` returns:
+    /// closing the snapshot waits for `body`, and the database cannot be closed before the snapshot.
     func withHandles<Result>(
         _ options: ReadOptions, _ operation: StaticString,
         _ body: (OpaquePointer, OpaquePointer) throws(LevelDBError)

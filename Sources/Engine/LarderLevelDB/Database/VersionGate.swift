@@ -1,17 +1,18 @@
 import CLarderLevelDBFiles
 import LarderPlatform
 
-/// Blocks reads of one LevelDB briefly while the output of a merge replaces its input.
+/// Blocks the reads of one database briefly at the end of a merge, so that LevelDB can remove the tables that were
+/// merged.
 ///
-/// LevelDB removes merged tables immediately only if no one reads them, and otherwise not before its next merge is
-/// finished. Cursors pin tables for as long as they exist. If the owner of the database requests it, the following
-/// happens at the end of a merge:
-/// - no new read begins, and reads in progress are waited for;
-/// - the iterators of all cursors are closed; each cursor creates a new iterator when it moves;
-/// - when LevelDB has determined which files it no longer needs, reads continue.
+/// At the end of a merge, LevelDB removes the old tables immediately only if nothing is reading them, and otherwise not
+/// before the end of its next merge. A cursor reads its tables for as long as it exists. If the owner of the database
+/// requests it (`yields`), the following happens at the end of a merge:
+/// 1. The gate blocks new reads, and waits for reads in progress.
+/// 2. It closes the iterators of all cursors. Each cursor creates a new iterator when it moves.
+/// 3. When LevelDB has determined which files it no longer needs, the gate lets reads continue.
 ///
-/// This takes as long as the longest read in progress, and some microseconds. Code that holds ``reads`` for reading must
-/// not wait for LevelDB's merges, and must not lock ``reads`` again.
+/// This takes some microseconds longer than the longest read in progress. While code holds ``reads`` for reading, it
+/// must not wait for LevelDB's merges, and must not lock ``reads`` again.
 ///
 /// Thread-safe. `@unchecked Sendable`: `iterators` is guarded by `lock`; `isShut` is used by LevelDB's thread alone;
 /// the rest is constant.
@@ -25,18 +26,19 @@ final class VersionGate: @unchecked Sendable {
 
     private static let registry = GateRegistry()
 
-    /// - Parameter yields: whether cursors release their tables at the end of a merge. Called on LevelDB's thread; it
-    ///   must not block.
+    /// - Parameter yields: returns whether cursors must release their tables at the end of a merge. Called on LevelDB's
+    ///   thread; must not block.
     init(yields: @escaping @Sendable () -> Bool) { self.yields = yields }
 
-    /// Makes the merges of the database in a directory use this gate.
+    /// Makes merges of the database in this directory use this gate.
     func register(_ directory: String) { Self.registry.set(self, for: directory) }
     func unregister(_ directory: String) { Self.registry.set(nil, for: directory) }
 
     func add(_ slot: IteratorSlot) { lock.withLock { iterators[ObjectIdentifier(slot)] = slot } }
     func remove(_ slot: IteratorSlot) { lock.withLock { iterators[ObjectIdentifier(slot)] = nil } }
 
-    /// Called on LevelDB's thread, without LevelDB's locks.
+    /// Blocks reads and closes all iterators, if the owner requests it. Called on LevelDB's thread, without LevelDB's
+    /// locks.
     fileprivate func shut() {
         guard !isShut, yields() else { return }
         reads.lockForWriting()
@@ -44,7 +46,7 @@ final class VersionGate: @unchecked Sendable {
         for slot in lock.withLock({ Array(iterators.values) }) { slot.park() }
     }
 
-    /// Called on the thread that called ``shut()``.
+    /// Lets reads continue. Called on the thread that called ``shut()``.
     fileprivate func open() {
         guard isShut else { return }
         isShut = false
@@ -52,7 +54,7 @@ final class VersionGate: @unchecked Sendable {
     }
 }
 
-/// The gates of all open databases by their directories.
+/// The gates of all open databases, by the databases' directories.
 ///
 /// Thread-safe. `@unchecked Sendable`: `gates` is guarded by `lock`.
 private final class GateRegistry: @unchecked Sendable {

@@ -1,31 +1,33 @@
 import CLarderLevelDB
 
-/// Puts and deletes that ``Database/write(_:options:)`` applies together or not at all, in the order in which they were
-/// added. A batch does not belong to a database: it may be written to several, and writing does not change it.
+/// A list of puts and deletes. ``Database/write(_:options:)`` applies either all of them, in the order in which they
+/// were added, or none. A batch does not belong to a database: it may be written to several, and writing does not
+/// change it.
 ///
-/// The whole batch becomes one log record and one insertion into memory: some megabytes are fine, gigabytes are not.
+/// LevelDB writes the whole batch as one log record, and copies it to its memory: some megabytes are fine, gigabytes
+/// are not.
 ///
-/// Single owner: two threads must not use it at the same time, not even to write it.
+/// Not thread-safe: two threads must not use it at the same time, not even to write it to a database.
 package final class WriteBatch {
     /// The number of puts and deletes.
     package private(set) var count = 0
 
-    /// The size of LevelDB's representation and of the log record in bytes: 12, and for each record one byte for its
-    /// kind, each length as a varint of 1 to 5 bytes, the key and, for a put, the value.
+    /// The size in bytes of the batch in LevelDB's format, and so of its log record: a header of 12 bytes, and for each
+    /// put or delete one byte for its kind, each length as a varint of 1 to 5 bytes, the key and, for a put, the value.
     package private(set) var byteCount = WriteBatch.headerBytes
 
-    /// The maximum total length of a key and its value: 1 GiB. LevelDB uses 32-bit lengths without checks, so a larger
-    /// record would be stored damaged.
+    /// The maximum total length of a key and its value in bytes: 1 GiB. LevelDB uses 32-bit lengths without checking
+    /// for overflow, so it would store a larger pair incorrectly.
     package static let recordBytesMax = 1 << 30
 
-    /// The reason for which LevelDB could not store a record, set by the first such record. Writing the batch then
-    /// fails.
+    /// The reason why a put or delete could not be added, set by the first one that was rejected. If not nil, writing
+    /// the batch throws.
     private(set) var complaint: String?
 
     /// The keys of the puts with values of at least ``longValueBytes``.
     package private(set) var longKeys: [[UInt8]] = []
 
-    /// The smallest long value: 1 MiB.
+    /// The minimum length of a long value in bytes: 1 MiB.
     package static let longValueBytes = 1 << 20
 
     let handle: OpaquePointer
@@ -38,8 +40,8 @@ package final class WriteBatch {
 
     package var isEmpty: Bool { count == 0 }
 
-    /// Adds a put. The key and the value are copied. A pair larger than ``recordBytesMax`` is not added, and writing
-    /// this batch then throws `.invalidArgument`.
+    /// Adds a put. Copies the key and the value. If together they are longer than ``recordBytesMax``, they are not
+    /// added, and writing this batch throws `.invalidArgument`.
     package func put(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
         guard admit(key.count, value.count, records: 1) else { return }
         leveldb_writebatch_put(handle, key.characters, key.count, value.characters, value.count)
@@ -53,7 +55,7 @@ package final class WriteBatch {
         key.withUnsafeBytes { key in value.withUnsafeBytes { value in put(key, value) } }
     }
 
-    /// Adds a delete; the key need not exist. For large keys see ``put(_:_:)``.
+    /// Adds a delete; the key need not exist. A key that is too long is handled as by ``put(_:_:)``.
     package func delete(_ key: UnsafeRawBufferPointer) {
         guard admit(key.count, 0, records: 1) else { return }
         leveldb_writebatch_delete(handle, key.characters, key.count)
@@ -66,10 +68,11 @@ package final class WriteBatch {
         key.withUnsafeBytes { delete($0) }
     }
 
-    /// Appends all records of `other`, which does not change and may be this batch itself.
+    /// Appends all puts and deletes of `other`. Does not change `other`, which may be this batch itself.
     package func append(_ other: WriteBatch) {
         if other === self {
-            // Without a copy, LevelDB would append a string to itself while it changes the string's header.
+            // Copy the batch first: LevelDB would otherwise append a string to itself while it changes the string's
+            // header.
             let copy = WriteBatch()
             copy.append(other)
             append(copy)
@@ -83,7 +86,7 @@ package final class WriteBatch {
         longKeys += other.longKeys
     }
 
-    /// Removes all records. LevelDB keeps some of the memory for reuse.
+    /// Removes all puts and deletes. LevelDB keeps some of the memory for reuse.
     package func clear() {
         leveldb_writebatch_clear(handle)
         count = 0
@@ -105,7 +108,7 @@ package final class WriteBatch {
         return true
     }
 
-    /// The reason for which LevelDB cannot store such a record; nil if it can.
+    /// Returns the reason why LevelDB cannot store a key and a value of these lengths; nil if it can.
     static func complaint(keyBytes: Int, valueBytes: Int) -> String? {
         // Compared separately first, so that the sum cannot overflow.
         if keyBytes <= recordBytesMax, valueBytes <= recordBytesMax, keyBytes + valueBytes <= recordBytesMax {

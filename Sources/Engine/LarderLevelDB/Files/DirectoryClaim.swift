@@ -1,20 +1,21 @@
 import LarderPlatform
 
-/// The exclusive right of one handle of this process to use a directory. It is taken before LevelDB is called, and
-/// released after LevelDB has closed.
+/// The exclusive right of one ``Database`` object in this process to use a directory. It is acquired before LevelDB is
+/// called, and released after LevelDB has closed its files.
 ///
-/// LevelDB's own lock is not enough within a process (all measured with 1.23):
-/// - It is an fcntl lock, which is released when *any* descriptor of LOCK is closed. A second open or destroy opens and
-///   closes LOCK before LevelDB detects the first handle. It is refused, but other processes can now take the lock.
-/// - It identifies files by their names: through a symbolic link the same database can be opened twice.
+/// LevelDB's own lock is not enough within a process (tested with LevelDB 1.23):
+/// - It is an fcntl lock on the file LOCK, which is released when the process closes *any* descriptor of LOCK. If the
+///   process opens or destroys the database a second time, LevelDB rejects that, but opens and closes LOCK in doing so.
+///   Other processes can then take the lock.
+/// - LevelDB identifies its locks by file names: through a symbolic link the same database can be opened twice.
 /// - `leveldb_repair_db` takes no lock at all.
 ///
-/// The directory's descriptor stays open, so that its inode cannot be reused for another directory.
+/// The directory stays open, so that the file system cannot reuse its inode number for another directory.
 ///
-/// Thread-safe. `@unchecked Sendable`: `isHeld` and `lockFile` change under the registry's lock, or while only their
-/// creator has the claim.
+/// Thread-safe. `@unchecked Sendable`: `isHeld` is guarded by the registry's lock; `lockFile` is set while only one
+/// thread knows the claim.
 final class DirectoryClaim: @unchecked Sendable {
-    /// The claimed directories. `@unchecked Sendable`: guarded by `lock`.
+    /// The claimed directories of this process. `@unchecked Sendable`: guarded by `lock`.
     private final class Registry: @unchecked Sendable {
         let lock = Lock()
         var claimed: Set<FileSystem.FileIdentity> = []
@@ -28,8 +29,8 @@ final class DirectoryClaim: @unchecked Sendable {
     private var lockFile: Int32 = -1
     private var isHeld = true
 
-    /// Throws `.notFound` if there is no such directory, and `.ioError` if this process already claims it or the system
-    /// reports an error.
+    /// Claims a directory. Throws `.notFound` if it does not exist, and `.ioError` if this process has already claimed
+    /// it or the system reports an error.
     init(path: String, operation: String) throws(LevelDBError) {
         let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw LevelDBError(systemCall: "open", operation: operation, path: path) }
@@ -57,7 +58,7 @@ final class DirectoryClaim: @unchecked Sendable {
     /// Whether the path still refers to this directory. If not, the directory was removed, moved or replaced.
     var isInPlace: Bool { !FileSystem.isReplaced(path, since: identity) }
 
-    /// Releases the directory. Idempotent. LevelDB must have closed its files.
+    /// Releases the claim. LevelDB must have closed its files. Idempotent.
     func release() {
         let registry = Self.registry
         registry.lock.withLock {
@@ -69,8 +70,9 @@ final class DirectoryClaim: @unchecked Sendable {
         }
     }
 
-    /// Takes LevelDB's lock against other processes, for a LevelDB function that does not take it. Throws `.ioError` if
-    /// another process has the lock. It is safe to open LOCK, because the claim excludes other users in this process.
+    /// Takes LevelDB's lock on the file LOCK, for a LevelDB function that does not take it. Throws `.ioError` if
+    /// another process has the lock. Opening LOCK is safe here, because the claim guarantees that this process does not
+    /// have the database open.
     func lockAgainstOtherProcesses(operation: String) throws(LevelDBError) {
         lockFile = openat(directory, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
         guard lockFile >= 0 else { throw LevelDBError(systemCall: "open LOCK", operation: operation, path: path) }

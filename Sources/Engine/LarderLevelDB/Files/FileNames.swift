@@ -1,20 +1,21 @@
-/// The LevelDB file names that this module needs.
+/// Parses the names of LevelDB's files.
 package enum FileNames {
     package static let current = "CURRENT"
 
-    /// The number of a log; nil for any other name.
+    /// Returns the number of a log, `NNNNNN.log`; nil for any other name.
     package static func logNumber(_ name: String) -> UInt64? {
         guard name.hasSuffix(".log") else { return nil }
         return number(name.dropLast(4))
     }
 
-    /// Like ``logNumber(_:)``, for `MANIFEST-NNNNNN`.
+    /// Returns the number of a manifest, `MANIFEST-NNNNNN`; nil for any other name.
     package static func manifestNumber(_ name: String) -> UInt64? {
         guard name.hasPrefix("MANIFEST-") else { return nil }
         return number(name.dropFirst(9))
     }
 
-    /// Like ``logNumber(_:)``, for tables: `NNNNNN.ldb`, and the old `.sst`.
+    /// Returns the number of a table, `NNNNNN.ldb` or, from old versions of LevelDB, `NNNNNN.sst`; nil for any other
+    /// name.
     package static func tableNumber(_ name: String) -> UInt64? {
         guard name.hasSuffix(".ldb") || name.hasSuffix(".sst") else { return nil }
         return number(name.dropLast(4))

@@ -1,10 +1,11 @@
 import LarderPlatform
 
-// Never open LOCK here. LevelDB's lock is an fcntl lock, so closing any descriptor of that file would release the lock
-// of a database that this process has open.
+// This code must never open the file LOCK. LevelDB's lock is an fcntl lock, so closing any descriptor of LOCK would
+// release the lock of a database that this process has open.
 
 extension FileState {
-    /// Inspects the names in the directory and `CURRENT`. Throws `.ioError` if they exist but cannot be read.
+    /// Determines the state from the file names in the directory and the content of `CURRENT`. Throws `.ioError` if the
+    /// directory or `CURRENT` exists but cannot be read.
     init(inspecting path: String, operation: String) throws(LevelDBError) {
         guard let names = try Self.fileNames(path, operation) else {
             self = .absentOrEmpty
@@ -21,9 +22,9 @@ extension FileState {
         self = .database
     }
 
-    /// Whether a file may contain data: a table, a log, or a manifest other than the first. The first manifest alone
-    /// has no data, because it is written before `CURRENT` when a database is created. A database that was ever open
-    /// also has a log or a later manifest.
+    /// Whether a file may contain data: a table, a log, or a manifest other than the first. The first manifest has no
+    /// data, because LevelDB writes it before `CURRENT` when it creates a database. A database that was ever open also
+    /// has a log or a later manifest.
     private static func mayHoldData(_ name: String) -> Bool {
         if name.hasPrefix("MANIFEST-") { return name != "MANIFEST-000001" && isNumber(name.dropFirst(9)) }
         guard let dot = name.lastIndex(of: ".") else { return false }
@@ -34,7 +35,7 @@ extension FileState {
         !text.isEmpty && text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
     }
 
-    /// The names in the directory; nil if there is no directory.
+    /// Returns the file names in the directory; nil if the directory does not exist.
     static func fileNames(_ path: String, _ operation: String) throws(LevelDBError) -> Set<String>? {
         guard let directory = opendir(path) else {
             if errno == ENOENT { return nil }
@@ -49,13 +50,14 @@ extension FileState {
                 return names
             }
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
-            // Not read through the field `d_name`: that would copy all of its 256 bytes, but the entry may be shorter.
+            // Do not read the field `d_name`: Swift would copy all of its 256 bytes, but the directory entry may be
+            // shorter.
             let name = UnsafeRawPointer(entry) + offset
             names.insert(String(cString: name.assumingMemoryBound(to: CChar.self)))
         }
     }
 
-    /// The manifest's name in `CURRENT`; nil unless `CURRENT` contains exactly a manifest's name and a newline.
+    /// Returns the name of the manifest in `CURRENT`; nil unless `CURRENT` contains exactly such a name and a newline.
     static func currentManifest(_ path: String, _ operation: String) throws(LevelDBError) -> String? {
         let file = open("\(path)/CURRENT", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
@@ -63,7 +65,7 @@ extension FileState {
             throw LevelDBError(systemCall: "open CURRENT", operation: operation, path: path)
         }
         defer { close(file) }
-        // Longer than any manifest's name.
+        // 64 bytes are more than the name of any manifest has.
         var bytes = [UInt8](repeating: 0, count: 64)
         var count = 0
         while count < bytes.count {

@@ -1,7 +1,7 @@
-/// The content of a directory, according to its file names and `CURRENT`.
+/// Whether a directory contains a database, according to its file names and `CURRENT`.
 package enum FileState: Hashable, Sendable {
-    /// There is no directory, or it has no LevelDB files with data: a database may be created here. Files of other
-    /// programs, a `LOCK`, a `LOG`, and the remains of an interrupted creation are ignored.
+    /// The directory does not exist, or it has no LevelDB files with data: a database may be created here. Files of
+    /// other programs, `LOCK`, `LOG`, and the remains of an interrupted creation may exist.
     case absentOrEmpty
     /// `CURRENT` names a manifest that exists.
     case database

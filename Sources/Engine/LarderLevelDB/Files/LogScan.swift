@@ -1,16 +1,17 @@
 import CLarderCRC32C
 import LarderPlatform
 
-/// The readable length of a LevelDB log file (`NNNNNN.log`, or `MANIFEST-NNNNNN`, which has the same layout).
+/// The length of the valid part of a LevelDB log file (`NNNNNN.log`, or `MANIFEST-NNNNNN`, which has the same format).
 ///
-/// The layout according to LevelDB's documentation: blocks of 32 KiB contain records. Each record has a header of seven
-/// bytes (masked CRC-32C of kind and data, length, kind) and the data. If the rest of a block is shorter than a header,
-/// it is not used. A long record is split into parts: *first*, *middle*…, *last*.
+/// The format according to LevelDB's documentation: the file consists of blocks of 32 KiB, which contain records. Each
+/// record has a header of seven bytes (masked CRC-32C of kind and data, length, kind) and the data. If the rest of a
+/// block is shorter than a header, it is not used. A record that does not fit into a block is split into parts:
+/// *first*, any number of *middle*, *last*.
 package struct LogScan: Hashable, Sendable {
     /// The length in bytes up to which all records are complete and valid.
     package var goodBytes = 0
     package var fileBytes = 0
-    /// The problem at ``goodBytes``; nil at the end of the file.
+    /// The problem with the record at ``goodBytes``; nil if all records up to the end of the file are valid.
     package var problem: String?
     /// Whether the only problem is that the file ends within a record.
     package var isCutShort: Bool { problem == Self.endsWithin }
@@ -21,8 +22,10 @@ package struct LogScan: Hashable, Sendable {
     private static let headerBytes = 7
 
     /// Reads a log up to its first invalid record, without changing it.
-    /// - Parameter start: the offset of a record or of the file's end. The default is 0, the beginning of the file.
-    /// - Parameter body: receives each complete record, and returns its problem; nil if there is none.
+    /// - Parameters:
+    ///   - start: the offset at which to begin, where a record or the end of the file must be. The default is 0, the
+    ///     beginning of the file.
+    ///   - body: receives each complete record, and returns its problem; nil if there is none.
     /// - Throws: `.notFound` if there is no such file, `.ioError` if the system reports an error.
     package static func scan(
         _ path: String, from start: Int = 0, _ body: (ArraySlice<UInt8>) -> String? = { _ in nil }
@@ -63,7 +66,7 @@ package struct LogScan: Hashable, Sendable {
         return scan
     }
 
-    /// Reads a block, which is shorter at the end of the file.
+    /// Reads a block, and returns its length, which is less than ``blockBytes`` at the end of the file.
     private static func fill(_ block: inout [UInt8], _ file: Int32, _ path: String) throws(LevelDBError) -> Int {
         var count = 0
         while count < blockBytes {
@@ -78,9 +81,9 @@ package struct LogScan: Hashable, Sendable {
         return count
     }
 
-    /// Checks the batches of a log. Each begins with the number of its first change (8 bytes) and the count of its
-    /// changes (4 bytes), both little-endian. The numbers must increase: LevelDB terminates the process if a number is
-    /// repeated.
+    /// Checks the records and batches of a log. Each record is a batch, which begins with the sequence number of its
+    /// first change (8 bytes) and the number of its changes (4 bytes), both little-endian. The sequence numbers must
+    /// increase: LevelDB terminates the process if one is repeated.
     package static func scanBatches(_ path: String) throws(LevelDBError) -> LogScan {
         var next: UInt64 = 0
         return try scan(path) { batch in

@@ -1,13 +1,14 @@
 import LarderPlatform
 
-/// Removes tables from a LevelDB that is not open, by appending one edit to its manifest: a few bytes for each table.
-/// When LevelDB opens, it removes files that its manifest does not name.
+/// Removes tables from a database that is not open, by appending one edit to LevelDB's manifest. This takes only a few
+/// bytes per table. When LevelDB opens, it deletes the files that the manifest no longer names.
 ///
-/// The content of the tables is then lost, and older versions that they hid in lower tables become visible again. So
-/// only tables that hide nothing may be removed: ``ManifestScan/removable(from:before:behind:start:where:)``.
+/// The entries in these tables are then lost. If a lower level still has an older version of such an entry, this
+/// version becomes visible again. So only tables without older versions below may be removed: see
+/// ``ManifestScan/removable(from:before:behind:start:where:)``.
 package enum ManifestRemoval {
-    /// Appends the edit, and syncs it. After an error the manifest is either unchanged, or ends within an invalid
-    /// record.
+    /// Appends the edit, and syncs the manifest. After an error the manifest is either unchanged, or ends with an
+    /// incomplete record, which LevelDB ignores.
     /// - Parameter numbers: the numbers of tables in `manifest`, which must be the manifest that the directory's
     ///   `CURRENT` names now.
     package static func append(
@@ -22,7 +23,7 @@ package enum ManifestRemoval {
             append(table.level, to: &edit)
             append(number, to: &edit)
         }
-        // Removes the incomplete record that was being written when LevelDB failed.
+        // Remove an incomplete record that LevelDB may have left at the end when it failed.
         try FileSystem.truncate(directory + "/" + name, to: manifest.log.goodBytes)
         try FileSystem.appendFile(directory + "/" + name, LogScan.encode(edit, at: manifest.log.goodBytes))
     }
@@ -38,25 +39,25 @@ package enum ManifestRemoval {
 }
 
 extension ManifestScan {
-    /// Returns tables that may be removed together. For each of their keys at or after `first` and before `end`, the
-    /// tables below that have the key are removed too, so that no previous version becomes visible. For keys outside of
-    /// this range, entries may be lost, or previous versions may become visible.
+    /// Selects tables that may be removed together. For each of their keys at or after `first` and before `end`, all
+    /// lower tables that may have the key are selected too, so that no older version becomes visible. For keys outside
+    /// of this range, entries may be lost, or older versions may become visible.
     ///
-    /// Starts at the lowest level. In level 0, whose tables overlap, the oldest table comes first. Tables without keys
-    /// in the range stay, and so do tables above a table that stays.
+    /// Begins with the lowest level, and in level 0, whose tables overlap, with the oldest table. Does not select
+    /// tables without keys in the range, or tables above a table that was not selected.
     /// - Parameters:
-    ///   - needed: a key that must stay. Tables whose first key is not greater stay.
-    ///   - start: receives the number of table groups in a level, and returns the index of the first one to try. The
-    ///     next ones follow in order.
-    ///   - takes: whether to remove these tables, which are removed together or not at all. Called in the order of
-    ///     removal.
+    ///   - needed: a key that must not be removed. Only tables whose first key is greater are selected.
+    ///   - start: receives the number of table groups in a level, and returns the index of the first group to try. The
+    ///     other groups are tried after it, in order.
+    ///   - takes: receives a group of tables that can only be removed together, and returns whether to remove it.
+    ///     Called in the order of removal.
     package func removable(
         from first: [UInt8], before end: [UInt8], behind needed: [UInt8], start: (Int) -> Int = { _ in 0 },
         where takes: ([(number: UInt64, table: Table)]) -> Bool
     ) -> [(number: UInt64, table: Table)] {
-        guard !isStrange else { return [] }
+        guard !hasUnknownEdit else { return [] }
         var taken: [(number: UInt64, table: Table)] = []
-        /// The tables of this level and of lower levels that stay.
+        /// The tables of this level and of lower levels that are not removed.
         var kept: [Table] = []
         for level in Set(tables.values.map(\.level)).sorted(by: >) {
             let groups = groups(level, first, end)
@@ -73,9 +74,9 @@ extension ManifestScan {
         return taken
     }
 
-    /// The tables of a level that have keys at or after `first` and before `end`, in groups. Adjacent tables that may
-    /// have versions of the same key are one group, because the newer table hides the older versions. In level 0 each
-    /// table is a group, the oldest first.
+    /// Returns the tables of a level that have keys at or after `first` and before `end`, in groups. Adjacent tables
+    /// that may have versions of the same key form a group, because removing only one of them could make an older
+    /// version visible. In level 0 each table is a group, the oldest first.
     private func groups(_ level: UInt64, _ first: [UInt8], _ end: [UInt8]) -> [[(number: UInt64, table: Table)]] {
         let all = tables.filter { $0.value.level == level && !Self.precedes($0.value.last, first) }
             .filter { Self.precedes($0.value.first, end) }
@@ -102,11 +103,11 @@ extension ManifestScan {
 }
 
 extension ManifestScan.Table {
-    /// The table's first and last user key: without the eight bytes that LevelDB adds.
+    /// The table's first key, without the eight bytes that LevelDB appends to each key.
     package var first: ArraySlice<UInt8> { smallest.dropLast(8) }
     package var last: ArraySlice<UInt8> { largest.dropLast(8) }
 
-    /// Whether both tables may have versions of the same key at or after `first`.
+    /// Whether the two tables may have versions of the same key at or after `first`.
     fileprivate func overlaps(_ other: Self, _ first: [UInt8]) -> Bool {
         let start = [self.first, other.first, first[...]].max { $0.lexicographicallyPrecedes($1) } ?? first[...]
         return !last.lexicographicallyPrecedes(start) && !other.last.lexicographicallyPrecedes(start)

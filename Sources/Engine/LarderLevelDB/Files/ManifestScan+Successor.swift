@@ -1,13 +1,15 @@
-/// Handles the state that a machine failure may leave while LevelDB changes from one manifest to the next.
+/// Finds the right manifest if a machine failed while LevelDB was changing from one manifest to the next.
 ///
-/// When LevelDB opens a database, it writes a new manifest, syncs the manifest and its name, renames `CURRENT` to name
-/// it, and then removes the previous manifest and the logs that are now in tables. It does not sync the directory
-/// between the last two steps. A file system that does not order changes of names may then lose the rename but keep the
+/// When LevelDB opens a database, it writes a new manifest, syncs the manifest and the directory, replaces `CURRENT` by
+/// a rename, and then removes the previous manifest and the logs whose content is now in tables. It does not sync the
+/// directory between the last two steps. So if the machine fails, some file systems may lose the rename but keep the
 /// removals. The new manifest is always complete at that time.
 extension ManifestScan {
-    /// The manifest that `CURRENT` should name but does not: the manifest with the highest number, if all its files
-    /// exist, and if `CURRENT` is missing, truncated, or names an older manifest that lacks a file.
-    /// - Returns: its name and its content; nil if nothing has to be done, or there is no proof.
+    /// Returns the manifest that `CURRENT` should name but does not. This is the manifest with the highest number, if
+    /// all files that it names exist, and if `CURRENT` is missing, truncated, or names an older manifest of which a
+    /// file is missing.
+    /// - Returns: the name and content of the manifest; nil if `CURRENT` is right, or it is not certain that it is
+    ///   wrong.
     package static func successor(
         directory: String
     ) throws(LevelDBError) -> (name: String, scan: ManifestScan)? {
@@ -18,17 +20,19 @@ extension ManifestScan {
         else { return nil }
         if let named = try FileState.currentManifest(directory, operation) {
             guard let number = FileNames.manifestNumber(named), number < highest else { return nil }
-            // If the process was killed during the change, both manifests have the same content.
+            // If all files of the manifest in CURRENT exist, it can be used: it has the same content as the newer one.
             if try scan(directory: directory, name: named)?.isComplete(among: names) ?? false { return nil }
         }
         guard let scan = try scan(directory: directory, name: name), scan.isComplete(among: names) else { return nil }
         return (name, scan)
     }
 
-    /// Whether LevelDB could open the database with this manifest: it is undamaged or only truncated, and its files
-    /// exist. False for the first manifest of a new database, which names no log.
+    /// Whether LevelDB could open the database with this manifest: the manifest is undamaged or only truncated, and the
+    /// files that it names exist. False for the first manifest of a new database, which names no log.
     private func isComplete(among names: Set<String>) -> Bool {
-        guard log.problem == nil || log.isCutShort, !isStrange, logNumber > 0, nextFileNumber > 0 else { return false }
+        guard log.problem == nil || log.isCutShort, !hasUnknownEdit, logNumber > 0, nextFileNumber > 0 else {
+            return false
+        }
         guard Set(names.compactMap(FileNames.logNumber)).contains(logNumber) else { return false }
         return Set(names.compactMap(FileNames.tableNumber)).isSuperset(of: tables.keys)
     }

@@ -1,20 +1,20 @@
-/// The files that LevelDB's manifest names, and the readable length of the manifest.
+/// The content of LevelDB's manifest: the files that it names, and the length of its valid part.
 ///
-/// A manifest is a log of edits. Each edit is a sequence of fields with a tag; integers are varints. See LevelDB's
-/// documentation of its implementation.
+/// A manifest is a log of edits. Each edit is a sequence of fields with a tag; integers are varints. The format is
+/// described in LevelDB's doc/impl.md and db/version_edit.cc.
 package struct ManifestScan: Hashable, Sendable {
-    /// The manifest's number.
+    /// The number in the manifest's file name.
     package let number: UInt64
     package private(set) var log = LogScan()
-    /// The contents of logs with lower numbers are in tables, except for the log ``previousLogNumber``.
+    /// The content of every log with a lower number is in tables, except for the log ``previousLogNumber``.
     package private(set) var logNumber: UInt64 = 0
     package private(set) var previousLogNumber: UInt64 = 0
-    /// Files that are created later have this number or a higher one.
+    /// The next file number: files that are created later have this number or a higher one.
     package private(set) var nextFileNumber: UInt64 = 0
     /// The current tables, by number.
     package private(set) var tables: [UInt64: Table] = [:]
-    /// Whether an edit could not be understood.
-    package private(set) var isStrange = false
+    /// Whether an edit has an unknown tag or is malformed. The other properties are then unreliable.
+    package private(set) var hasUnknownEdit = false
 
     /// A table. The keys are LevelDB's internal keys, which consist of the user's key and eight more bytes.
     package struct Table: Hashable, Sendable {
@@ -48,8 +48,8 @@ package struct ManifestScan: Hashable, Sendable {
         return result
     }
 
-    /// Reads the new part of the manifest, or another manifest if `CURRENT` now names it. If the last edit is still
-    /// being written, it is left to the next call.
+    /// Reads the edits that LevelDB has appended since the last call, or another manifest if `CURRENT` now names it. If
+    /// LevelDB is still writing the last edit, the next call reads it.
     /// - Returns: whether anything has changed.
     package mutating func update(directory: String) throws(LevelDBError) -> Bool {
         guard let name = try FileState.currentManifest(directory, "scan manifest") else { return false }
@@ -70,14 +70,14 @@ package struct ManifestScan: Hashable, Sendable {
 
     private init(number: UInt64) { self.number = number }
 
-    /// Whether LevelDB reads a log when it opens.
+    /// Whether LevelDB needs the log with this number when it opens.
     package func needs(log number: UInt64) -> Bool { number >= logNumber || number == previousLogNumber }
 
     private mutating func apply(_ edit: [UInt8]) {
         var fields = Fields(rest: edit[...])
         while !fields.rest.isEmpty {
             guard let tag = fields.varint() else {
-                isStrange = true
+                hasUnknownEdit = true
                 return
             }
             var isValid = true
@@ -93,13 +93,13 @@ package struct ManifestScan: Hashable, Sendable {
             default: isValid = false
             }
             if !isValid {
-                isStrange = true
+                hasUnknownEdit = true
                 return
             }
         }
     }
 
-    /// Removes a table. If the table moves to another level, it is added again later.
+    /// Removes a table. If the edit moves the table to another level, a later field adds it again.
     private mutating func remove(_ fields: inout Fields) -> Bool {
         guard let level = fields.varint(), let number = fields.varint() else { return false }
         if tables[number]?.level == level { tables[number] = nil }

@@ -1,55 +1,58 @@
 /// The options for opening a database. A value out of range makes ``Database/init(path:options:)`` throw
 /// `.invalidArgument`; no value is silently replaced by another one.
 package struct Options: Sendable {
-    /// Creates a database if there are no LevelDB files. The default is false: opening a missing database throws
-    /// `.notFound`, and nothing is written.
+    /// Whether to create a database if there are no LevelDB files. The default is false: opening a missing database
+    /// throws `.notFound`, and nothing is written.
     ///
-    /// A directory with LevelDB files but without `CURRENT` throws `.corruption` in both cases: LevelDB itself would
-    /// treat the database as missing, and delete the tables.
+    /// If the directory has LevelDB files but no `CURRENT`, opening throws `.corruption` in both cases. LevelDB itself
+    /// would treat the database as missing, and delete the tables.
     package var createIfMissing = false
 
-    /// Throws `.invalidArgument` if the database exists. The default is false.
+    /// Whether opening throws `.invalidArgument` if the database exists. The default is false.
     package var errorIfExists = false
 
-    /// Fails at the first damage, when opening and in compactions, instead of skipping it. With it, a damaged end of
-    /// the log is an error; without it, the log is shortened. One unreadable entry may make the whole database
-    /// unopenable. The default is false.
+    /// Whether opening and compactions fail at the first damage instead of skipping it. The default is false. If true,
+    /// a damaged end of the log is an error, and one unreadable entry may make the whole database unopenable. If false,
+    /// the damaged end of the log is ignored.
     package var paranoidChecks = false
 
-    /// The default is snappy.
+    /// The compression of table blocks. The default is snappy.
     package var compression: Compression = .snappy
 
-    /// Bits per key of a Bloom filter that is stored with each table. The default is 0: no filter.
+    /// The number of bits per key of the Bloom filter that is stored with each table. The default is 0: no filter.
     ///
-    /// With 10, about one in a hundred lookups of a missing key reads a block unnecessarily. Without a filter every
-    /// lookup does, in each level. Costs this many bits of memory and disk per key. The range is 0 to
-    /// ``bloomBitsPerKeyMax``. May change between opens; each table keeps the filter it was written with.
+    /// With 10 bits, about one in a hundred lookups of a missing key reads a block unnecessarily. Without a filter,
+    /// every such lookup reads a block in each level. Costs this number of bits of memory and disk per key. The range
+    /// is 0 to ``bloomBitsPerKeyMax``. The option may change for an existing database; each table keeps the filter with
+    /// which it was written.
     package var bloomBitsPerKey = 0
 
     /// The cache for uncompressed blocks. The default is nil: LevelDB creates a cache of 8 MiB for this database alone.
     package var blockCache: BlockCache?
 
-    /// The bytes collected in memory before they become a table. The default is 4 MiB, the range ``writeBufferRange``.
+    /// The number of bytes that LevelDB collects in memory before it writes them to a table. The default is 4 MiB, the
+    /// range ``writeBufferRange``.
     ///
     /// A larger buffer makes bulk writes faster, and opening after a crash slower. Up to two such buffers exist at a
     /// time.
     package var writeBufferBytes = 4 << 20
 
-    /// The uncompressed bytes per table block, the unit of reading and caching. The default is 4096, the range
-    /// ``blockRange``. Larger blocks compress better, but make reads of single entries slower.
+    /// The uncompressed size in bytes of a table block, which is the unit of reading and caching. The default is 4096,
+    /// the range ``blockRange``. Larger blocks compress better, but make reads of single entries slower.
     package var blockBytes = 4096
 
-    /// The number of keys in a block after which a key is stored whole again, instead of without the prefix that it
-    /// shares with the previous key. The default is 16, the range ``blockRestartRange``. Rarely worth changing.
+    /// The number of keys in a block after which a key is stored completely. The other keys are stored without the
+    /// prefix that they share with the previous key. The default is 16, the range ``blockRestartRange``. Rarely worth
+    /// changing.
     package var blockRestartInterval = 16
 
     /// The number of files that this database may keep open. The default is 1000, the range ``openFilesRange``; ten of
-    /// them are reserved for files other than tables. Lower it if many databases share the descriptors of one process.
-    /// Using a table that is not open costs an open and two reads.
+    /// them are reserved for files other than tables. Lower it if many databases share the file descriptors of one
+    /// process. Reading a table that is not open costs an open(2) and two additional reads.
     package var maxOpenFiles = 1000
 
-    /// The size at which a table ends and the next begins. The default is 2 MiB, the range ``fileRange``. Larger tables
-    /// mean fewer files, but longer compactions.
+    /// The size in bytes at which LevelDB ends a table and begins the next one. The default is 2 MiB, the range
+    /// ``fileRange``. Larger tables mean fewer files, but longer compactions.
     package var maxFileBytes = 2 << 20
 
     package init() {}
@@ -74,7 +77,7 @@ package struct Options: Sendable {
         self.maxFileBytes = maxFileBytes
     }
 
-    // LevelDB would silently clip most values to these ranges.
+    // The allowed ranges. LevelDB would silently clip most values to them.
     package static let bloomBitsPerKeyMax = 64
     package static let writeBufferRange = 64 << 10...1 << 30
     package static let blockRange = 1 << 10...4 << 20

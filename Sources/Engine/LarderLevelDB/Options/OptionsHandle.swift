@@ -1,10 +1,10 @@
 import CLarderLevelDB
 import CLarderLevelDBFiles
 
-/// ``Options`` as a LevelDB object, with the objects that must outlive the database: the filter policy and the block
-/// cache.
+/// ``Options`` as a LevelDB object. Also owns the filter policy and retains the block cache, because both must exist as
+/// long as the database is open.
 ///
-/// `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
+/// `@unchecked Sendable`: nothing changes after `init`, and LevelDB does not change the object.
 final class OptionsHandle: @unchecked Sendable {
     let handle: OpaquePointer
     private let filterPolicy: OpaquePointer?

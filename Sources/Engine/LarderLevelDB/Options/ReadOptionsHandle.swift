@@ -2,7 +2,7 @@ import CLarderLevelDB
 
 /// Read options as a LevelDB object. Options without a snapshot are created once and shared by all reads.
 ///
-/// `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
+/// `@unchecked Sendable`: nothing changes after `init`, and LevelDB does not change the object.
 final class ReadOptionsHandle: @unchecked Sendable {
     let handle: OpaquePointer
 
@@ -26,7 +26,7 @@ final class ReadOptionsHandle: @unchecked Sendable {
     private static let uncheckedFilling = ReadOptionsHandle(verifyChecksums: false, fillCache: true)
     private static let uncheckedPassing = ReadOptionsHandle(verifyChecksums: false, fillCache: false)
 
-    /// Options for a read of the newest state.
+    /// Returns shared options for a read of the newest state.
     @inline(__always)
     static func shared(verifyChecksums: Bool, fillCache: Bool) -> OpaquePointer {
         switch (verifyChecksums, fillCache) {

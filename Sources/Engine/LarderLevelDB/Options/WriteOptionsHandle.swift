@@ -2,7 +2,7 @@ import CLarderLevelDB
 
 /// ``WriteOptions`` as a LevelDB object. Both variants are created once and shared by all writes.
 ///
-/// `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
+/// `@unchecked Sendable`: nothing changes after `init`, and LevelDB does not change the object.
 final class WriteOptionsHandle: @unchecked Sendable {
     private let handle: OpaquePointer
 

@@ -1,10 +1,11 @@
 import CLarderLevelDB
 
-// LevelDB's C functions take the address of a pointer, which is nil on entry. On failure they set it to an allocated
-// string. Only the beginning of the string identifies the kind of error.
+// LevelDB's C functions report errors through a parameter: the address of a pointer, which the caller sets to nil. If a
+// function fails, it sets the pointer to an allocated string. Only the beginning of this string identifies the kind of
+// error.
 
 extension LevelDBError {
-    /// Parses LevelDB's "Kind: text". No other code parses it.
+    /// Parses an error string of LevelDB, which has the form "Kind: text".
     init(status: String, operation: String, path: String, key: [UInt8]?) {
         let prefixes: [(String, Code)] = [
             ("NotFound: ", .notFound),
@@ -19,9 +20,9 @@ extension LevelDBError {
         self.init(code: code, message: message, operation: operation, path: path, key: key)
     }
 
-    /// Whether the text reports that a table is missing, or shorter than when it was written. LevelDB reports these as
-    /// ENOENT and EINVAL, like transient errors of the system. For a table both are permanent: they mean damage.
-    /// Reading an intact table never returns EINVAL.
+    /// Whether the text reports that a table is missing, or shorter than when it was written. LevelDB reports these
+    /// cases as I/O errors with the text of ENOENT or EINVAL. For a table both mean damage, not a temporary error:
+    /// reading an intact table never returns EINVAL.
     private static func blamesTable(_ message: String) -> Bool {
         for ending in [".ldb: Invalid argument", ".ldb: No such file or directory"] where message.hasSuffix(ending) {
             return true
@@ -30,8 +31,8 @@ extension LevelDBError {
     }
 }
 
-/// Runs one C call. If the call returns an error string, throws it as an error and frees it.
-/// - Parameter key: copied only if there is an error.
+/// Runs one C call. If the call sets an error string, throws it as a ``LevelDBError`` and frees the string.
+/// - Parameter key: the key for the error. Copied only if there is an error.
 @inline(__always)
 func checked<Result>(
     _ operation: StaticString, path: String, key: UnsafeRawBufferPointer? = nil,

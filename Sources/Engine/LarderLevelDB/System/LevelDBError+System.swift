@@ -1,7 +1,7 @@
 import LarderPlatform
 
 extension LevelDBError {
-    /// The error of a system call of this module that has just failed: `.notFound` if `errno` is ENOENT, else
+    /// Creates the error for a system call that has just failed, from `errno`: `.notFound` for ENOENT, otherwise
     /// `.ioError`.
     init(systemCall: String, operation: String, path: String) {
         let number = errno

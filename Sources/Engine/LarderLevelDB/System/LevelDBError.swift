@@ -1,8 +1,11 @@
-/// An error of LevelDB or of its use: the kind, LevelDB's text, the operation, and the path or key.
+/// An error that LevelDB or this module reports: the kind, a text, the operation, the directory, and the key if there
+/// is one.
 ///
-/// An error never contains a value. It may contain a key: escaped and truncated in ``description``, whole in ``key``.
+/// An error never contains a value. It may contain a key: complete in ``key``, escaped and truncated in
+/// ``description``.
 package struct LevelDBError: Error, Hashable, Sendable {
-    /// The kind of an error. A struct, so that new kinds do not break switch statements of callers.
+    /// The kind of an error. It is a struct and not an enum, so that new kinds do not break switch statements of
+    /// callers.
     package struct Code: Hashable, Sendable, CustomStringConvertible {
         private enum Kind: String {
             case notFound = "not found"
@@ -17,11 +20,11 @@ package struct LevelDBError: Error, Hashable, Sendable {
 
         private let kind: Kind
 
-        /// There is nothing to open. A missing *key* is not an error: reading it returns nil.
+        /// The database or file does not exist. A missing *key* is not an error: reading it returns nil.
         package static let notFound = Code(kind: .notFound)
         /// The files are damaged: a checksum or length is wrong, or a file is missing.
         package static let corruption = Code(kind: .corruption)
-        /// LevelDB does not support this.
+        /// LevelDB does not support the operation.
         package static let notSupported = Code(kind: .notSupported)
         /// An argument is invalid, such as an option out of range.
         package static let invalidArgument = Code(kind: .invalidArgument)
@@ -37,11 +40,11 @@ package struct LevelDBError: Error, Hashable, Sendable {
         package var description: String { kind.rawValue }
     }
 
-    /// The kind.
+    /// The kind of the error.
     package let code: Code
     /// LevelDB's text without the kind at its beginning, or the text of a check of this module.
     package let message: String
-    /// The call: "open", "get", "write", …
+    /// The operation that failed: "open", "get", "write", …
     package let operation: String
     /// The directory of the database.
     package let path: String

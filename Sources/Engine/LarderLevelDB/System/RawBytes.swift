@@ -1,7 +1,7 @@
 // Converts Swift's raw buffers to the arguments of LevelDB's C functions: a pointer to char, never null, and a length.
 
 extension UnsafeRawBufferPointer {
-    /// The address of the first byte. For an empty buffer, the address of an unused byte, because LevelDB's C functions
+    /// The address of the first byte; for an empty buffer the address of an unused byte, because LevelDB's C functions
     /// do not allow null.
     @inline(__always)
     var characters: UnsafePointer<CChar> {
@@ -10,7 +10,8 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// The byte to which the pointer of an empty buffer points. Sendable because the byte is never written after `init`.
+/// The owner of the byte to which `characters` of an empty buffer points. `@unchecked Sendable`: the byte is never
+/// written after `init`.
 private struct NoBytes: @unchecked Sendable {
     static let shared = NoBytes()
     let byte: UnsafeMutablePointer<CChar>

@@ -6,8 +6,8 @@ struct BatchEntry {
     let value: UnsafeRawBufferPointer
 }
 
-/// Reads a batch: a sequence (8 bytes), a count (4 bytes), and the puts and deletes. Each of these is a kind byte and
-/// one or two byte strings with their lengths.
+/// Reads a batch: a sequence (8 bytes), a count (4 bytes), and the puts and deletes. Each put or delete has a byte for
+/// its kind, the key, and for a put the value; key and value are preceded by their lengths.
 struct BatchScanner {
     static let headerBytes = 12
     /// Sequences have 56 bits.
@@ -16,13 +16,13 @@ struct BatchScanner {
     struct Header {
         let sequence: UInt64
         let count: UInt64
-        /// The sequence of the next entry.
+        /// The sequence of the first entry of the next batch.
         var next: UInt64 { sequence + count }
     }
 
     private(set) var scanner: Scanner
 
-    /// - Parameter offset: where an entry begins.
+    /// - Parameter offset: the offset at which an entry begins.
     init(_ bytes: UnsafeRawBufferPointer, from offset: Int) { scanner = Scanner(bytes, from: offset) }
 
     static func header(of bytes: UnsafeRawBufferPointer) -> Header? {
@@ -49,8 +49,8 @@ struct BatchScanner {
         return BatchEntry(isPut: true, key: key, value: value)
     }
 
-    /// Returns the key of an incomplete put at the end of the bytes, and the offset at which the put would end, if its
-    /// length can be read.
+    /// Returns the key of an incomplete put at the end of the bytes, and the offset at which the complete put would
+    /// end; nil if its key or length cannot be read.
     func cutEntry() -> (key: [UInt8], end: Int)? {
         var trial = scanner
         guard let kind = trial.byte(), kind == InternalKey.value, let key = trial.prefixed(), let count = trial.length()

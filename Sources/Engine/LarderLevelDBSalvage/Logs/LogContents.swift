@@ -1,15 +1,15 @@
-/// The content of the logs: every readable put and delete, sorted, and the gaps.
+/// The content of all logs: every readable put and delete, sorted, and the gaps (ranges of keys with lost versions).
 final class LogContents {
     /// A version of a key. Its bytes are in one of `memories`.
     struct Version {
         let key: UnsafeRawBufferPointer
-        /// nil if the version is a removal.
+        /// The value; nil if the version is a removal.
         let value: UnsafeRawBufferPointer?
         let sequence: UInt64
         let log: UInt64
     }
 
-    /// Sorted by key ascending, then by sequence descending.
+    /// The versions. After ``sort()`` they are ordered by key ascending, then by sequence descending.
     private(set) var versions: ContiguousArray<Version> = []
     private(set) var gaps: [Gap] = []
     private var memories: [Memory] = []
@@ -18,7 +18,7 @@ final class LogContents {
         versions.append(Version(key: entry.key, value: entry.isPut ? entry.value : nil, sequence: sequence, log: log))
     }
 
-    /// Keeps the memory that versions point to.
+    /// Keeps the memory to which keys and values of versions point.
     func keep(_ memory: Memory) { memories.append(memory) }
 
     func add(_ gap: Gap) { gaps.append(gap) }

@@ -1,19 +1,22 @@
-/// Bytes of a file in LevelDB's log format that cannot be read.
+/// A part of a file in LevelDB's log format that cannot be read.
 struct LogHole {
     var offset: Int
     var byteCount: Int
     var reason: String
-    /// The kind in the header of the damaged fragment. Nil unless the hole is one fragment with a wrong checksum, and its
-    /// length is plausible: a valid fragment follows. A hole of several middle fragments is also of the middle kind.
+    /// The kind in the header of the hole's fragment, if the hole is one fragment with a wrong checksum, followed by a
+    /// valid fragment or the end of the block. `middle` if the hole consists of several such middle fragments.
+    /// Otherwise nil.
     var claim: LogFragmentKind?
-    /// The number of bytes of a record that the hole contains, if the hole is within one record.
+    /// The number of bytes of a record in the hole, without the headers of fragments, provided that the hole is within
+    /// one record; nil if unknown.
     var payloadCount: Int?
-    /// Whether the file seems to end within a write: it ends within a fragment, or the rest contains only zeros.
+    /// Whether the hole looks like an interrupted write: the file ends within a fragment, or the rest of the block
+    /// contains only zeros.
     var isTorn: Bool
 
     var end: Int { offset + byteCount }
 
-    /// Extends the hole by the hole that follows it.
+    /// Extends the hole by another one, which directly follows it.
     mutating func extend(by other: LogHole) {
         if other.byteCount == 0 { return }
         if byteCount == 0 {
@@ -27,7 +30,7 @@ struct LogHole {
     }
 }
 
-/// The kinds of fragments. On disk: do not change.
+/// The kinds of fragments (a record, or a part of one). On disk: do not change.
 enum LogFragmentKind: UInt8 {
     case full = 1
     case first = 2
@@ -36,11 +39,11 @@ enum LogFragmentKind: UInt8 {
 }
 
 /// Splits a file in LevelDB's log format, a log or a manifest, into fragments. The file consists of blocks of 32 KiB. A
-/// block contains fragments, each with a checksum, a length and a kind. A record that does not fit into a block
-/// continues in the next block.
+/// block contains fragments, each with a checksum, a length and a kind. A record that does not fit into a block is
+/// split into several fragments.
 ///
-/// A fragment is found in two ways only: by the length of the previous fragment, and at the beginning of a block. A
-/// search for valid checksums at all offsets would also find fragments inside values.
+/// Fragments are only looked for directly after the previous fragment and at the beginning of a block. A search for
+/// valid checksums at all offsets would also find bytes inside values that look like fragments.
 struct LogPieces {
     let files: SalvageFiles
     let name: String
@@ -51,15 +54,15 @@ struct LogPieces {
     private static let chunkBlocks = 32
 
     enum Piece {
-        /// The payload is valid during the call.
+        /// A valid fragment. The bytes of its payload are valid only during the call.
         case fragment(LogFragmentKind, UnsafeRawBufferPointer, offset: Int)
         case bad(LogHole)
-        /// A fragment with one wrong bit: its payload, the hole that the fragment would be without the correction, and
-        /// in `flip` the bit of the payload that must be flipped back; nil if the bit is not in the payload.
+        /// A fragment with one wrong bit: its payload; `flip`, the bit of the payload that must be flipped back, or nil
+        /// if the wrong bit is not in the payload; and the hole to report if the fragment is not used.
         case repaired(LogFragmentKind, UnsafeRawBufferPointer, flip: (offset: Int, mask: UInt8)?, LogHole)
     }
 
-    /// Calls `body` with all pieces in the order of the file.
+    /// Calls `body` with all fragments and holes in the order of the file.
     func read(_ body: (Piece) throws(SalvageError) -> Void) throws(SalvageError) {
         let chunk = try Memory(count: min(byteCount, Self.blockBytes * Self.chunkBlocks), path: files.path)
         var offset = 0
@@ -104,7 +107,7 @@ struct LogPieces {
 /// One block of a log.
 struct LogBlock {
     let bytes: UnsafeRawBufferPointer
-    /// Its offset in the file.
+    /// The offset of the block in the file.
     let offset: Int
 
     private var isWhole: Bool { bytes.count == LogPieces.blockBytes }
@@ -128,7 +131,7 @@ struct LogBlock {
         let rest = bytes.count - position
         guard rest > 0 else { return nil }
         guard let header = header(at: position) else {
-            // The rest of a block is filled with zeros if no header fits.
+            // The rest of a full block is unused if it is shorter than a header.
             return isWhole ? nil : bad(position, bytes.count, "the file ends within a header", isTorn: true)
         }
         let end = position + LogPieces.headerBytes + header.length
@@ -145,23 +148,26 @@ struct LogBlock {
             return (.fragment(kind, payload, offset: offset + position), end)
         }
         if let repaired = repaired(header, position) { return repaired }
-        guard leadsOn(end) else { return bad(position, bytes.count, "checksum mismatch", isTorn: false) }
+        guard isFollowedByValidFragment(end) else {
+            return bad(position, bytes.count, "checksum mismatch", isTorn: false)
+        }
         return badFragment(header, position, end)
     }
 
-    /// Returns the fragment if only one bit of it is wrong and a valid fragment follows, or the block ends.
+    /// Returns the fragment if only one bit of it is wrong, and a valid fragment or the end of the block follows;
+    /// otherwise nil.
     private func repaired(_ header: Header, _ position: Int) -> (LogPieces.Piece, next: Int)? {
         let start = position + LogPieces.headerBytes
         for bit in 0..<16 {
             let length = header.length ^ 1 << bit
             guard start + length <= bytes.count, let kind = LogFragmentKind(rawValue: header.kind) else { continue }
             let other = Header(checksum: header.checksum, length: length, kind: header.kind)
-            if isValid(other, at: position), leadsOn(start + length) {
+            if isValid(other, at: position), isFollowedByValidFragment(start + length) {
                 return repaired(kind, position, start + length, nil)
             }
         }
         let end = start + header.length
-        guard end <= bytes.count, leadsOn(end) else { return nil }
+        guard end <= bytes.count, isFollowedByValidFragment(end) else { return nil }
         let checked = UnsafeRawBufferPointer(rebasing: bytes[(start - 1)..<end])
         switch BitFlip.place(stored: header.checksum, checked) {
         case nil: return nil
@@ -178,7 +184,7 @@ struct LogBlock {
     private func repaired(
         _ kind: LogFragmentKind, _ position: Int, _ end: Int, _ flip: (offset: Int, mask: UInt8)?
     ) -> (LogPieces.Piece, next: Int)? {
-        // A middle fragment fills its block.
+        // A middle fragment must fill its whole block.
         if kind == .middle, position != 0 || end != bytes.count || !isWhole { return nil }
         let start = position + LogPieces.headerBytes
         let hole = LogHole(
@@ -195,7 +201,7 @@ struct LogBlock {
     }
 
     /// Whether a valid fragment begins at this position, or the block ends here.
-    private func leadsOn(_ position: Int) -> Bool {
+    private func isFollowedByValidFragment(_ position: Int) -> Bool {
         guard let header = header(at: position) else { return isWhole || position == bytes.count }
         return LogFragmentKind(rawValue: header.kind) != nil
             && position + LogPieces.headerBytes + header.length <= bytes.count && isValid(header, at: position)
@@ -203,7 +209,7 @@ struct LogBlock {
 
     private func badFragment(_ header: Header, _ position: Int, _ end: Int) -> (LogPieces.Piece, next: Int) {
         var claim = LogFragmentKind(rawValue: header.kind)
-        // A middle fragment fills its block, from the first byte to the last.
+        // A middle fragment must fill its whole block. If this one does not, its kind cannot be trusted.
         if claim == .middle, position != 0 || !isWhole || end != bytes.count { claim = nil }
         let hole = LogHole(
             offset: offset + position, byteCount: end - position, reason: "checksum mismatch", claim: claim,

@@ -4,10 +4,10 @@ struct LogRecord {
     let memory: Memory
     /// The offset of the record in the file, or that of its first readable part if the beginning is missing.
     let offset: Int
-    /// The missing parts, with their positions in `memory`.
+    /// The missing parts, each with the position in `memory` at which its bytes are missing.
     var holes: [(position: Int, hole: LogHole)] = []
-    /// The parts of `memory` in which one bit was flipped back: their ranges there, and their holes in the file. Keys
-    /// in these parts are used, but values are not.
+    /// The parts in which one wrong bit was corrected: their ranges in `memory`, and their locations in the file. Keys
+    /// in these parts are only used to determine which keys are lost, and values are not used.
     var repaired: [(range: Range<Int>, hole: LogHole)] = []
     /// False if the beginning is missing.
     let hasHead: Bool
@@ -16,8 +16,8 @@ struct LogRecord {
 
     var isWhole: Bool { hasHead && hasEnd && holes.isEmpty }
 
-    /// The part before the first missing part; empty if the beginning is missing. If any part is missing, parts with
-    /// flipped bits count as missing too.
+    /// The bytes before the first missing part; empty if the beginning is missing. If any part is missing, parts with
+    /// corrected bits count as missing too.
     var front: UnsafeRawBufferPointer {
         guard hasHead else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
         if holes.isEmpty, hasEnd { return memory.bytes }
@@ -25,7 +25,8 @@ struct LogRecord {
         return UnsafeRawBufferPointer(rebasing: memory.bytes[..<count])
     }
 
-    /// The bytes after the last missing part, and after the last part with a flipped bit.
+    /// The bytes after the last missing part, and after the last part with a corrected bit. Empty if the record's end
+    /// is missing, or nothing is missing.
     var tail: UnsafeRawBufferPointer {
         guard let last = holes.last, hasEnd else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
         return UnsafeRawBufferPointer(
@@ -33,20 +34,20 @@ struct LogRecord {
     }
 }
 
-/// A part of a log.
+/// A part of a log: a record, or bytes that belong to no known record.
 enum LogUnit {
     case record(LogRecord)
-    /// A hole that is outside of every readable record.
+    /// A hole that is not within a record of which other parts are readable.
     case lost(LogHole)
 }
 
-/// Assembles fragments to records.
+/// Joins fragments to records.
 struct LogAssembler {
     private let path: String
     private let byteCountMax: Int
     private(set) var units: [LogUnit] = []
     private var current: LogRecord?
-    /// The number of bytes kept.
+    /// The number of bytes of all records in memory.
     private(set) var byteCount = 0
 
     init(path: String, byteCountMax: Int) {
@@ -54,7 +55,7 @@ struct LogAssembler {
         self.byteCountMax = byteCountMax
     }
 
-    /// All units of a file.
+    /// Reads all units of a file. Returns them, and the number of bytes of their records.
     static func units(of pieces: LogPieces, byteCountMax: Int) throws(SalvageError) -> (
         units: [LogUnit], byteCount: Int
     ) {
@@ -70,7 +71,7 @@ struct LogAssembler {
         case .repaired(let kind, let payload, let flip, let hole):
             guard isExpected(kind) else { return add(hole) }
             try add(.fragment(kind, payload, offset: hole.offset))
-            // This fragment has completed its record, unless it was not expected.
+            // A fragment of these kinds has completed its record, so the record is now the last unit.
             if kind == .full || kind == .last {
                 guard case .record(var record)? = units.popLast() else { return }
                 Self.repair(&record, payload.count, flip, hole)
@@ -93,7 +94,8 @@ struct LogAssembler {
         }
     }
 
-    /// Whether such a fragment can follow. An undamaged fragment is never doubted because of a corrected one.
+    /// Whether a corrected fragment of this kind fits here: *full* and *first* only between records, the other kinds
+    /// only within a record. A corrected fragment that does not fit is treated as a hole.
     private func isExpected(_ kind: LogFragmentKind) -> Bool {
         (current == nil) == (kind == .full || kind == .first)
     }
@@ -135,8 +137,8 @@ struct LogAssembler {
         current = nil
     }
 
-    /// Ends the previous record, because a record begins before it has ended. The position of its missing part is
-    /// unknown.
+    /// Ends the current record without its end, because another record begins. It is unknown where in the file the
+    /// missing end was.
     private mutating func endUnfinished(_ offset: Int) {
         guard var record = current else { return }
         if record.holes.last?.position != record.memory.count {
@@ -167,7 +169,7 @@ struct LogAssembler {
         current = record
     }
 
-    /// Called at the end of the file. An unfinished record has no end.
+    /// Called at the end of the file. Adds the current record, whose end is missing.
     private mutating func finish() {
         guard let record = current else { return }
         units.append(.record(record))

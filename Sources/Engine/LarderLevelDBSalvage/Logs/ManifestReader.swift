@@ -1,9 +1,9 @@
-/// A table in the manifest.
+/// A table, as described in the manifest.
 struct TableEntry {
     let number: UInt64
     let level: Int
     let byteCount: Int
-    /// Internal keys; nil if unknown.
+    /// The smallest and largest key, in LevelDB's internal form; nil if unknown.
     let smallest: [UInt8]?
     let largest: [UInt8]?
 }
@@ -18,19 +18,20 @@ struct ManifestContents {
     var comparator: String?
     /// The number of valid edits.
     var edits = 0
-    /// Edits in which one bit was flipped back. They are used, because each of them is valid after the correction.
+    /// The locations of wrong bits that were corrected. The edits are used, because they are valid after the
+    /// correction.
     var repaired: [LogHole] = []
-    /// The place where reading ended before the end of the file.
+    /// The damage at which reading stopped; nil if the whole file was read.
     var damage: LogHole?
-    /// Whether the file ends within its last edit. That edit has not taken effect.
+    /// Whether the damage is only that the file ends within its last edit. LevelDB had not applied this edit yet.
     var isTorn = false
 
-    /// Whether LevelDB would open the manifest.
+    /// Whether the manifest has all fields that LevelDB requires to open it.
     var isUsable: Bool { logNumber != nil && nextFileNumber != nil && lastSequence != nil }
 }
 
-extension NotedManifest {
-    /// The noted content, converted to the content of a manifest.
+extension RecordedManifest {
+    /// The recorded content, as if it had been read from a manifest.
     var contents: ManifestContents {
         var contents = ManifestContents()
         for (number, table) in tables {
@@ -49,7 +50,7 @@ extension NotedManifest {
 struct ManifestReader {
     static let comparator = "leveldb.BytewiseComparator"
     private static let levelMax: UInt64 = 6
-    /// A limit that no valid manifest reaches: it has some kilobytes for each thousand tables.
+    /// The maximum size of a manifest in bytes: 1 GiB. No valid manifest reaches this limit.
     private static let byteCountMax = 1 << 30
 
     /// The tags of an edit's fields. On disk: do not change.
@@ -100,7 +101,7 @@ struct ManifestReader {
     static func apply(_ edit: UnsafeRawBufferPointer, to contents: inout ManifestContents) -> Bool {
         var scanner = Scanner(edit)
         var changed = contents
-        // LevelDB applies deletions first.
+        // Collect the added tables, and add them at the end: LevelDB applies the deletions of an edit first.
         var added: [TableEntry] = []
         while !scanner.isAtEnd {
             guard let tag = scanner.varint().flatMap({ Tag(rawValue: $0) }),

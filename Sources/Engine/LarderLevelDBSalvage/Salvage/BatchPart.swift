@@ -1,4 +1,5 @@
-/// A batch with missing parts: its readable entries, and the range of the keys that may be missing.
+/// A batch (the content of a log record) of which parts are missing: its readable entries, and the range of keys that
+/// may be missing.
 struct BatchPart {
     private let record: LogRecord
     private let header: BatchScanner.Header
@@ -7,11 +8,12 @@ struct BatchPart {
     /// The bytes of the complete entries between the batch's header and the missing part.
     private(set) var frontEntries: UnsafeRawBufferPointer
     private var frontCount: UInt64 = 0
-    /// The last key before the missing part, apart from ignored keys; or the key of the entry in which the missing part
-    /// begins.
+    /// The last key before the missing part, apart from ignored keys. If the missing part begins within an entry whose
+    /// key is readable, the key of that entry.
     private var lower: [UInt8]?
-    /// Whether the entry with the key `lower` is itself incomplete.
+    /// Whether the entry with the key `lower` is incomplete, and so also lost.
     private var isLowerLost = false
+    /// The entry in which the missing part begins: its key, and the offset at which it would end; nil if unknown.
     private var cut: (key: [UInt8], end: Int)?
     /// Whether the keys before the missing part ascend.
     private(set) var isSorted = true
@@ -23,11 +25,11 @@ struct BatchPart {
         let key: [UInt8]?
     }
 
-    /// The first complete entry after the missing part, if its offset is certain.
+    /// The position of the first complete entry after the missing part; nil if it cannot be determined.
     private(set) var tailStart: TailStart?
 
-    /// The maximum length of a tail that is searched for an entry. A batch is about 1 MiB; a batch with a longer tail
-    /// is one long entry.
+    /// The maximum length in bytes of a tail in which entries are searched for: 2 MiB. Larder's batches have about 1
+    /// MiB; a longer one consists of one long entry, so a search would be useless.
     private static let searchBytesMax = 2 << 20
 
     init(_ record: LogRecord, _ header: BatchScanner.Header, ignored: Set<UInt8>) {
@@ -37,18 +39,18 @@ struct BatchPart {
         frontEntries = UnsafeRawBufferPointer(rebasing: record.front[..<0])
     }
 
-    /// Whether the missing parts prove by themselves that they belong only to this record. Each of them must consist of
-    /// one or several complete fragments from the middle of a record. If the end is missing, it must be one fragment
-    /// from the end of a record.
-    var claimsToBeAlone: Bool {
+    /// Whether the missing parts themselves show that no other record is missing with them. For this, each missing part
+    /// must consist of complete fragments from the middle of a record. If the record's end is missing, that part must
+    /// be one fragment of the kind *last*.
+    var provesNoOtherRecordIsMissing: Bool {
         guard let last = record.holes.last else { return false }
-        // True if the length of the entry shows that the missing part is within that one entry.
+        // If the length of the cut entry shows that the missing part is within this entry, no other record is missing.
         if record.hasEnd, let offset = exactTailOffset, offset >= 0 { return true }
         let inner = record.hasEnd ? record.holes[...] : record.holes.dropLast()
         return inner.allSatisfy { $0.hole.claim == .middle } && (record.hasEnd || last.hole.claim == .last)
     }
 
-    /// Reads the entries before the missing part. Returns false if the bytes are not a batch.
+    /// Reads the entries before the missing part. Returns false if the bytes are not a valid batch.
     mutating func readFront() -> Bool {
         let front = record.front
         var scanner = BatchScanner(front, from: BatchScanner.headerBytes)
@@ -70,7 +72,7 @@ struct BatchPart {
         return true
     }
 
-    /// Reads the entries after the missing part. Only for batches with ascending keys.
+    /// Finds the entries after the missing part, and sets ``tailStart``. Only for batches with ascending keys.
     mutating func readTail() {
         guard record.hasEnd, header.count > frontCount + 1 else { return }
         if let offset = exactTailOffset {
@@ -80,14 +82,14 @@ struct BatchPart {
         }
     }
 
-    /// The range of the missing keys. Only valid if the batch's keys ascend.
+    /// The range that contains all missing keys. Only valid if the batch's keys ascend.
     var lostRange: KeyRange {
         let lower = lower.map { isLowerLost ? $0 : KeyRange.successor($0) } ?? []
         return KeyRange(lower: lower, upper: tailStart?.key)
     }
 
-    /// The offset in the tail at which the incomplete entry ends, if the lengths of the entry and of the missing part
-    /// are known.
+    /// The offset in the tail at which the incomplete entry ends; nil unless the lengths of the entry and of the
+    /// missing part are known.
     private var exactTailOffset: Int? {
         guard let cut, record.holes.count == 1, record.repaired.isEmpty, let hole = record.holes.first?.hole,
             let missing = hole.payloadCount
@@ -98,7 +100,8 @@ struct BatchPart {
 
     private func isIgnored(_ key: UnsafeRawBufferPointer) -> Bool { key.first.map { ignored.contains($0) } ?? false }
 
-    /// The tail from `offset`, where an entry is known to begin; nil if any entry from there is invalid.
+    /// Checks the entries of the tail from `offset`, where an entry must begin. Returns their position; nil if any of
+    /// them is invalid.
     private func whole(from offset: Int) -> TailStart? {
         var scanner = BatchScanner(record.tail, from: offset)
         var count: UInt64 = 0
@@ -116,14 +119,14 @@ struct BatchPart {
         return TailStart(offset: offset, count: count, key: first)
     }
 
-    /// The first offset from which entries follow each other exactly to the end, with ascending keys greater than
-    /// `lower`, and with no more entries than are missing. Searches from the end to the beginning, so that each offset
-    /// is checked once.
+    /// Returns the first position in the tail from which valid entries follow each other exactly to the end, with
+    /// ascending keys greater than `lower`, and with no more entries than are missing. Searches from the end to the
+    /// beginning, so that it checks each offset only once.
     private func search(behind lower: [UInt8]) -> TailStart? {
         let tail = record.tail
         let none: Int32 = -1
-        // For each offset: the number of entries from there to the end, or `none` if no entry begins there; and the
-        // offset of the first of these entries whose key is not ignored.
+        // `counts` has the number of entries from each offset to the end, or `none` if no entry begins there. `places`
+        // has the offset of the first of these entries whose key is not ignored.
         var counts = [Int32](repeating: none, count: tail.count + 1)
         var places = [Int32](repeating: none, count: tail.count + 1)
         counts[tail.count] = 0

@@ -1,18 +1,18 @@
-/// One log in `LogSalvage`.
+/// The parts of one log, as input of `LogSalvage`.
 struct LogInput {
     let number: UInt64
     let name: String
     let units: [LogUnit]
 }
 
-/// Builds `LogContents` from the records of all logs, oldest first. LevelDB numbers all writes without gaps, so the
-/// sequences of the readable records show whether a write is missing between them, and which sequences it had.
+/// Builds `LogContents` from the records of all logs, oldest first. LevelDB numbers all writes consecutively. So the
+/// sequences of the readable records show whether writes are missing between them, and which sequences these had.
 struct LogSalvage {
     private let options: SalvageOptions
     private var items: [(log: UInt64, name: String, unit: LogUnit)] = []
-    /// For each item, the sequence at which the next readable record begins; nil if there is none.
+    /// For each item, the first sequence of the next record with a readable header; nil if there is none.
     private var following: [UInt64?] = []
-    /// The next sequence if no write is missing; nil before the first record.
+    /// The sequence with which the next record begins if no write is missing; nil before the first record.
     private var expected: UInt64?
     private let contents = LogContents()
 
@@ -31,7 +31,8 @@ struct LogSalvage {
         }
     }
 
-    /// - Parameter report: gets the damage.
+    /// Reads all records.
+    /// - Parameter report: receives the damage.
     mutating func run(_ report: inout SalvageReport) -> LogContents {
         for index in items.indices {
             switch items[index].unit {
@@ -81,8 +82,8 @@ struct LogSalvage {
         expected = header.next
     }
 
-    /// Adds a record with corrected bits. Keeps entries without a corrected part. The keys of the other entries are
-    /// lost.
+    /// Adds a record in which wrong bits were corrected. Adds only entries without a corrected part, and reports the
+    /// keys of the others as lost.
     private func addRepaired(
         entries scanner: BatchScanner, from sequence: UInt64, _ record: LogRecord, at index: Int,
         _ report: inout SalvageReport
@@ -131,8 +132,8 @@ struct LogSalvage {
 
     // MARK: Missing parts
 
-    /// Adds a record with a missing part: keeps the entries before and after it, and reports the range of the lost
-    /// keys.
+    /// Adds a record with a missing part: adds the entries before and after that part, and reports the range of the
+    /// lost keys.
     private mutating func readPart(
         _ record: LogRecord, _ header: BatchScanner.Header, at index: Int, _ report: inout SalvageReport
     ) {
@@ -144,7 +145,7 @@ struct LogSalvage {
             entries: BatchScanner(part.frontEntries, from: BatchScanner.headerBytes), from: header.sequence, record,
             at: index)
         let next = following[index].flatMap { $0 >= header.sequence ? $0 : nil }
-        let isAlone = next == header.next || next == nil && following[index] == nil && part.claimsToBeAlone
+        let isAlone = next == header.next || next == nil && following[index] == nil && part.provesNoOtherRecordIsMissing
         var range = KeyRange.everything
         if isAlone, options.batchesAreSorted, part.isSorted {
             part.readTail()
@@ -160,7 +161,8 @@ struct LogSalvage {
         expected = max(header.next, isAlone ? 0 : next ?? 0)
     }
 
-    /// Reports a record without a readable beginning. Any key may be lost, unless no sequence is missing.
+    /// Reports a record without a readable beginning. Any key may be lost, unless the sequences of the records around
+    /// it show that no write is missing.
     private mutating func lose(
         _ hole: LogHole, at index: Int, part: SalvageDamage.Part = .logRecord, _ report: inout SalvageReport
     ) {
@@ -169,7 +171,7 @@ struct LogSalvage {
             note(hole, at: index, range: next == expected ? nil : .everything, upTo: next &- 1, part: part, &report)
             self.expected = next
         } else {
-            // The next sequence is unknown or unreliable.
+            // It cannot be determined which sequences are missing: the next one is unknown or too low.
             let isFirst = expected == nil
             let upTo = isFirst ? next.map { $0 &- 1 } ?? UInt64.max : UInt64.max
             note(hole, at: index, range: .everything, upTo: upTo, part: part, &report)
@@ -189,8 +191,8 @@ struct LogSalvage {
         if let range { contents.add(Gap(range: range, hidden: .sequences(upTo: last))) }
     }
 
-    /// The missing part of a record, from the first missing byte to the last; the whole record if no part is missing
-    /// and it is lost for another reason.
+    /// Returns the missing part of a record, from the first missing byte to the last; the whole record if no part is
+    /// missing, but the record cannot be used for another reason.
     private static func hole(of record: LogRecord, _ reason: String?) -> LogHole {
         guard let first = record.holes.first?.hole, let last = record.holes.last?.hole else {
             return LogHole(

@@ -1,9 +1,11 @@
-/// Finds the end of a log. A record that was only partly written when the machine stopped is not damage.
+/// Finds the valid end of a log. A record that was only partly written when the machine failed is removed, and is not
+/// damage.
 enum LogTail {
+    /// Removes an incomplete write from the end of a log. Damage stays in the returned units (records and holes).
     /// - Parameters:
     ///   - synced: the number of bytes known to be synced; nil if unknown.
-    ///   - isNewest: whether no later log exists.
-    /// - Returns: the valid units, and the offset at which the log was cut off; nil if it was not cut off.
+    ///   - isNewest: whether no later log with content exists.
+    /// - Returns: the remaining units, and the offset at which the log was cut off; nil if it was not cut off.
     static func cut(_ units: [LogUnit], byteCount: Int, synced: Int?, isNewest: Bool) -> (units: [LogUnit], at: Int?) {
         guard let synced else { return isNewest ? cutTorn(units, byteCount: byteCount) : (units, nil) }
         for (index, unit) in units.enumerated() {
@@ -17,7 +19,8 @@ enum LogTail {
         return (units + [.lost(hole)], nil)
     }
 
-    /// For an unknown synced length. Cuts off only a part that looks torn and is the last part of the file.
+    /// Removes an incomplete write from the end of a log whose synced length is unknown. Cuts off only the last part of
+    /// the file, and only if the file ends within it or it contains only zeros.
     private static func cutTorn(_ units: [LogUnit], byteCount: Int) -> (units: [LogUnit], at: Int?) {
         var kept = units
         var place: Int?
@@ -34,7 +37,7 @@ enum LogTail {
         return (kept, place)
     }
 
-    /// The offset of the first invalid byte; nil if all bytes are valid.
+    /// Returns the offset of the first invalid byte; nil if all bytes are valid.
     private static func firstBad(_ unit: LogUnit, byteCount: Int) -> Int? {
         switch unit {
         case .lost(let hole): return hole.offset

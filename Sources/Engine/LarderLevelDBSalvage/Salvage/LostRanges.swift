@@ -1,4 +1,4 @@
-/// A set of lost keys, as the smallest number of ranges.
+/// A set of lost keys, stored as ranges.
 struct LostRanges {
     private var collected: [KeyRange] = []
     private static let countMax = 1 << 16
@@ -15,7 +15,7 @@ struct LostRanges {
         }
     }
 
-    /// Ascending and disjoint.
+    /// Returns the smallest number of ranges that contain the lost keys: ascending and disjoint.
     func ranges() -> [KeyRange] {
         var union: [KeyRange] = []
         for range in collected.sorted(by: { KeyRange.isLess($0.lower, $1.lower) }) {

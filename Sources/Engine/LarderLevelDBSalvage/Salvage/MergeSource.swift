@@ -1,26 +1,29 @@
-/// Receives the damage that a source finds while it is read.
+/// The receiver of the damage that a source finds while it is read.
 protocol SalvageSink: AnyObject {
-    /// Called for a part of a table that cannot be read. A source calls it before it returns any key of the affected
+    /// Reports a part of a table that cannot be read. A source calls this before it moves to any key of the affected
     /// range.
+    /// - Parameter gap: the keys whose newest version may be lost; nil if no entry is lost.
     func lost(_ damage: SalvageDamage, _ gap: Gap?)
 }
 
-/// A source of versions, ordered by key, and for one key by sequence descending.
+/// A sorted sequence of versions of keys, from tables or logs. Versions are ordered by key, and those of one key by
+/// sequence, the newest first.
 protocol MergeSource: AnyObject {
-    /// The key of the source's version. While no version is loaded, a lower bound of its next key.
+    /// The key of the current version. While no version is loaded, a lower bound of the next key.
     var position: UnsafeRawBufferPointer { get }
-    /// Whether a version is loaded. If not, call `step`.
+    /// Whether the current version is loaded. If not, call `step`.
     var isLoaded: Bool { get }
     var isAtEnd: Bool { get }
     var sequence: UInt64 { get }
-    /// nil for a removal.
+    /// The value of the current version; nil for a removal.
     var value: UnsafeRawBufferPointer? { get }
     var origin: Origin { get }
-    /// Loads the next version if none is loaded, otherwise moves to the next one.
+    /// Moves to the next version, or makes progress towards it, for example by reading a block. Check ``isLoaded``
+    /// afterwards.
     func step() throws(SalvageError)
 }
 
-/// The contents of the logs.
+/// The versions in the logs, as a source.
 final class LogSource: MergeSource {
     private let contents: LogContents
     private var index = 0

@@ -1,17 +1,18 @@
-/// The current files, as far as CURRENT and the manifest show them.
+/// Which tables and logs are current and must be read, according to CURRENT, the manifest, and the caller's notes.
 struct SalvagePlan {
     var tables: [TableReference] = []
-    /// Oldest first.
+    /// The numbers of the logs, oldest first.
     var logs: [UInt64] = []
-    /// The log that must exist; nil if unknown. 0 means that there is no log, although LevelDB always has one.
+    /// The number of the log that must exist; nil if unknown. 0 means that some log must exist, because LevelDB always
+    /// has one, but that none was found and its number is unknown.
     var requiredLog: UInt64?
-    /// The unknown parts of the tables.
+    /// The gaps (key ranges with lost versions) that arise because the current tables are unknown.
     var gaps: [Gap] = []
 
     private let files: SalvageFiles
     private let names: FileNames
     private let options: SalvageOptions
-    private var noted: NotedManifest? { options.noted }
+    private var noted: RecordedManifest? { options.noted }
 
     /// - Parameter report: receives the damage and the notes.
     init(
@@ -35,8 +36,8 @@ struct SalvagePlan {
         if !report.isComplete { loseTables() }
     }
 
-    /// Called when the current tables are unknown. If the options request it, a gap keeps entries of tables from being
-    /// returned.
+    /// Called if it is unknown which tables are current. With ``SalvageOptions/unknownIsLost``, adds a gap for all
+    /// keys, so that the reader does not return entries of tables.
     private mutating func loseTables() {
         guard options.unknownIsLost, let newest = tables.map(\.number).max() else { return }
         gaps.append(Gap(range: .everything, hidden: .table(number: newest, level: nil)))
@@ -44,7 +45,7 @@ struct SalvagePlan {
 
     // MARK: The manifest
 
-    /// The current manifest; nil if none is usable.
+    /// Finds the current manifest, and reads it; nil if none is usable.
     private func manifest(_ report: inout SalvageReport) throws(SalvageError) -> (name: String, ManifestContents)? {
         let named = try Self.current(files, names, &report)
         if let named {
@@ -59,8 +60,8 @@ struct SalvagePlan {
             if let noted, noted.number > number { break }
             guard let contents = try Self.read(name, files), contents.isUsable else { continue }
             report.notes.append("\(name) is used, although CURRENT does not name it")
-            // LevelDB would have removed this manifest if there had been a later one. A noted manifest was certainly
-            // current.
+            // If CURRENT names another manifest, which is unusable, this one may be older than the tables. If the
+            // caller has noted a manifest, older ones were skipped above, so this one is current.
             if named != nil, noted == nil {
                 report.isComplete = false
                 report.notes.append("\(name) may be older than the other files: removed entries may have come back")
@@ -70,13 +71,13 @@ struct SalvagePlan {
         return nil
     }
 
-    /// The name of the manifest in CURRENT; nil if CURRENT contains none.
+    /// Returns the name of the manifest in CURRENT; nil if CURRENT contains none, which is reported as damage.
     private static func current(_ files: SalvageFiles, _ names: FileNames, _ report: inout SalvageReport)
         throws(SalvageError) -> String?
     {
         var reason = "the file is missing"
         if names.hasCurrent, case .file(let count) = try files.look(at: "CURRENT") {
-            // Longer than any manifest's name.
+            // 64 bytes are more than the name of any manifest has.
             let memory = try Memory(count: min(count, 64), path: files.path)
             let target = UnsafeMutableRawBufferPointer(start: memory.start, count: memory.count)
             switch try files.read("CURRENT", at: 0, into: target) {
@@ -102,9 +103,11 @@ struct SalvagePlan {
         return try ManifestReader.read(LogPieces(files: files, name: name, byteCount: byteCount))
     }
 
-    // MARK: Files that count
+    // MARK: Current files
 
-    /// - Returns: whether all unknown parts are reported.
+    /// Determines the current files from a manifest. If the manifest is damaged and files that it names are missing,
+    /// uses the caller's notes or all tables.
+    /// - Returns: false if the caller must call ``loseTables()``, because it is uncertain which tables are current.
     private mutating func take(
         _ manifest: ManifestContents, _ name: String, _ report: inout SalvageReport
     ) throws(SalvageError) -> Bool {
@@ -127,8 +130,8 @@ struct SalvagePlan {
         } else if manifest.damage != nil {
             report.notes.append("\(name) ends within an edit that has not taken effect")
         }
-        // LevelDB removes tables and logs as soon as an edit makes them obsolete. If all files named in the readable
-        // beginning of the manifest exist, they contain all entries: later files were made from these.
+        // LevelDB removes tables and logs as soon as an edit makes them obsolete. So if all files named in the readable
+        // part of a damaged manifest still exist, they contain all entries, and later files were only made from them.
         guard manifest.damage != nil, !isThere else {
             tables = manifest.tables.values.map(reference)
             return report.isComplete
@@ -141,21 +144,25 @@ struct SalvagePlan {
         requiredLog = logs.isEmpty ? 0 : nil
         let unnamed = names.tables.keys.filter { manifest.tables[$0] == nil }
         let newest = unnamed.max() ?? 0
-        // A missing table was merged into a later one, if a later one exists.
+        // If a later table exists, a missing table may have been merged into it, and is not reported as lost.
         tables = manifest.tables.values.filter { !missing.contains($0.number) || $0.number > newest }.map(reference)
         for number in unnamed { try take(table: number) }
         return false
     }
 
-    /// Handles a lost manifest: uses the noted content, or the readable beginning of the manifest if that is newer.
+    /// Determines the current files if the manifest is lost or damaged: from the content that the caller has noted, or
+    /// from the readable part of the manifest if that is newer.
     ///
-    /// - Files with numbers below the next file number that are not among the tables were obsolete.
-    /// - Files created later contain only data that is also known from other files. At worst, the data exists twice.
-    /// - A missing table was either merged with others later, or is lost. Its content is unknown, because a removal may
-    ///   have been lost with it. The same applies to a missing log and the table made from it, unless no later file
-    ///   number is missing.
+    /// - Tables with numbers below the next file number that are not in the noted content were obsolete: they are not
+    ///   read.
+    /// - Tables with higher numbers were created later. They are read in addition. At worst, they contain data that
+    ///   other files have too.
+    /// - A missing table was either merged into a later one, or is lost. Removals may have been lost with it, so the
+    ///   result is marked as incomplete. The same applies if the log is missing, unless the files with all later
+    ///   numbers exist: one of them then has its content.
     ///
-    /// - Returns: false if no content was noted.
+    /// - Parameter damaged: the name and the readable part of the damaged manifest; nil if there is none.
+    /// - Returns: false if the caller has noted nothing.
     private mutating func takeNoted(
         behind damaged: (name: String, beginning: ManifestContents)?, _ report: inout SalvageReport
     ) throws(SalvageError) -> Bool {
@@ -173,11 +180,10 @@ struct SalvagePlan {
         for number in newer { try take(table: number) }
         let log = known.logNumber ?? 0
         logs = names.logs.keys.filter { $0 >= log || $0 == known.previousLogNumber && $0 != 0 }.sorted()
-        // If there are newer tables, the log may be missing because its content is in one of them.
+        // If there are newer tables, the log need not exist: its content may be in one of them.
         requiredLog = newer.isEmpty && log != 0 ? log : logs.isEmpty ? 0 : nil
         report.notes.append(
-            "the current tables are known from a separate record: \(known.tables.count), and \(newer.count) were created since"
-        )
+            "\(known.tables.count) current tables are known from a separate record; \(newer.count) tables are newer")
         let isLogGone = log != 0 && names.logs[log] == nil && options.syncedLogBytes[log] != 0
         if isLogGone, let newest = newer.max(), !(next...newest).allSatisfy(names.has) {
             report.isComplete = false
@@ -185,12 +191,12 @@ struct SalvagePlan {
             loseTables()
         } else if !missing.isEmpty {
             report.isComplete = false
-            report.notes.append("\(missing.count) of them are missing: their content is unknown")
+            report.notes.append("\(missing.count) of the recorded tables are missing: their content is unknown")
         }
         return true
     }
 
-    /// The tables in the manifest for which no file exists.
+    /// Returns the numbers of the manifest's tables for which no file exists.
     private func missingTables(_ manifest: ManifestContents) -> Set<UInt64> {
         Set(manifest.tables.keys.filter { names.tables[$0] == nil })
     }
@@ -210,7 +216,7 @@ struct SalvagePlan {
             level: entry.level, byteCount: entry.byteCount, smallest: entry.smallest, largest: entry.largest)
     }
 
-    /// Adds a table that no manifest describes.
+    /// Adds a table that is not described in a manifest.
     private mutating func take(table number: UInt64) throws(SalvageError) {
         guard let name = names.tables[number] else { return }
         var byteCount = 0
@@ -224,7 +230,7 @@ extension FileNames {
     /// Whether a file has this number.
     func has(_ number: UInt64) -> Bool { tables[number] != nil || logs[number] != nil || manifests[number] != nil }
 
-    /// Whether a file may contain data: a table, a log, or a manifest other than the first. The first manifest alone
-    /// has no data, because it is written before CURRENT when a database is created.
+    /// Whether any file may contain data: a table, a log, or a manifest other than the first. The first manifest has no
+    /// data, because LevelDB writes it before CURRENT when it creates a database.
     var mayHoldData: Bool { !tables.isEmpty || !logs.isEmpty || manifests.keys.contains { $0 != 1 } }
 }

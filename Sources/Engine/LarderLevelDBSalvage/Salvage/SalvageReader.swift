@@ -1,28 +1,31 @@
-/// Reads a LevelDB directory as far as possible, file by file, without opening it as a database. Returns the newest
-/// state of every key, in the order of the keys, and the ranges in which the newest state may be lost.
+/// Reads everything readable in a damaged LevelDB directory, without opening it with LevelDB. Returns the newest state
+/// of every key, in the order of the keys, and the ranges of keys whose newest state may be lost.
 ///
-/// - It never returns an older value or a removed key. If a version that is newer than the versions read may be lost,
-///   the key is not returned, but is included in ``SalvageReport/lost``. Exception: removed keys may return if both
+/// - It never returns an outdated value or a removed key. If a newer version than those read may be lost, it does not
+///   return the key, but includes it in ``SalvageReport/lost``. Exception: removed keys may be returned if both
 ///   ``SalvageReport/isComplete`` and ``SalvageOptions/unknownIsLost`` are false.
 /// - It changes nothing. Nothing may write to the directory at the same time: close the database first.
-/// - Memory: the logs, the index of each table while it is read, and one block of each table that overlaps the key.
+/// - It keeps in memory: the logs, and for each table whose key range contains the current key, the index and one
+///   block.
 ///
-/// Blocks on reading files: do not use it on a thread that must not block. Single owner.
+/// Reads files, so do not use it on a thread that must not block. Not thread-safe.
 package final class SalvageReader {
     private let options: SalvageOptions
     private let files: SalvageFiles
     private let sink = Sink()
     private var heap = SourceHeap()
-    /// The gaps of the logs, sorted by their first key. Gaps before `gapIndex` were reached.
+    /// The gaps (key ranges with lost versions) in the logs and the manifest, sorted by their first key. Those before
+    /// `gapIndex` begin at or before the current key.
     private var logGaps: [Gap] = []
     private var gapIndex = 0
-    /// The last key that was returned.
+    /// The current key.
     private let lastKey: Memory
     private var hasKey = false
     private var best: (any MergeSource)?
 
-    /// Reads the file names, CURRENT, the manifest and the logs. Throws the system's errors, and `.unsupported` for a
-    /// database with a different key order. Damage is reported, not thrown.
+    /// Reads the file names, CURRENT, the manifest and the logs. Throws `.system` for errors of the operating system,
+    /// `.tooLarge` if the logs exceed the memory limit, and `.unsupported` for a database with a different key order.
+    /// Damage is reported, not thrown.
     package init(path: String, options: SalvageOptions = SalvageOptions()) throws(SalvageError) {
         self.options = options
         files = SalvageFiles(path: path, readErrorsAreDamage: options.readErrorsAreDamage)
@@ -30,7 +33,7 @@ package final class SalvageReader {
         let names = FileNames(try files.names())
         let plan = try SalvagePlan(files, names, options, &sink.report)
         let contents = try readLogs(plan, names)
-        // Gaps that begin with the empty key come first.
+        // `contents.gaps` are sorted. Those of the plan begin with the empty key, so they come first.
         logGaps = plan.gaps + contents.gaps
         for gap in logGaps { sink.lostRanges.add(gap.range) }
         if !contents.versions.isEmpty { heap.add(LogSource(contents)) }
@@ -44,14 +47,15 @@ package final class SalvageReader {
     /// The current key. Valid until the next call of ``next()``, while the reader exists.
     package var key: UnsafeRawBufferPointer { lastKey.bytes }
 
-    /// The value of the current key; nil if the key is proven to be removed, in a range where other keys are lost.
-    /// Valid like ``key``.
+    /// The value of the current key; nil if the key was certainly removed. Removed keys are only returned within lost
+    /// ranges. The bytes are valid as long as those of ``key``.
     package var value: UnsafeRawBufferPointer? { best?.value }
 
-    /// LevelDB's sequence of this version.
+    /// LevelDB's sequence number of this version of the key.
     package var sequence: UInt64 { best?.sequence ?? 0 }
 
-    /// The report so far. It is complete after ``next()`` has returned false. Takes O(number of lost ranges).
+    /// The report so far. It is complete after ``next()`` has returned false. The cost is proportional to the number of
+    /// lost ranges.
     package var report: SalvageReport {
         var report = sink.report
         report.lost = sink.lostRanges.ranges()
@@ -64,7 +68,7 @@ package final class SalvageReader {
     package func next() throws(SalvageError) -> Bool {
         while let newest = try nextKey() {
             if let first = lastKey.bytes.first, options.ignoredFirstBytes.contains(first) { continue }
-            let isLost = meetGaps()
+            let isLost = updateGaps()
             if isLost, isHidden() {
                 sink.report.withheld += 1
                 continue
@@ -83,7 +87,8 @@ package final class SalvageReader {
         return false
     }
 
-    /// Moves to the next key of any source. Returns the source with the newest version of the key; nil at the end.
+    /// Moves to the next key in the logs and tables. Returns the source with the newest version of the key; nil at the
+    /// end.
     private func nextKey() throws(SalvageError) -> (any MergeSource)? {
         best = nil
         while let top = heap.top {
@@ -104,9 +109,9 @@ package final class SalvageReader {
 
     // MARK: Gaps
 
-    /// Adds the gaps that begin at or before the current key, and drops the gaps that end before it. Returns whether
-    /// any gap contains the key.
-    private func meetGaps() -> Bool {
+    /// Updates ``Sink/gaps``: adds the gaps that begin at or before the current key, and drops those that end before
+    /// it. Returns whether any gap contains the key.
+    private func updateGaps() -> Bool {
         while gapIndex < logGaps.count, isAtOrBehind(logGaps[gapIndex].range.lower) {
             sink.gaps.append(logGaps[gapIndex])
             gapIndex += 1
@@ -118,8 +123,8 @@ package final class SalvageReader {
 
     private func isAtOrBehind(_ key: [UInt8]) -> Bool { key.withUnsafeBytes { compare(lastKey.bytes, $0) >= 0 } }
 
-    /// Whether a version of the current key that is newer than all versions read may be lost. It is enough to find one
-    /// read version that is newer than the lost ones.
+    /// Whether a lost version of the current key may be newer than all versions that were read. For each gap it is
+    /// enough that one of the read versions is newer than the lost ones.
     private func isHidden() -> Bool {
         sink.gaps.contains { gap in
             guard isAtOrBehind(gap.range.lower) else { return false }
@@ -134,7 +139,8 @@ package final class SalvageReader {
 
     // MARK: Logs
 
-    /// The last log with content. LevelDB leaves empty logs after it if there is not enough space to open.
+    /// Returns the number of the last log with content. Later logs may be empty: LevelDB creates one each time it fails
+    /// to open the database because the disk is full.
     private func newestLog(_ numbers: [UInt64], _ names: FileNames) -> UInt64? {
         numbers.last { number in
             guard let name = names.logs[number], case .file(0)? = try? files.look(at: name) else { return true }
@@ -168,24 +174,27 @@ package final class SalvageReader {
         return salvage.run(&sink.report)
     }
 
-    /// The current logs: those that exist, and those that must exist. Oldest first.
+    /// Returns the numbers of the logs to read: those that exist, and those that are missing but must have existed.
+    /// Oldest first.
     private func wantedLogs(_ plan: SalvagePlan) -> [UInt64] {
         var wanted = Set(plan.logs)
-        // Synced logs must exist, unless a later log exists: then their content may be in a table.
+        // Logs with synced content must exist if they are not older than the required log. If it is unknown which log
+        // is required, they must only exist if they are newer than all existing logs: the content of an older one may
+        // be in a table.
         let least = plan.requiredLog ?? plan.logs.last.map { $0 &+ 1 } ?? 0
         for (number, count) in options.syncedLogBytes where count > 0 && number >= least { wanted.insert(number) }
         if let required = plan.requiredLog, options.syncedLogBytes[required] != 0 {
-            // If it is unknown which log must exist, a synced log is enough.
+            // 0 stands for any log: it is needed only if no other log is wanted.
             if required > 0 || wanted.isEmpty { wanted.insert(required) }
         }
         return wanted.sorted()
     }
 
-    /// Receives the reports of the tables' sources.
+    /// Collects the damage that the sources find in the tables.
     private final class Sink: SalvageSink {
         var report = SalvageReport()
         var lostRanges = LostRanges()
-        /// The gaps that contain the current key or may contain a later key.
+        /// The gaps that contain the current key or a later one.
         var gaps: [Gap] = []
 
         func lost(_ damage: SalvageDamage, _ gap: Gap?) {

@@ -1,4 +1,5 @@
-/// A heap of sources by their positions. Of several sources at one key, those without a loaded version come first.
+/// A heap of the sources to merge, ordered by their positions (keys). Among sources at the same key, those without a
+/// loaded version come first.
 struct SourceHeap {
     private var sources: [any MergeSource] = []
 
@@ -13,7 +14,7 @@ struct SourceHeap {
         }
     }
 
-    /// Restores the order of the heap. Call it after the top source has moved.
+    /// Restores the order of the heap after the top source has moved. Removes the source if it is at its end.
     mutating func fix() {
         guard let top = sources.first else { return }
         if top.isAtEnd {
@@ -32,8 +33,8 @@ struct SourceHeap {
         }
     }
 
-    /// Calls `body` with all sources at `key`, which is the key of the top source. In the heap, these sources are at
-    /// the top, without others in between.
+    /// Calls `body` with all sources at `key`, which must be the key of the top source. All their parents in the heap
+    /// are then at this key too, so the search stops at the first source with another key.
     func forEachAtTop(_ key: UnsafeRawBufferPointer, _ body: (any MergeSource) -> Void) {
         visit(0, key, body)
     }

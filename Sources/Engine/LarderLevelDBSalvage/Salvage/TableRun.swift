@@ -1,4 +1,5 @@
-/// Reads tables that do not overlap, one after another and block by block. A block is read when the merge reaches it.
+/// Reads the entries of tables that do not overlap, one table after another. Reads a block only when the merge reaches
+/// it.
 final class TableRun: MergeSource {
     private let files: SalvageFiles
     private let options: SalvageOptions
@@ -8,9 +9,9 @@ final class TableRun: MergeSource {
     private var tableIndex = 0
     /// The table at `tableIndex`; nil until it is opened.
     private var open: Open?
-    /// The block being read.
+    /// A cursor in the block that is being read; nil if the next block was not read yet.
     private var block: BlockCursor?
-    /// The user key of the source's current key.
+    /// The key of the current entry; if no entry is loaded, a lower bound of the next key.
     private let place: Memory
 
     private(set) var sequence: UInt64 = 0
@@ -19,9 +20,9 @@ final class TableRun: MergeSource {
 
     private struct Open {
         let file: TableFile
-        /// The index entry of the block that is being read or is read next.
+        /// A cursor in the table's index, at the entry of the block that is being read or is read next.
         var index: BlockCursor
-        /// The internal key after which that block begins; nil for the first block.
+        /// The key of the previous entry in the index, after which that block begins; nil for the first block.
         var previous: [UInt8]?
     }
 
@@ -54,7 +55,7 @@ final class TableRun: MergeSource {
 
     // MARK: Tables
 
-    /// Moves to the beginning of the table at `tableIndex`, if there is one.
+    /// Sets the position to the first key of the table at `tableIndex`, if there is one. Does not open the table.
     private func enter() throws(SalvageError) {
         block = nil
         open = nil
@@ -70,7 +71,7 @@ final class TableRun: MergeSource {
 
     private func move(to userKey: [UInt8]) throws(SalvageError) {
         place.truncate(to: 0)
-        // withUnsafeBytes does not support typed errors.
+        // The error is passed in a Result, because withUnsafeBytes does not support typed errors.
         let outcome = userKey.withUnsafeBytes { bytes in
             Result { () throws(SalvageError) in try place.append(bytes, path: files.path) }
         }
@@ -84,9 +85,10 @@ final class TableRun: MergeSource {
             try loseTable(part, offset: offset, byteCount: byteCount, reason)
         case .table(let file):
             for damage in file.harmless { sink.lost(damage, nil) }
-            // Another table under this name.
+            // If the table ends before the largest key in the manifest, another table has this file name.
             if let largest = table.largest, !Self.reaches(file.last, largest) {
-                return try loseTable(.table, offset: 0, byteCount: table.byteCount, "it is a different table")
+                return try loseTable(
+                    .table, offset: 0, byteCount: table.byteCount, "it is not the table that the manifest describes")
             }
             guard let index = try BlockCursor(file.index, path: files.path) else { return try leaveTable() }
             open = Open(file: file, index: index, previous: nil)
@@ -121,7 +123,7 @@ final class TableRun: MergeSource {
 
     private func gap(_ range: KeyRange, lowerSequence: UInt64?) -> Gap {
         let table = tables[tableIndex]
-        // The sequence applies only if the range still begins with the table's first key.
+        // `lowerSequence` is that of the table's first key, so it applies only if the range still begins with this key.
         let isLower = range.lower == table.range.lower
         return Gap(
             range: range, hidden: .table(number: table.number, level: table.level),
@@ -130,13 +132,12 @@ final class TableRun: MergeSource {
 
     // MARK: Blocks
 
-    /// Moves to the index entry of the next block. The position of the source is then after the keys of the previous
-    /// block.
+    /// Moves to the index entry of the next block, and to the next table after the last block.
     private func nextBlock() throws(SalvageError) {
         block = nil
         isLoaded = false
         guard open != nil else { return }
-        // The index has no malformed entries, because it was checked when the table was opened.
+        // The index has no malformed entries: it was checked when the table was opened.
         guard case .entry? = try open?.index.next(path: files.path) else { return try leaveTable() }
     }
 
@@ -170,8 +171,8 @@ final class TableRun: MergeSource {
         return options.ignoredFirstBytes.contains(first) && open.index.key.bytes.dropLast(8).first == first
     }
 
-    /// Reports the keys that the current block may contain as lost; only keys greater than `key` if the block was read
-    /// up to `key`.
+    /// Reports the keys that the current block may contain as lost, and moves to the next block.
+    /// - Parameter key: the key up to which the block was read: only greater keys are lost. Nil if nothing was read.
     private func loseBlock(_ handle: BlockHandle, _ reason: String, behind key: [UInt8]? = nil) throws(SalvageError) {
         guard let open else { return }
         let table = tables[tableIndex]
@@ -180,7 +181,8 @@ final class TableRun: MergeSource {
             range.lower = KeyRange.successor(previous)
         }
         let upper = KeyRange.successor(Array(open.index.key.bytes.dropLast(8)))
-        // The index entry of the last block may be greater than the table's last key.
+        // The range ends at the block's key in the index or at the table's last key, whichever is smaller. For the last
+        // block, the key in the index may be greater.
         if range.upper.map({ KeyRange.isLess(upper, $0) }) ?? true { range.upper = upper }
         let trimmed = range.trimmed(without: options.ignoredFirstBytes)
         let damage = SalvageDamage(
@@ -207,7 +209,8 @@ final class TableRun: MergeSource {
                 smallest != Array(cursor.key.bytes)
             {
                 let byteCount = tables[tableIndex].byteCount
-                return try loseTable(.table, offset: 0, byteCount: byteCount, "it is a different table")
+                return try loseTable(
+                    .table, offset: 0, byteCount: byteCount, "it is not the table that the manifest describes")
             }
             return try loseBlock(handle, "its keys are out of order", behind: isFirst ? nil : Array(place.bytes))
         }
@@ -218,8 +221,8 @@ final class TableRun: MergeSource {
         isLoaded = true
     }
 
-    /// Whether the key is greater than the previous key and within the block's bounds in the index. The table's first
-    /// key must match the manifest.
+    /// Whether a key follows the previous one and is within the bounds that the index gives for the block. The table's
+    /// first key must be equal to the one in the manifest.
     private func isInOrder(_ key: InternalKey, _ open: Open, isFirst: Bool) -> Bool {
         guard let last = InternalKey(open.index.key.bytes), !InternalKey.isLess(last, key) else { return false }
         if !isFirst {

@@ -1,5 +1,5 @@
-/// Distributes tables to as few runs as possible, so that the tables of a run do not overlap. Each run has one block in
-/// memory.
+/// Distributes tables to as few runs as possible. The tables of a run do not overlap, so they can be read one after
+/// another, with only one block in memory per run.
 enum TableRuns {
     static func make(of tables: [TableReference], files: SalvageFiles, options: SalvageOptions)
         throws(SalvageError) -> [[TableReference]]
@@ -21,8 +21,8 @@ enum TableRuns {
         return runs
     }
 
-    /// Adds the range of a table that is not in a manifest. The last key is that of the index, and the first key is
-    /// that of the first block.
+    /// Determines the key range of a table that is not in a manifest: the last key from the index, and the first key
+    /// from the first block.
     private static func probed(_ table: TableReference, _ files: SalvageFiles, _ options: SalvageOptions)
         throws(SalvageError) -> TableReference
     {

@@ -5,7 +5,7 @@ struct BlockHandle {
     let offset: Int
     let byteCount: Int
 
-    /// The bytes after each block: one for its compression, and a checksum.
+    /// The size of the trailer after each block: one byte for the kind of compression, and a checksum of four bytes.
     static let trailerBytes = 5
 
     init?(_ scanner: inout Scanner) {
@@ -28,13 +28,13 @@ struct BlockHandle {
 struct BlockReader {
     let files: SalvageFiles
     let name: String
-    /// The table's length.
+    /// The length in bytes of the part of the file in which blocks may be, which excludes the footer.
     let byteCount: Int
     let blockBytesMax: Int
 
     enum Outcome {
         case block(Memory)
-        /// One bit was flipped back. Only for data whose validity is also proven in another way.
+        /// The block after one wrong bit was corrected. Only use it if its content can be verified in another way.
         case repaired(Memory)
         case bad(String)
     }
@@ -43,7 +43,8 @@ struct BlockReader {
     private static let plain: UInt8 = 0
     private static let snappy: UInt8 = 1
 
-    /// - Parameter repairs: whether to correct one flipped bit.
+    /// Reads a block, verifies its checksum, and decompresses it.
+    /// - Parameter repairs: whether to correct the block if one bit was flipped.
     func read(_ handle: BlockHandle, repairs: Bool = false) throws(SalvageError) -> Outcome {
         guard handle.fits(before: byteCount) else { return .bad("it is beyond the file's end") }
         guard handle.byteCount <= blockBytesMax else { return .bad("it is longer than any block") }
@@ -81,7 +82,7 @@ struct BlockReader {
         guard snappy_uncompressed_length(source, stored.count, &count) == SNAPPY_OK else {
             return .bad("malformed compressed data")
         }
-        // Snappy encodes at most 64 bytes in 3.
+        // Snappy encodes at most 64 bytes in 3 bytes, so data cannot expand by more than a factor of 22.
         guard count >= 0, count <= blockBytesMax, count / 22 <= stored.count else {
             return .bad("its stated length is impossible")
         }
@@ -94,7 +95,7 @@ struct BlockReader {
     }
 }
 
-/// Reads the entries of a block. Never reads beyond the block, even if its bytes are invalid.
+/// Reads the entries of a block in order. Never reads beyond the block, even if its bytes are invalid.
 struct BlockCursor {
     private let block: Memory
     private var scanner: Scanner
@@ -108,7 +109,7 @@ struct BlockCursor {
         case malformed
     }
 
-    /// Fails if the bytes are not a block.
+    /// Creates a cursor before the first entry; returns nil if the bytes are not a block.
     init?(_ block: Memory, path: String) throws(SalvageError) {
         var end = Scanner(block.bytes, from: block.count - 4)
         guard block.count >= 4, let restarts = end.fixed32() else { return nil }
@@ -120,7 +121,7 @@ struct BlockCursor {
         key = try Memory(count: 0, path: path)
     }
 
-    /// The bytes of the key and the value are valid until the next call.
+    /// Moves to the next entry. The bytes of ``key`` and ``value`` are valid until the next call.
     mutating func next(path: String) throws(SalvageError) -> Step {
         if scanner.isAtEnd { return .end }
         guard let shared = scanner.length(), let own = scanner.length(), let valueCount = scanner.length(),

@@ -1,18 +1,19 @@
-/// A table to read.
+/// A table file to read, and what is known about it before it is opened.
 struct TableReference {
     let number: UInt64
     let name: String
-    /// The level; nil if the table is not in a manifest. Then the key range below may be unknown too.
+    /// The table's level in LevelDB; nil if the table is not in a manifest. In that case the keys below may be unknown
+    /// too.
     let level: Int?
-    /// The length according to the manifest, or that of the file if the table is not in a manifest.
+    /// The length in bytes according to the manifest; the length of the file if the table is not in a manifest.
     let byteCount: Int
-    /// Internal keys; nil if unknown.
+    /// The smallest and largest key, in LevelDB's internal form; nil if unknown.
     var smallest: [UInt8]?
     var largest: [UInt8]?
 
     var origin: Origin { .table(number: number, level: level) }
 
-    /// All keys that it may have.
+    /// The range of all keys that the table may have.
     var range: KeyRange {
         KeyRange(
             lower: smallest.map { Array($0.dropLast(8)) } ?? [],
@@ -20,7 +21,7 @@ struct TableReference {
     }
 }
 
-/// A table whose index is readable.
+/// An open table file whose index is readable.
 struct TableFile {
     /// The size of a table's footer. On disk: do not change.
     private static let footerBytes = 48
@@ -28,9 +29,9 @@ struct TableFile {
 
     let blocks: BlockReader
     let index: Memory
-    /// The last key of the index; nil if the index has no blocks.
+    /// The last key in the index; nil if the index has no entries.
     let last: [UInt8]?
-    /// Damage that loses no entry: damage of the filter, or one bit that could be flipped back.
+    /// Damage by which no entry is lost: to the Bloom filter, or a single wrong bit that was corrected.
     let harmless: [SalvageDamage]
 
     enum Outcome {
@@ -80,17 +81,17 @@ struct TableFile {
         }
     }
 
-    /// The blocks that the footer refers to.
+    /// The result of reading the footer and the index.
     private struct Found {
         let meta: BlockHandle
         let handle: BlockHandle
         let block: BlockReader.Outcome
-        /// Where bits were flipped back.
+        /// The parts of the file in which a wrong bit was corrected.
         let harmless: [(SalvageDamage.Part, offset: Int, byteCount: Int)]
     }
 
-    /// Finds the index, even if one bit of the footer or of the index is wrong. Returns nil if the bytes are not a
-    /// footer.
+    /// Finds and reads the index, even if one bit of the footer or of the index is wrong. Returns nil if the bytes are
+    /// not a footer.
     private static func index(by footer: Memory, at place: Int, _ blocks: BlockReader) throws(SalvageError) -> Found? {
         if let (meta, handle) = handles(footer) {
             let block = try blocks.read(handle, repairs: true)
@@ -99,8 +100,8 @@ struct TableFile {
             case .repaired:
                 let place = (SalvageDamage.Part.index, offset: handle.offset, byteCount: handle.byteCount)
                 return Found(meta: meta, handle: handle, block: block, harmless: [place])
-            // The index may be unreadable because the footer is wrong. In this case the footer is right, because it
-            // refers to the last block.
+            // The index is unreadable. If it is the last block, the footer's reference to it is right, and the index
+            // itself is damaged.
             case .bad where handle.ends(at: blocks.byteCount):
                 return Found(meta: meta, handle: handle, block: block, harmless: [])
             case .bad: break
@@ -109,7 +110,8 @@ struct TableFile {
         for bit in 0..<(footerBytes * 8) {
             footer.flip(1 << UInt8(bit % 8), at: bit / 8)
             defer { footer.flip(1 << UInt8(bit % 8), at: bit / 8) }
-            // The index is the last block. Only a valid checksum proves that the corrected footer is right.
+            // The index must be the last block of the file. In addition, its checksum must be valid: only this proves
+            // that the corrected footer is right.
             guard let (meta, handle) = handles(footer), handle.ends(at: blocks.byteCount),
                 case .block(let block) = try blocks.read(handle)
             else { continue }
@@ -129,9 +131,10 @@ struct TableFile {
         return (meta, index)
     }
 
-    /// Reads the whole index; nil if the bytes are not an index.
-    /// - Parameter isGapless: whether the blocks must follow each other from the beginning of the file, as they are
-    ///   written.
+    /// Reads the whole index. Returns its last key and the number of blocks in it; nil if the bytes are not a valid
+    /// index.
+    /// - Parameter isGapless: whether to check that the blocks follow each other without gaps from the beginning of the
+    ///   file, as LevelDB writes them.
     private static func lastKey(of index: Memory, _ blocks: BlockReader, isGapless: Bool) throws(SalvageError) -> (
         key: [UInt8]?, blocks: Int
     )? {
@@ -159,7 +162,8 @@ struct TableFile {
         last?.withUnsafeBytes { bytes in InternalKey(bytes).map { InternalKey.isLess($0, key) } ?? false } ?? true
     }
 
-    /// Checks the filter and the blocks that refer to it. The salvage does not need them.
+    /// Checks the table's Bloom filter and the block that refers to it. A salvage does not use them, so damage to them
+    /// is only reported.
     private static func filterDamage(
         _ meta: BlockHandle, _ blocks: BlockReader, _ reference: TableReference
     ) throws(SalvageError) -> SalvageDamage? {

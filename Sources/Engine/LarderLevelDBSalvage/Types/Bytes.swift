@@ -1,14 +1,14 @@
 import CLarderCRC32C
 import LarderPlatform
 
-/// Allocated memory that is freed with its object. Its size comes from files, so that a failed allocation is an error
-/// and not a trap.
+/// Allocated memory that is freed with its object. Its size may come from a damaged file and be huge, so a failed
+/// allocation throws, while that of a Swift array would terminate the process.
 final class Memory {
     private(set) var start: UnsafeMutableRawPointer
     private(set) var count: Int
     private var capacity: Int
 
-    /// Uninitialized.
+    /// Allocates `count` uninitialized bytes.
     init(count: Int, path: String) throws(SalvageError) {
         guard let start = malloc(max(count, 1)) else { throw Self.exhausted(path) }
         self.start = start
@@ -20,7 +20,7 @@ final class Memory {
 
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
-    /// Appends bytes. Earlier pointers to `bytes` are invalid afterwards.
+    /// Appends bytes. Pointers that ``bytes`` has returned before are invalid afterwards.
     func append(_ bytes: UnsafeRawBufferPointer, path: String) throws(SalvageError) {
         guard let source = bytes.baseAddress else { return }
         if bytes.count > capacity - count { try grow(to: count + bytes.count, path) }
@@ -28,13 +28,13 @@ final class Memory {
         count += bytes.count
     }
 
-    /// Flips bits of the byte at `offset`, which must be less than `count`.
+    /// Flips the bits in `mask` of the byte at `offset`. Does nothing if there is no such byte.
     func flip(_ mask: UInt8, at offset: Int) {
         guard offset >= 0, offset < count else { return }
         start.storeBytes(of: bytes[offset] ^ mask, toByteOffset: offset, as: UInt8.self)
     }
 
-    /// Drops the bytes after `count`, but does not free their memory.
+    /// Drops all bytes after the first `count`, but does not free their memory.
     func truncate(to count: Int) { self.count = min(self.count, count) }
 
     /// Frees the unused memory.
@@ -65,7 +65,7 @@ func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) ->
     return left.count - right.count
 }
 
-/// The checksums in LevelDB's files. They are stored rotated, and with a constant added.
+/// The checksums in LevelDB's files: CRC-32C, which LevelDB stores rotated and with a constant added.
 enum MaskedChecksum {
     static func unmask(_ stored: UInt32) -> UInt32 {
         let rotated = stored &- 0xA282_EAD8
@@ -77,7 +77,8 @@ enum MaskedChecksum {
     }
 }
 
-/// Reads numbers and byte strings from the beginning of arbitrary bytes. Returns nil instead of reading beyond the end.
+/// Reads numbers and byte strings from bytes that may be invalid, one after another. Returns nil instead of reading
+/// beyond the end.
 struct Scanner {
     let bytes: UnsafeRawBufferPointer
     private(set) var offset: Int
@@ -109,7 +110,7 @@ struct Scanner {
         return nil
     }
 
-    /// Reads a varint that is a length or an offset.
+    /// Reads a varint that is a length or an offset; nil if it does not fit in an Int.
     mutating func length() -> Int? { varint().flatMap { Int(exactly: $0) } }
 
     mutating func fixed32() -> UInt32? {
@@ -130,11 +131,11 @@ struct Scanner {
         return UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + count)])
     }
 
-    /// A length, and that many bytes.
+    /// Reads a length as a varint, and returns that many bytes.
     mutating func prefixed() -> UnsafeRawBufferPointer? { length().flatMap { piece($0) } }
 }
 
-/// A key in LevelDB's tables: the user key, and eight bytes with a sequence and a kind.
+/// A key in LevelDB's tables: the key that the user has stored, and eight bytes with a sequence and a kind.
 struct InternalKey {
     let userKey: UnsafeRawBufferPointer
     let sequence: UInt64
@@ -143,7 +144,7 @@ struct InternalKey {
     static let removal: UInt8 = 0
     static let value: UInt8 = 1
 
-    /// nil if it is too short.
+    /// Parses an internal key; nil if it is too short.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= 8 else { return nil }
         userKey = UnsafeRawBufferPointer(rebasing: bytes[..<(bytes.count - 8)])

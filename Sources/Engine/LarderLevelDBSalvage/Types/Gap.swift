@@ -1,6 +1,6 @@
 /// A range of keys whose newest state may be lost.
 struct Gap {
-    /// Identifies the lost versions, to compare other versions with them.
+    /// What is known about the lost versions, to determine whether another version is newer.
     enum Hidden {
         /// The lost versions have at most this sequence.
         case sequences(upTo: UInt64)
@@ -10,15 +10,16 @@ struct Gap {
 
     let range: KeyRange
     let hidden: Hidden
-    /// If not nil, the lost versions of the range's first key have at most this sequence.
+    /// The maximum sequence that lost versions of the range's first key can have; nil if unknown.
     var lowerSequence: UInt64?
 
-    /// Whether a version from `origin` is newer than all lost versions of its key.
+    /// Whether the lost versions of a key are all older than its version with this sequence from `origin`.
     func isOlder(than sequence: UInt64, from origin: Origin, isLowerKey: Bool) -> Bool {
         if isLowerKey, let lowerSequence, sequence > lowerSequence { return true }
         switch (hidden, origin) {
         case (.sequences(let last), _): return sequence > last
-        // The logs that are read are newer than all tables in the manifest. Other tables may have been made from a log.
+        // A version in a log is newer than all versions in the manifest's tables. But a table that is not in the
+        // manifest may have been made from a log; the log is then newer only if its number is higher.
         case (.table(_, .some), .log): return true
         case (.table(let number, nil), .log(let log)): return log > number
         case (.table(let number, let level?), .table(let otherNumber, let otherLevel?)):

@@ -23,7 +23,7 @@ package struct KeyRange: Hashable, Sendable {
         !Self.isLess(key, lower) && upper.map { Self.isLess(key, $0) } ?? true
     }
 
-    /// The smallest range that contains both.
+    /// Returns the smallest range that contains both ranges.
     func joined(with other: KeyRange) -> KeyRange {
         var joined = Self.isLess(other.lower, lower) ? other : self
         guard let upper, let otherUpper = other.upper else {
@@ -38,10 +38,10 @@ package struct KeyRange: Hashable, Sendable {
         left.withUnsafeBytes { left in right.withUnsafeBytes { compare(left, $0) < 0 } }
     }
 
-    /// The first key after this one.
+    /// Returns the smallest key that is greater than `key`.
     static func successor(_ key: [UInt8]) -> [UInt8] { key + [0] }
 
-    /// Removes the keys at both ends of the range that begin with one of these bytes; nil if no keys are left.
+    /// Returns the range without the keys at its two ends that begin with one of these bytes; nil if no keys are left.
     func trimmed(without firstBytes: Set<UInt8>) -> KeyRange? {
         guard !firstBytes.isEmpty else { return isEmpty ? nil : self }
         var trimmed = self
@@ -50,7 +50,8 @@ package struct KeyRange: Hashable, Sendable {
             trimmed.lower = [first + 1]
         }
         while true {
-            // The first byte of the range's last keys: that of `upper`, unless no key in the range begins with it.
+            // `last` is the first byte of the last keys in the range. It is the first byte of `upper`, unless `upper`
+            // is only this byte: then all keys with this byte are after the range.
             let last: UInt8
             if let upper = trimmed.upper {
                 guard let first = upper.first else { return nil }
@@ -76,7 +77,7 @@ extension KeyRange: CustomStringConvertible {
             ? "\(lower) to \(Self.text(Array(upper.dropLast())))" : "\(lower) to before \(Self.text(upper))"
     }
 
-    /// A key in readable form: printable ASCII as it is, other bytes as `\xNN`, truncated after 64 bytes.
+    /// Returns a key in readable form: printable ASCII as it is, other bytes as `\xNN`, truncated after 64 bytes.
     private static func text(_ key: [UInt8]) -> String {
         let digits = Array("0123456789abcdef")
         var text = "\""

@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// The reason why files cannot be read now. Damage is never an error: it is reported, not thrown. After an error the
-/// reader must be discarded; another one may be created later.
+/// The reason why files cannot be read now. Damage is never thrown: it is in the report. After an error the reader must
+/// be discarded; another one may be created later.
 package struct SalvageError: Error, Hashable, Sendable {
     package enum Code: Hashable, Sendable {
-        /// The system reported an error: no permission, no descriptors, no memory, a device error.
+        /// The operating system reported an error: no permission, no file descriptors, no memory, a device error.
         case system
-        /// The data exceeds the memory limit in the options.
+        /// The logs exceed the memory limit in the options.
         case tooLarge
         /// The directory is not a LevelDB database with bytewise key order.
         case unsupported
@@ -15,7 +15,7 @@ package struct SalvageError: Error, Hashable, Sendable {
     package let code: Code
     /// The system's errno; 0 unless the code is `.system`.
     package let errno: Int32
-    /// The file or directory.
+    /// The path of the file or directory.
     package let path: String
     package let message: String
 
@@ -26,7 +26,7 @@ package struct SalvageError: Error, Hashable, Sendable {
         self.message = message
     }
 
-    /// The error of a system call that has just failed, according to `errno`.
+    /// Creates the error for a failed system call.
     init(systemCall: String, path: String, errno number: Int32) {
         self.init(.system, errno: number, path: path, message: "\(systemCall): \(SystemErrorText.of(number))")
     }

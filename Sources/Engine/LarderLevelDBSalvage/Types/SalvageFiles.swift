@@ -1,7 +1,8 @@
 import LarderPlatform
 
-/// The files of a directory. Each read opens its file, so the number of tables is not limited. LOCK is never opened,
-/// because closing it would release the lock of a database that this process has open.
+/// Reads the files of a LevelDB directory. Each read opens and closes the file, so the number of tables is not limited
+/// by that of file descriptors. Never opens LOCK, because closing it would release the lock of a database that this
+/// process has open.
 struct SalvageFiles {
     let path: String
     let readErrorsAreDamage: Bool
@@ -17,11 +18,11 @@ struct SalvageFiles {
     /// The result of a read.
     enum Outcome {
         case complete
-        /// The file is missing or shorter, or the device fails and that counts as damage.
+        /// The file is missing or too short, or the device reports an error and such errors count as damage.
         case unreadable(String)
     }
 
-    /// All names but `.` and `..`.
+    /// Returns all names in the directory except `.` and `..`.
     func names() throws(SalvageError) -> [String] {
         guard let directory = opendir(path) else { throw SalvageError(systemCall: "opendir", path: path, errno: errno) }
         defer { closedir(directory) }
@@ -33,7 +34,8 @@ struct SalvageFiles {
                 return names
             }
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
-            // Not read through the field `d_name`: that would copy all of its 256 bytes, but the entry may be shorter.
+            // Do not read the field `d_name`: Swift would copy all of its 256 bytes, but the directory entry may be
+            // shorter.
             let name = String(cString: (UnsafeRawPointer(entry) + offset).assumingMemoryBound(to: CChar.self))
             if name != ".", name != ".." { names.append(name) }
         }
@@ -54,7 +56,7 @@ struct SalvageFiles {
         -> Outcome
     {
         let file = "\(path)/\(name)"
-        // Non-blocking: if the file is a pipe, opening it would wait for a writer.
+        // O_NONBLOCK, because opening a pipe would otherwise wait for a writer.
         let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             let number = errno
@@ -90,14 +92,14 @@ struct SalvageFiles {
     }
 
     private static func meansMissing(_ number: Int32) -> Bool {
-        // A symbolic link that leads nowhere or to itself is not LevelDB's file.
+        // A symbolic link to a missing file or to itself counts as missing, because LevelDB does not create links.
         number == ENOENT || number == ENOTDIR || number == ELOOP
     }
 }
 
-/// LevelDB's files by number. Files with other names are ignored.
+/// The names of LevelDB's files by their numbers. Ignores other files.
 struct FileNames {
-    /// Tables by number. If a number has two files, `.ldb` is used and not `.sst`.
+    /// The tables. If a table number has both an `.ldb` and an `.sst` file, the `.ldb` file is used.
     private(set) var tables: [UInt64: String] = [:]
     private(set) var logs: [UInt64: String] = [:]
     private(set) var manifests: [UInt64: String] = [:]
@@ -119,8 +121,8 @@ struct FileNames {
         }
     }
 
-    /// The number between prefix and suffix, if LevelDB would write the name in this form. Different names then have
-    /// different numbers.
+    /// Returns the number between prefix and suffix; nil unless the number has exactly the digits that LevelDB would
+    /// write. So two names never have the same number.
     static func number(_ name: String, prefix: String, suffix: String) -> UInt64? {
         guard name.hasPrefix(prefix), name.hasSuffix(suffix), name.utf8.count > prefix.utf8.count + suffix.utf8.count
         else { return nil }

@@ -1,25 +1,25 @@
-/// What the caller knows about the files, and which result it wants.
+/// Options of a salvage: what the caller knows about the files, and how to treat uncertain data.
 package struct SalvageOptions: Sendable {
     /// The number of bytes known to be synced, for each log by number (123 for `000123.log`).
     ///
     /// Invalid bytes within the synced length are damage, and so is a log that is shorter or missing. After the synced
-    /// length, a log ends at the first invalid byte. This is not damage: the machine stopped while the log was written.
-    /// For a log that is not listed, an invalid end is accepted only if the file ends within its last record, or has
-    /// only zeros after it. Any other invalid bytes are damage.
+    /// length, a log ends at the first invalid byte. This is not damage: the machine failed while the log was being
+    /// written. In a log that is not listed, invalid bytes are damage, unless the file ends within its last record, or
+    /// only zeros follow.
     package var syncedLogBytes: [UInt64: Int] = [:]
 
     /// Whether the keys of every batch ever written ascend strictly, not counting keys with ``ignoredFirstBytes``. The
     /// default is false.
     ///
-    /// If true, only keys between the readable neighbors of an invalid piece of a large batch are lost. Otherwise the
-    /// piece may have contained any key.
+    /// If true, and a part of a batch is invalid, only the keys between its readable neighbors are lost. Otherwise the
+    /// part may have contained any key.
     package var batchesAreSorted = false
 
-    /// Keys that begin with these bytes are neither returned nor reported. The default is none.
+    /// The first bytes of keys to ignore: such keys are neither returned nor reported as lost. The default is none.
     package var ignoredFirstBytes: Set<UInt8> = []
 
-    /// Whether EIO while reading bytes counts as damage of these bytes. The default is false: the error is thrown,
-    /// because it may be temporary.
+    /// Whether bytes that cannot be read because of EIO (an error of the device) count as damaged. The default is
+    /// false: the error is thrown, because it may be temporary.
     package var readErrorsAreDamage = false
 
     /// The maximum uncompressed length of a table's block in bytes. A block with a longer stated length is damage, and
@@ -30,23 +30,23 @@ package struct SalvageOptions: Sendable {
     /// GiB.
     package var logBytesMax = 3 << 30
 
-    /// The noted content of the manifest, used if the manifest is lost or damaged. The result may lack later writes, so
-    /// the caller must know them from another source. The default is nil.
-    package var noted: NotedManifest?
+    /// The content of the manifest as the caller has recorded it earlier, used if the manifest is lost or damaged. The
+    /// result may lack later writes, so the caller must have them from another source. The default is nil.
+    package var noted: RecordedManifest?
 
-    /// Whether to skip the tables if it is unknown which tables are current: an obsolete table that was not removed has
-    /// old entries. The default is false: the tables are read, and ``SalvageReport/isComplete`` is false.
+    /// Whether to return no entries of tables if it is unknown which tables are current, because obsolete tables have
+    /// outdated entries. The default is false: all tables are used, and ``SalvageReport/isComplete`` is false.
     package var unknownIsLost = false
 
     package init() {}
 }
 
-/// Notes on a manifest's content.
-package struct NotedManifest: Sendable {
+/// The content of a manifest, as the caller has recorded it before the damage.
+package struct RecordedManifest: Sendable {
     package struct Table: Sendable {
         package let level: Int
         package let byteCount: Int
-        /// LevelDB's internal keys; nil if not noted.
+        /// The smallest and largest key, in LevelDB's internal form; nil if not recorded.
         package let smallest: [UInt8]?
         package let largest: [UInt8]?
 
@@ -55,13 +55,14 @@ package struct NotedManifest: Sendable {
         }
     }
 
-    /// The manifest's number, and the length of the manifest when it was noted.
+    /// The number in the manifest's file name.
     package let number: UInt64
+    /// The manifest's length in bytes when it was recorded.
     package let byteCount: Int
-    /// The contents of logs with lower numbers were in tables, except for the log `previousLogNumber`.
+    /// The content of every log with a lower number was in tables, except for the log `previousLogNumber`.
     package let logNumber: UInt64
     package let previousLogNumber: UInt64
-    /// Files that are created later have this number or a higher one.
+    /// The next file number: files that were created later have this number or a higher one.
     package let nextFileNumber: UInt64
     package let tables: [UInt64: Table]
 

@@ -30,16 +30,17 @@ extension SalvageDamage: CustomStringConvertible {
     }
 }
 
-/// The numbers of entries returned, and the damage. It is complete after ``SalvageReader/next()`` has returned false.
+/// The result of a salvage: the numbers of returned entries, and the damage. It is complete after
+/// ``SalvageReader/next()`` has returned false.
 package struct SalvageReport: Sendable {
     /// The number of keys that were returned with a value.
     package internal(set) var entries = 0
-    /// The number of keys in lost ranges that were proven to be removed.
+    /// The number of keys in lost ranges that were certainly removed.
     package internal(set) var removals = 0
     /// The number of keys that were found but not returned, because a newer state may be lost. They are in ``lost``.
     package internal(set) var withheld = 0
-    /// The ranges in which the newest state may be lost: ascending and disjoint. A key that is returned in such a range
-    /// is still correct.
+    /// The ranges of keys whose newest state may be lost: ascending and disjoint. A key in such a range that was
+    /// returned is nevertheless correct.
     package internal(set) var lost: [KeyRange] = []
     /// The first ``damagesMax`` damaged parts, in the order of detection.
     package internal(set) var damages: [SalvageDamage] = []
@@ -47,11 +48,11 @@ package struct SalvageReport: Sendable {
     package internal(set) var damageCount = 0
     /// The number of lost bytes, as far as known.
     package internal(set) var bytesLost = 0
-    /// False if it is uncertain which files are current. Removed keys may then have returned, unless
-    /// ``SalvageOptions/unknownIsLost`` is true. Files may also be missing without having been detected, so that older
-    /// values were returned as the newest. ``notes`` contains the reason.
+    /// Whether it is certain which files are current. If false, removed keys may have been returned, unless
+    /// ``SalvageOptions/unknownIsLost`` is true. Undetected files may also be missing, so that outdated values were
+    /// returned. ``notes`` contains the reason.
     package internal(set) var isComplete = true
-    /// Facts that are not damage, such as which manifest was used, or which log ends within a record.
+    /// Messages about facts that are not damage, such as which manifest was used, or which log ends within a record.
     package internal(set) var notes: [String] = []
 
     package static let damagesMax = 10_000
@@ -61,7 +62,7 @@ package struct SalvageReport: Sendable {
 
     mutating func add(_ damage: SalvageDamage) {
         damageCount += 1
-        // The sum may overflow, because a damaged manifest may claim any length.
+        // The sum may overflow, because a damaged manifest may contain any length.
         bytesLost = bytesLost.addingReportingOverflow(max(0, damage.byteCount)).partialValue
         if bytesLost < 0 { bytesLost = Int.max }
         if damages.count < Self.damagesMax { damages.append(damage) }

@@ -1,14 +1,13 @@
 import LarderEngine
 
-/// An error reply.
+/// An error that is the reply to a command.
 struct CommandError: Error, Equatable {
-    /// The text starts with the code: `ERR syntax error`. It may contain bytes of the request, which may not be valid
-    /// UTF-8.
+    /// The text, which begins with a code: `ERR syntax error`. Bytes from the request in it may be invalid UTF-8.
     let bytes: [UInt8]
 
     init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// Joins `before`, `shown`, `behind` and `rest`. `shown` and `rest` may be bytes of the request.
+    /// Joins the four parts of a text. `shown` and `rest` may be bytes from the request.
     init(_ before: String, _ shown: [UInt8], _ behind: String, _ rest: [UInt8] = []) {
         bytes = Array(before.utf8) + shown + Array(behind.utf8) + rest
     }
@@ -22,7 +21,7 @@ struct CommandError: Error, Equatable {
         CommandError("ERR wrong number of arguments for '\(name)' command")
     }
 
-    /// The error of an EXEC that must not run.
+    /// Returns the error of an EXEC whose transaction is discarded.
     static func aborted(_ error: CommandError) -> CommandError {
         let text = error.bytes.starts(with: Array("ERR ".utf8)) ? Array(error.bytes.dropFirst(4)) : error.bytes
         return CommandError("EXECABORT Transaction discarded because of: ", text, "")

@@ -1,13 +1,13 @@
 import LarderCommandCatalog
 import LarderRESP
 
-// The properties of a call, derived from its command's row.
+// Properties of a single call, computed from the metadata of its command.
 
 extension CommandMetadata {
     func accepts(argumentCount: Int) -> Bool { arity >= 0 ? argumentCount == arity : argumentCount >= -arity }
 
-    /// The indices of the words of a call that are keys.
-    /// - Parameter word: returns the bytes of a word.
+    /// Returns the positions of the words that are keys.
+    /// - Parameter word: returns the bytes of one of the call's words.
     func keyIndices(count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [Int] {
         guard keys.first > 0, keys.step > 0 else { return [] }
         if keys.countAt > 0 {
@@ -20,11 +20,11 @@ extension CommandMetadata {
         return Array(stride(from: keys.first, through: last, by: keys.step))
     }
 
-    /// How the call uses one of its keys.
+    /// Returns Redis' flags that describe how a call uses one of its keys.
     /// - Parameters:
-    ///   - position: the key's index among the keys.
-    ///   - count: the number of words of the call.
-    ///   - word: returns the bytes of a word.
+    ///   - position: the position of the key among the call's keys, from 0.
+    ///   - count: the number of the call's words.
+    ///   - word: returns the bytes of one of the call's words.
     func keyFlags(position: Int, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [String] {
         switch keyUse {
         case .overwritesUnlessGET where !(3..<max(3, count)).contains { equalsIgnoringCase(word($0), "GET") }:
@@ -35,7 +35,7 @@ extension CommandMetadata {
         }
     }
 
-    /// Whether a BITFIELD has only operations that read, and no unknown words.
+    /// Whether all operations of a BITFIELD call only read.
     private static func onlyReads(bitfield count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Bool {
         var index = 2
         while index < count {

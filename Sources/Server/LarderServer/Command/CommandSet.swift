@@ -1,10 +1,10 @@
 import LarderCommandCatalog
 import LarderEngine
 
-/// A set of commands: `config` for a command with all its subcommands, `config|set` for one subcommand.
+/// A set of commands, given by names: `config` means a command with all its subcommands, `config|set` one subcommand.
 package struct CommandSet: Equatable, Sendable {
     private var numbers: Set<Int> = []
-    /// The names in the order in which they were given.
+    /// The names, in the order in which they were given.
     private(set) var names: [String] = []
 
     package init() {}
@@ -13,8 +13,8 @@ package struct CommandSet: Equatable, Sendable {
         let description: String
     }
 
-    /// - Parameter text: names in any case, separated by commas or white space.
-    /// - Throws: all errors in the text.
+    /// - Parameter text: names of commands, separated by commas or spaces. Case is ignored.
+    /// - Throws: one failure that describes all errors in the text.
     init(_ text: String) throws(Failure) {
         var problems: [String] = []
         for word in text.split(whereSeparator: { $0 == "," || $0 == " " }) {
@@ -37,12 +37,13 @@ package struct CommandSet: Equatable, Sendable {
 
     func contains(_ row: CommandMetadata) -> Bool { numbers.contains(row.number) }
 
-    /// Whether a command of the set could run on a fast path. Fast paths do not check the commands' metadata.
+    /// Whether the set contains a command that can run on a fast path. As fast paths do not check for disabled
+    /// commands, they must not be used then.
     private(set) var mayHaveFastPath = false
 }
 
 extension CommandError {
-    /// The error for a disabled command, with Redis' error code for missing permissions.
+    /// Returns the error for a disabled command, which begins with Redis' code for missing permissions.
     static func switchedOff(_ row: CommandMetadata) -> CommandError {
         CommandError("NOPERM \(switchedOffText(row))")
     }

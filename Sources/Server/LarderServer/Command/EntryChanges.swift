@@ -1,18 +1,18 @@
 import LarderEngine
 import LarderRESP
 
-/// The commands of counters, locks and limits, as changes of an entry: one implementation for their handlers, for
-/// pipelines, and for scripts.
+/// Changes of an entry by the commands for counters, locks and rate limits. The commands' handlers, the fast path and
+/// scripts all use this implementation.
 enum EntryChanges {
-    /// Removes the entry of a key, even a stale one that FETCH might still serve, and ends a running fetch of the key.
-    /// - Returns: whether there was a fresh entry.
+    /// Removes the entry of a key, also if it is stale and FETCH could still serve it. Ends the lease of the key.
+    /// - Returns: whether the removed entry was fresh.
     static func remove(_ update: Update, _ index: Int) -> Bool {
         defer { update.removeStored(index) }
         return update.isFresh(index)
     }
 
-    /// Adds a number to the value of a key; a key without an entry counts as 0.
-    /// - Returns: the sum.
+    /// Adds a number to the value of a key. If there is no entry, its value counts as 0.
+    /// - Returns: the sum, which is the new value.
     static func add(_ amount: Int64, _ update: Update, _ index: Int) throws(CommandError) -> Int64 {
         guard let value = update.payload(index).map({ parseInteger($0) }) ?? 0 else { throw .notAnInteger }
         let (sum, overflows) = value.addingReportingOverflow(amount)
@@ -27,16 +27,16 @@ enum EntryChanges {
 
     // MARK: Deadlines
 
-    /// The remaining time until a deadline. Never negative, which would mean something else, even if the policy has
-    /// changed since the entry was found fresh.
+    /// Returns the remaining time until a deadline, or ``noDeadline``. A deadline in the past counts as 0, because
+    /// negative numbers have other meanings. This can happen if the policy has changed after the entry was found fresh.
     static func remaining(_ deadline: Int64?, now: Int64, inSeconds: Bool) -> Int64 {
         guard let deadline else { return noDeadline }
         let left = max(0, deadline - now)
-        // Redis rounds to the nearest second.
+        // As in Redis, round to the nearest second.
         return inSeconds ? (left + 500) / 1000 : left
     }
 
-    /// The replies for an entry that never expires, and for a key without an entry.
+    /// The replies to TTL and similar commands for an entry that never expires, and for a key without an entry.
     static let noDeadline: Int64 = -1
     static let noEntry: Int64 = -2
 
@@ -48,8 +48,8 @@ enum EntryChanges {
         static let less = Condition(rawValue: 8)
     }
 
-    /// Sets the deadline of an entry, if there is one and the condition holds.
-    /// - Returns: whether it did.
+    /// Sets the deadline of an entry, if there is an entry and the condition holds.
+    /// - Returns: whether the deadline was set.
     static func expire(_ update: Update, _ index: Int, at deadline: Int64, if condition: Condition) -> Bool {
         guard let header = update.header(index) else { return false }
         guard allows(condition, deadline, update.rules.deadline(header)) else { return false }
@@ -57,7 +57,7 @@ enum EntryChanges {
         return true
     }
 
-    /// As in Redis, an entry without a deadline is treated as having the latest possible one.
+    /// Whether a condition allows a new deadline. As in Redis, an entry without a deadline has the latest possible one.
     private static func allows(_ condition: Condition, _ new: Int64, _ current: Int64?) -> Bool {
         if condition.contains(.absent), current != nil { return false }
         if condition.contains(.present), current == nil { return false }

@@ -1,7 +1,9 @@
-/// Redis commands that store values of types other than strings, wait for them or describe them. They are unknown here,
-/// and the error gives the reason. Commands that only read or remove such values are supported: ``AbsentTypeCommands``.
+/// Redis commands that store, await or describe values of other types than strings. Larder does not have these
+/// commands; the names serve to explain this in the error. Commands that only read or remove such values exist:
+/// ``AbsentTypeCommands``.
 enum UnsupportedTypes {
-    /// - Returns: the type of value that the command uses.
+    /// Returns the type of values that a command uses.
+    /// - Returns: nil if the name is not one of these commands.
     static func subject(of name: String) -> String? { subjects[name.lowercased()] }
 
     private static let subjects: [String: String] = {

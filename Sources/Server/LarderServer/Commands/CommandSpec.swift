@@ -4,12 +4,12 @@ import LarderRESP
 
 /// A command: its metadata and its handler.
 ///
-/// A class, because it is passed around for each command that runs.
+/// A class, so that passing it on copies only a reference.
 package final class CommandSpec: Sendable {
     package let metadata: CommandMetadata
     let run: Handler
-    /// The subcommands, selected by the second word of a call. If there are any, the command itself runs only for calls
-    /// without a second word, if these are allowed.
+    /// The subcommands, one of which is chosen by the second word of a call. A command with subcommands runs itself
+    /// only if a call has no second word, and only if its metadata allows that.
     package let subcommands: [CommandSpec]
 
     package var name: String { metadata.name }
@@ -17,7 +17,7 @@ package final class CommandSpec: Sendable {
     package var flags: CommandFlags { metadata.flags }
     var word: ShortWord { metadata.word }
 
-    /// Runs on the connection's event loop and must not block; blocking work is deferred.
+    /// Runs a call. It is called on the connection's event loop, and must not block: it returns work that would block.
     typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
 
     init(_ row: CommandMetadata, _ handlers: [CommandMetadata: Handler]) {
@@ -56,7 +56,7 @@ extension CommandSpec {
         return subcommands.first { $0.word == word }
     }
 
-    /// Generates the reply to `COMMAND HELP` from the rows of the subcommands.
+    /// Creates a handler for the subcommand HELP, which lists the subcommands in the catalog.
     private static func help(_ command: CommandMetadata) -> Handler {
         { call throws(CommandError) in
             let rows = command.subcommands

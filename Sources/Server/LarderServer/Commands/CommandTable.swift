@@ -1,12 +1,12 @@
 import LarderCommandCatalog
 import LarderRESP
 
-/// The table of all commands: the catalog's rows with their handlers. To add a command, add a row to the catalog, a
-/// function, and the line here that connects them.
+/// The table of all commands: each row of the catalog with the handler that runs the command. To add a command, add a
+/// row to the catalog, write its handler, and add both to a dictionary of handlers.
 package enum CommandTable {
     typealias Handlers = [CommandMetadata: CommandSpec.Handler]
 
-    /// In the order of the catalog.
+    /// All commands without their subcommands, in the order of the catalog.
     package static let all: [CommandSpec] = CommandMetadata.all.map { CommandSpec($0, handlers) }
 
     static let handlers: Handlers = [
@@ -18,29 +18,30 @@ package enum CommandTable {
         fetchingCommands, absentTypeCommands,
     ].reduce(into: [:]) { $0.merge($1) { _, _ in preconditionFailure("a command has two handlers") } }
 
-    /// Including all subcommands, each after its command.
+    /// All commands and subcommands. The subcommands of a command follow it.
     package static let withSubcommands: [CommandSpec] = all.flatMap { [$0] + $0.subcommands }
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
         uniqueKeysWithValues: all.filter { $0.word != .other }.map { ($0.word, $0) })
 
-    /// Indexed by the numbers of their rows.
+    /// The commands and subcommands by the number of their row.
     private static let byNumber: [CommandSpec?] = {
         var specs = [CommandSpec?](repeating: nil, count: CommandMetadata.numberMax)
         for spec in withSubcommands { specs[spec.metadata.number] = spec }
         return specs
     }()
 
-    /// The command of a row.
+    /// Returns the command of a row in the catalog.
     static func spec(_ row: CommandMetadata) -> CommandSpec {
         guard let spec = byNumber[row.number] else { preconditionFailure("\(row.name) is not in a list of rows") }
         return spec
     }
 
-    /// Finds a command by its name in any case of ASCII letters.
+    /// Finds a command by its name, ignoring the case of ASCII letters.
     package static func find(_ name: UnsafeRawBufferPointer) -> CommandSpec? { find(ShortWord(name), name) }
 
-    /// - Parameter word: the name, encoded as a number.
+    /// Finds a command by its name.
+    /// - Parameter word: the same name, encoded as a number.
     static func find(_ word: ShortWord, _ name: UnsafeRawBufferPointer) -> CommandSpec? {
         word == .other ? CommandMetadata.named(long: name).map { spec($0) } : byName[word]
     }
@@ -50,7 +51,7 @@ package enum CommandTable {
         return name.withUTF8 { find(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Finds `command` or `command|subcommand`.
+    /// Finds a command or a subcommand by a name such as `config` or `config|get`.
     static func findWithSubcommand(_ name: String) -> CommandSpec? {
         let parts = name.split(separator: "|", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let spec = find(String(first)) else { return nil }

@@ -1,8 +1,8 @@
 import LarderPlatform
 import LarderRESP
 
-/// Sends requests to a running daemon, for larderd's own `--purge`. Each call of ``request(_:seconds:)`` uses its own
-/// connection.
+/// Sends commands to a running daemon, for `larderd --purge`. Each call of ``request(_:seconds:)`` opens a connection
+/// of its own.
 package struct AdminClient {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
@@ -14,9 +14,9 @@ package struct AdminClient {
     private let owner: uid_t?
 
     /// - Parameters:
-    ///   - password: sent first; nil for none.
-    ///   - directory: the larder's directory. The daemon must run as the directory's owner, as root, or as this
-    ///     process' user; otherwise nothing is sent.
+    ///   - password: sent before the commands; nil for none.
+    ///   - directory: the larder's directory. Nothing is sent unless its owner, root or this process's user runs the
+    ///     daemon.
     package init(socketPath: String, password: [UInt8]?, directory: String) {
         self.socketPath = socketPath
         self.password = password
@@ -24,9 +24,8 @@ package struct AdminClient {
         owner = stat(directory, &status) == 0 ? status.st_uid : nil
     }
 
-    /// Sends commands, each after the previous one succeeded, and returns their replies. Stops at the first error
-    /// reply, because the following commands may depend on it, for example on a SELECT. Blocks for up to `seconds` per
-    /// reply.
+    /// Sends commands one after the other, and returns their replies. Stops after the first error reply: the next
+    /// commands may depend on the failed one, for example on a SELECT. Blocks for at most `seconds` per reply.
     package func request(_ commands: [[String]], seconds: Int = 300) throws(Failure) -> [RESPValue] {
         let descriptor: Int32
         do throws(FileError) {

@@ -1,17 +1,17 @@
 import LarderPlatform
 
-/// Reloads the configuration file, and applies the options that can change at run time.
+/// Reloads the configuration file, and applies those options that can change while the daemon runs.
 ///
-/// A file with an error changes nothing. `@unchecked Sendable`: the command line is guarded by `lock`.
+/// If the file has an error, nothing is changed. `@unchecked Sendable`: `lock` guards the command line.
 final class ConfigurationReload: @unchecked Sendable {
     private let lock = Lock()
-    /// The current configuration.
+    /// The command line and the configuration file whose options apply at present.
     private var current: DaemonCommandLine
     private let server: ServerState
     private let service: ServiceManager?
     private let log: Log
 
-    /// - Returns: nil if there is no configuration file.
+    /// - Returns: nil if the daemon was started without a configuration file.
     init?(_ commandLine: DaemonCommandLine, server: ServerState, service: ServiceManager?, log: Log) {
         guard commandLine.filePath != nil else { return nil }
         current = commandLine
@@ -20,7 +20,7 @@ final class ConfigurationReload: @unchecked Sendable {
         self.log = log
     }
 
-    /// Blocks while the file is read.
+    /// Reloads the file. Blocks while the file is read.
     func run() {
         lock.withLock {
             service?.reloading()
@@ -40,7 +40,8 @@ final class ConfigurationReload: @unchecked Sendable {
         }
     }
 
-    /// - Returns: whether the option was changed.
+    /// Applies an option if its value has changed.
+    /// - Returns: whether the new value was applied.
     private func take(_ option: DaemonOption, _ new: DaemonCommandLine) -> Bool {
         guard new.differs(option, from: current) else { return false }
         guard let live = option.live else {

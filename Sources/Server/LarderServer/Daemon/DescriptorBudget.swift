@@ -1,39 +1,40 @@
 import LarderEngine
 import LarderPlatform
 
-/// Divides the descriptors of the process between clients and the larder. If clients could use the last descriptor,
-/// commits and checkpoints would fail.
+/// Divides the file descriptors of the process between clients and the larder. Without this, clients could use the last
+/// descriptor, and commits and checkpoints would fail.
 struct DescriptorBudget: Equatable {
-    /// The number of connections that are possible.
+    /// The number of clients that can be connected.
     let clientsPossible: Int
-    /// The number of descriptors reserved for everything else.
+    /// The number of descriptors that are reserved for everything except connections.
     let reserve: Int
-    /// The most databases that may exist. The reserve is enough for them, so that the next process can start with them
-    /// too.
+    /// The most databases for which the reserved descriptors are enough, both now and when the daemon starts again.
     let databasesPossible: Int
 
-    /// Standard descriptors, the locks, the listening socket and the signals' pipe: 12. The journal's segments, its
-    /// directory, and files being removed: 8. Files that are open briefly, such as POINTER and DAMAGED: 8.
+    /// The descriptors that do not depend on loops and databases. 12 for standard input and output, locks, the
+    /// listening socket and the pipe for signals; 8 for the journal's segments and directory, and files that are being
+    /// removed; 8 for files that are open only briefly, such as POINTER and DAMAGED.
     private static let processDescriptors = 28
-    /// For one event loop: epoll, its wake-up descriptor, and one to spare.
+    /// For each event loop: epoll, the descriptor that wakes it, and two in reserve.
     private static let loopDescriptors = 4
-    /// For one open database: LOCK, LOG, MANIFEST, its log, and a table being written or read.
+    /// For each open database: LevelDB's LOCK, LOG, MANIFEST and log file, and a table that is being written or read.
     private static let databaseDescriptors = 5
-    /// The daemon does not start with fewer clients.
+    /// The number of clients for which there must be descriptors. Otherwise the daemon does not start.
     private static let clientsMin = 4
     private static let databasesFew = 4
 
     /// - Parameters:
-    ///   - limit: the most open descriptors of the process.
-    ///   - databases: the number of databases.
-    /// - Returns: nil if there are too few descriptors.
+    ///   - limit: the most descriptors that the process may open.
+    ///   - databases: the number of existing databases.
+    /// - Returns: nil if there are not enough descriptors for the existing databases and a few clients.
     init?(limit: Int, databases: Int, databasesMax: Int, openFilesMax: Int, threads: Int) {
         let base = Self.processDescriptors + Self.loopDescriptors * threads
         let least = Self.least(databases: databases, threads: threads)
         guard limit >= least + Self.clientsMin else { return nil }
         let full = base + Self.databaseDescriptors * max(databases, databasesMax) + openFilesMax
-        // If there are not enough descriptors for both, the larder and the clients get half each. The larder gets more
-        // if it needs more for its minimum, or for a few databases while a few clients can still connect.
+        // If there are not enough descriptors for everything, clients and the larder get half each. The larder gets
+        // more than half if it needs that for the existing databases, or for a few databases while a few clients can
+        // still connect.
         let few = min(base + Self.databaseDescriptors * Self.databasesFew, limit - 2 * Self.clientsMin)
         reserve = min(full, max(least, limit / 2, few))
         clientsPossible = limit - reserve
@@ -41,12 +42,13 @@ struct DescriptorBudget: Equatable {
         databasesPossible = max(databases, min((reserve - base) / Self.databaseDescriptors, nextStart))
     }
 
-    /// The minimum reserve: enough for all existing databases (at least one), and one more.
+    /// Returns the least reserve: enough for all existing databases (counting at least one), and for one more.
     private static func least(databases: Int, threads: Int) -> Int {
         processDescriptors + loopDescriptors * threads + databaseDescriptors * (max(1, databases) + 1)
     }
 
-    /// Raises the process' limit, and lowers the limit of clients accordingly.
+    /// Raises the process's limit of descriptors, and reduces the limits of clients and databases to what the result
+    /// allows.
     static func take(
         for configuration: inout ServerConfiguration, log: Log
     ) throws(Server.Failure) -> DescriptorBudget {
@@ -67,9 +69,8 @@ struct DescriptorBudget: Equatable {
         if configuration.engine.databasesMax > budget.databasesPossible {
             log.warning(
                 "at most \(budget.databasesPossible) databases instead of \(configuration.engine.databasesMax) "
-                    + "(--max-databases): "
-                    + "more would need more than the \(budget.reserve) descriptors "
-                    + "reserved for the larder's files, of \(limit) (ulimit -n)")
+                    + "(--max-databases): the larder's files may use \(budget.reserve) of \(limit) descriptors "
+                    + "(ulimit -n), and more databases would need more")
             configuration.engine.databasesMax = budget.databasesPossible
         }
         let asked = configuration.limits.clientsMax

@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// The socket on which the daemon listens: its own, or one that was passed to it.
+/// The socket on which the daemon listens. The daemon has created it, or a service manager has passed it.
 ///
-/// Confined to the thread of the first loop while the server runs.
+/// While the server runs, only the thread of the first event loop uses it.
 final class ListeningSocket {
     let path: String
     private(set) var descriptor: Int32
-    /// Nil for a passed socket, which belongs to the service manager.
+    /// The file of the socket; nil if a service manager has passed the socket, and manages the file.
     private let file: SocketFile?
 
     init(_ configuration: ServerConfiguration) throws(SocketFile.Failure) {
@@ -19,7 +19,7 @@ final class ListeningSocket {
         (path, descriptor, self.file) = (file.path, file.descriptor, file)
     }
 
-    /// The line to log at startup; nil for none.
+    /// A line about the socket for the log at startup; nil for none.
     var note: String? {
         guard let file else { return "the socket \(path) was passed by the service manager, which keeps it" }
         return file.hasMadeDirectory
@@ -33,11 +33,11 @@ final class ListeningSocket {
         return "0" + String(status.st_mode & 0o777, radix: 8)
     }
 
-    /// The last reported problem; nil for none.
+    /// The last problem that was logged; nil if there is none at present.
     private var trouble: String?
 
-    /// Checks whether the socket file still exists, and binds again if it was removed.
-    /// - Parameter replace: receives the new descriptor. The previous one is closed afterwards.
+    /// Checks whether the socket's file still exists. If it was removed, creates the socket again.
+    /// - Parameter replace: called with the descriptor of the new socket. The old one is closed after that.
     func look(_ log: Log, replace: (Int32) -> Void) {
         guard let file else {
             let isThere = path.isEmpty || path.hasPrefix("@") || FileSystem.exists(path)
@@ -66,13 +66,15 @@ final class ListeningSocket {
         }
     }
 
-    /// Logs a problem once.
+    /// Logs a problem, unless it is the same as before.
+    /// - Parameter text: nil if there is no problem.
     private func note(_ text: String?, _ log: Log) {
         if let text, text != trouble { log.warning(text) }
         trouble = text
     }
 
-    /// Removes the file, if it is still ours. A passed socket stays, because its service manager uses it.
+    /// Removes the socket's file, unless another file has replaced it. The file of a passed socket stays for the
+    /// service manager.
     func remove() { file?.remove() }
 
     deinit { if file == nil { close(descriptor) } }

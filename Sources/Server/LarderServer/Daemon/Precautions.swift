@@ -1,15 +1,15 @@
 import LarderPlatform
 
-/// Warns about settings that may give other users more access than intended.
+/// Warnings about settings that give other users more or less access than the administrator may expect.
 enum Precautions {
     static func warnings(_ configuration: ServerConfiguration) -> [String] {
         passwordWarnings(configuration.passwordPath) + socketWarnings(configuration) + accessWarnings(configuration)
             + idleRules(configuration.rules)
     }
 
-    /// Warns about rights of users who cannot connect.
+    /// Warns about rights of users who cannot connect, because of the mode of the socket.
     private static func accessWarnings(_ configuration: ServerConfiguration) -> [String] {
-        // The mode of a passed socket is set by the service manager.
+        // If a service manager has passed the socket, the service manager sets its mode.
         guard configuration.passedSocket == nil, configuration.socketAccess.isPrivate else { return [] }
         let own = [0, geteuid()]
         guard configuration.rules.all.contains(where: { $0.kind == .group || !own.contains($0.number) }) else {
@@ -21,7 +21,7 @@ enum Precautions {
         ]
     }
 
-    /// Warns about rules for users with all rights.
+    /// Warns about rules without effect, because their users have all rights anyway.
     private static func idleRules(_ rules: AccessRules) -> [String] {
         let own = [0, geteuid()]
         return rules.all.filter { $0.kind == .user && own.contains($0.number) }.map {
@@ -29,19 +29,20 @@ enum Precautions {
         }
     }
 
-    /// - Parameter path: empty for no file.
+    /// Warns about the file that contains the password.
+    /// - Parameter path: the path of the file; empty for none.
     static func passwordWarnings(_ path: String) -> [String] { PasswordFile.warnings(path, program: "larderd") }
 
     private static func socketWarnings(_ configuration: ServerConfiguration) -> [String] {
-        // The directory of a passed socket is managed by the service manager.
+        // If a service manager has passed the socket, the service manager also manages its directory.
         guard configuration.passedSocket == nil else { return [] }
         let directory = FileSystem.parent(configuration.socketPath)
         var warnings = [configuration.socketAccess.obstacle(in: directory)].compactMap { $0 }
-        // In a sticky directory such as /tmp, only the owner of a file may remove it.
+        // A directory with the sticky bit, such as /tmp, is safe: only the owner of a file can remove it.
         if let mode = mode(directory), mode & 0o002 != 0, mode & mode_t(S_ISVTX) == 0 {
             warnings.append(
-                "all users can write to the socket's directory \(directory), and could replace the socket of this "
-                    + "one: chmod o-w")
+                "all users can write to the socket's directory \(directory), and could replace the daemon's socket: "
+                    + "chmod o-w")
         }
         return warnings
     }

@@ -2,20 +2,20 @@ import LarderPlatform
 
 /// Settings of the daemon's process.
 package enum ProcessSettings {
-    /// Makes writing to a closed connection, or beyond the limit of a file's size, an error that does not terminate the
-    /// process.
+    /// Ignores SIGPIPE and SIGXFSZ. Writing to a closed connection, or beyond the size limit for files, then returns an
+    /// error instead of terminating the process.
     package static func ignoreWriteSignals() {
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
     }
 
-    /// Ignores SIGUSR1 and SIGUSR2, which would terminate the process by default.
+    /// Ignores SIGUSR1 and SIGUSR2, which would otherwise terminate the process.
     package static func ignoreUserSignals() {
         signal(SIGUSR1, SIG_IGN)
         signal(SIGUSR2, SIG_IGN)
     }
 
-    /// Unblocks the signals that stop the daemon: its parent may have blocked them.
+    /// Unblocks the signals that stop the daemon, because its parent process may have blocked them.
     static func unblockStopSignals() {
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -23,26 +23,25 @@ package enum ProcessSettings {
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
-    /// Ignores repeated stop signals during shutdown: only SIGINT, which a person sends, terminates the process at
-    /// once.
+    /// Ignores further SIGTERM and SIGHUP during the shutdown. SIGINT, as from Ctrl-C, still terminates the process.
     static func ignoreRepeatedStopSignals() {
         signal(SIGTERM, SIG_IGN)
         signal(SIGHUP, SIG_IGN)
     }
 
-    /// Whether the parent ignored SIGHUP, as nohup does, so that the process outlives its terminal.
+    /// Whether the parent process has ignored SIGHUP, as nohup does to let a process outlive its terminal.
     static var ignoresHangUp: Bool {
         var action = sigaction()
         guard sigaction(SIGHUP, nil, &action) == 0 else { return false }
-        // SIG_IGN is the address 1; Swift cannot compare it.
+        // Swift cannot compare function pointers, but SIG_IGN is the address 1.
         return withUnsafeBytes(of: &action) { $0.load(as: UInt.self) } == 1
     }
 
-    /// Raises the limit of open descriptors to the maximum.
-    /// - Returns: the new limit.
+    /// Raises the limit of open descriptors as far as the system allows.
+    /// - Returns: the limit that now applies.
     static func raiseDescriptorLimit() -> Int {
         guard var limit = ResourceLimit.openFiles.read() else { return descriptorsMost }
-        // Some systems refuse RLIM_INFINITY, although they report it as the maximum.
+        // Some systems report RLIM_INFINITY as the maximum, but refuse to set it.
         let most = min(limit.rlim_max, rlim_t(descriptorsMost))
         if limit.rlim_cur < most {
             var raised = limit

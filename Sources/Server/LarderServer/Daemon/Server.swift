@@ -2,7 +2,7 @@ import CLarderUV
 import LarderEngine
 import LarderPlatform
 
-/// The daemon as a library: serves a larder over a Unix-domain socket until it is stopped.
+/// The daemon as a library. It serves a larder on a Unix-domain socket until it is stopped.
 package enum Server {
     package enum Failure: Error, CustomStringConvertible {
         case larder(LarderError)
@@ -35,19 +35,21 @@ package enum Server {
         }
     }
 
-    /// Serves until SIGTERM, SIGINT, SIGHUP, SHUTDOWN or `stopper`. Then it accepts no more input, completes the
-    /// received commands, commits, syncs and returns. Blocks the calling thread.
+    /// Serves until it is stopped by SIGTERM, SIGINT, SIGHUP, SHUTDOWN, or the closure that `onReady` receives. Then it
+    /// reads no more input, completes the received commands, commits and syncs their writes, and returns. Blocks the
+    /// calling thread.
     /// - Parameters:
-    ///   - commandLine: the source of the configuration. If it includes a configuration file, SIGHUP reloads that file
-    ///     instead of stopping the server.
-    ///   - service: is notified of the server's state.
-    ///   - onReady: called once connections are accepted, with a closure that stops the server from any thread.
+    ///   - commandLine: the source of the configuration. If it names a file, SIGHUP reloads it instead of stopping the
+    ///     server.
+    ///   - service: the service manager, which is notified of the server's state; nil for none.
+    ///   - onReady: called when connections are accepted. It gets a closure that stops the server, for use by any
+    ///     thread.
     package static func run(
         _ configuration: ServerConfiguration, log: Log, commandLine: DaemonCommandLine? = nil,
         service: ServiceManager? = nil, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
     ) throws(Failure) {
         ProcessSettings.ignoreWriteSignals()
-        // Check now: later, the error could not be reported.
+        // Check this now: if a thread cannot be started later, that error cannot be reported.
         let threads = otherThreads + configuration.threads + configuration.limits.coldThreads
         if let shortage = WorkThread.shortage(ofThreads: threads) {
             throw .threads("larderd cannot start: \(shortage)")
@@ -57,7 +59,7 @@ package enum Server {
         var options = configuration.engine
         options.onDamage = .salvage
         options.diskBytesMax = configuration.diskBytesMax
-        // Absolute, because other processes connect to this path from other working directories.
+        // Use an absolute path, because other processes, whose working directories differ, connect to it.
         options.holderSocket = FileSystem.absolute(configuration.passedSocket?.path ?? configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
         let engine: Engine
@@ -79,7 +81,7 @@ package enum Server {
         log.info("stopped")
     }
 
-    /// The server's environment, which does not affect what it serves.
+    /// The parts of the server's environment that do not affect which data it serves.
     private struct Surroundings {
         let commandLine: DaemonCommandLine?
         let service: ServiceManager?
@@ -104,8 +106,9 @@ package enum Server {
         return try service.during(status, work)
     }
 
-    /// The number of threads in addition to event loops and cold reads: slow commands and counts, commits, syncs,
-    /// checkpoints, maintenance, merging, the replay at startup, LevelDB's threads, and some in reserve.
+    /// The number of threads in addition to the event loops and the threads for cold reads. They are for slow commands,
+    /// counts, commits, syncs, checkpoints, maintenance, merging, the replay at startup, and LevelDB; some are in
+    /// reserve.
     private static let otherThreads = 14
 
     private static func serve(
@@ -129,7 +132,7 @@ package enum Server {
             configuration, loops[0], onStop: { stopper.stop($0) },
             onHangUp: reload.map { reload in { pools.status.submit { reload.run() } } })
         state.notifier.runInBackground { [weak workers] work in
-            // If the pool is nil, the server is stopping, and no one needs to be notified.
+            // The pool is nil if the server is stopping. Then no client is left to be notified.
             workers?.submit(work)
         }
         let guardian = SocketGuard(surroundings.socket, listener, log)
@@ -192,7 +195,7 @@ package enum Server {
         return SignalWatch(loop, onStop: onStop, onHangUp: onHangUp)
     }
 
-    /// Logs the first lines.
+    /// Logs the lines that describe the server when it is ready.
     private static func announce(_ configuration: ServerConfiguration, _ state: ServerState, _ log: Log) {
         let engine = state.engine
         log.info(
@@ -219,23 +222,24 @@ package enum Server {
         }
     }
 
-    /// Opens the first databases in the background, so that damage is reported now instead of at the first use, and
-    /// expired entries are swept even without clients.
+    /// Opens the first databases in the background. So damage is reported at startup instead of at the first use, and
+    /// expired entries are removed even if no client uses these databases.
     private static func openDatabases(_ engine: Engine, _ most: Int, _ workers: WorkerPool) {
         let databases = engine.databases.prefix(most)
         guard !databases.isEmpty else { return }
-        // Open one database at a time on one of the two threads, so that the other thread is free for commands.
+        // Open all of them in one piece of work, which uses one of the pool's two threads. The other one is free for
+        // commands.
         workers.submit {
             for database in databases {
-                // The error was logged, and every command on this database returns it.
+                // The error was logged, and each command on this database will return it again.
                 try? database.prepare(forWriting: false)
             }
         }
     }
 
-    /// Stops all loops, once.
+    /// Stops all event loops once, whatever the reason is.
     ///
-    /// `@unchecked Sendable`: the state is guarded by `lock`.
+    /// `@unchecked Sendable`: all variables are guarded by `lock`.
     private final class Stopper: @unchecked Sendable {
         private let lock = Lock()
         private let log: Log

@@ -1,9 +1,9 @@
 import LarderEngine
 import LarderPlatform
 
-/// Reports the server's health to the service manager: a watchdog signal, and a line for `systemctl status`.
+/// Reports the server's health to the service manager: a signal for its watchdog, and a line for `systemctl status`.
 ///
-/// Confined to the first loop once it runs.
+/// After the first event loop has started, only its thread uses this object.
 final class ServiceReport {
     private let service: ServiceManager
     private let server: ServerState
@@ -11,7 +11,7 @@ final class ServiceReport {
     private var nextStatus = Int64.min
 
     private static let statusMilliseconds: Int64 = 10_000
-    /// A loop counts as stuck after this time without activity, even if the watchdog's interval is shorter.
+    /// The least time without activity after which a loop counts as stuck, even if the watchdog's interval is shorter.
     private static let stuckMilliseconds: Int64 = 1_000
 
     init(_ service: ServiceManager, _ server: ServerState, _ loops: [EventLoop]) {

@@ -1,10 +1,10 @@
 import CLarderUV
 import LarderPlatform
 
-/// Watches SIGTERM, SIGINT and SIGHUP on a loop.
+/// Handles SIGTERM, SIGINT and SIGHUP on an event loop, whose thread alone uses this object.
 ///
-/// SIGHUP reloads the configuration. Without a configuration file it stops the daemon too, unless the daemon's parent
-/// ignored SIGHUP, as nohup does. Confined to that loop.
+/// SIGTERM and SIGINT stop the daemon. SIGHUP reloads the configuration file. Without such a file, SIGHUP stops the
+/// daemon too, unless the parent process has ignored SIGHUP, as nohup does.
 final class SignalWatch {
     private let handles: [UnsafeMutablePointer<uv_signal_t>]
     private let onStop: (String) -> Void
@@ -17,7 +17,7 @@ final class SignalWatch {
         handles = numbers.map { _ in .allocate(capacity: 1) }
         for (handle, number) in zip(handles, numbers) {
             uv_signal_init(eventLoop.loop, handle)
-            // The server keeps this object alive while the loop runs, so it need not be retained.
+            // The server releases this object only after the loop has stopped, so it need not be retained.
             handle.pointee.data = Unmanaged.passUnretained(self).toOpaque()
             uv_signal_start(
                 handle,
@@ -35,8 +35,8 @@ final class SignalWatch {
         onStop(number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP")
     }
 
-    /// Ends the watch. From now on, SIGINT terminates the process, and further SIGTERM and SIGHUP are ignored: a
-    /// supervisor may repeat them while the last checkpoint is running.
+    /// Stops handling signals. From now on, SIGINT terminates the process. Further SIGTERM and SIGHUP are ignored,
+    /// because a service manager may repeat them while the last checkpoint is being written.
     func close() {
         defer { ProcessSettings.ignoreRepeatedStopSignals() }
         for handle in handles where uv_is_closing(asHandle(handle)) == 0 { uv_close(asHandle(handle), nil) }

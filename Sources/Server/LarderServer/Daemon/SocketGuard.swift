@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Checks once per second whether the daemon's socket file still exists. Without it, clients would start another
-/// daemon, or fail. Confined to the first loop.
+/// Checks once per second whether the file of the daemon's socket still exists. Without the file, clients cannot
+/// connect, and might start another daemon. Only the thread of the first event loop uses this object.
 final class SocketGuard {
     private let socket: ListeningSocket
     private let listener: Listener

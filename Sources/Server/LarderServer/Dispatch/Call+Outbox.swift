@@ -3,10 +3,11 @@ import LarderOriginClients
 import LarderOutboxes
 import LarderRESP
 
-/// Write-behind: writes that are acknowledged here, and delivered to the origin later.
+/// Write-behind: the daemon acknowledges a write, queues it in the outbox, and delivers it to the origin later.
 extension Call {
-    /// Writes entries of the database, and the writes for its outbox, as one commit unit.
-    /// - Returns: the reply, which waits for the commit.
+    /// Writes entries of the database, and queues the same writes in its outbox. Either all of this is committed, or
+    /// nothing.
+    /// - Returns: the reply, which must wait for the commit.
     mutating func writeBehind(
         _ command: OriginCommand, _ tier: OriginTier, _ outbox: Outbox
     ) throws(CommandError) -> RESPValue {
@@ -21,7 +22,8 @@ extension Call {
         let now = now
         if !database.isReady(forWriting: true) { try prepare(database) }
         let isRemoval = if case .remove = command { true } else { false }
-        // The number of keys with an entry here, for DEL; nil if the outbox accepts no writes now.
+        // For DEL, the number of keys that had a value. Nil if the outbox accepts no writes, because the origin is
+        // changing.
         let removed = try update(keys, and: outbox.database, keys, loading: (isRemoval, isRemoval)) {
             (update, other) throws(LarderError) -> Int? in
             guard let first = outbox.index.note(names, bytes: sizes, now: now) else { return nil }
@@ -48,10 +50,11 @@ extension Call {
         return isRemoval ? .integer(Int64(removed)) : .simpleString("OK")
     }
 
-    /// The value and its deadline. A nil `Write` is a removal.
+    /// A value and its deadline in milliseconds since 1970 (nil for none). An optional `Write` that is nil is a
+    /// removal.
     private typealias Write = (value: [UInt8], until: Int64?)
 
-    /// Each key once, with its last write in the command.
+    /// Returns each key once, with the last write of the key in the command.
     private static func last(
         _ command: OriginCommand, _ now: Int64
     ) throws(CommandError) -> (keys: [Key], writes: [Write?]) {
@@ -85,7 +88,7 @@ extension Call {
         return (keys, writes)
     }
 
-    /// Whether a key exists: by its pending write in the outbox if there is one, otherwise by the database.
+    /// Whether a key has a value: according to its queued write if there is one, otherwise according to the database.
     private static func isThere(_ index: Int, _ update: Update, _ outbox: Update, _ now: Int64) -> Bool {
         guard let waiting = outbox.current(index)?.withPayload({ OutboxEntry(parsing: $0) }) else {
             return update.isFresh(index)

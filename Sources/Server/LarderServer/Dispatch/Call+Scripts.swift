@@ -4,17 +4,18 @@ import LarderRESP
 import LarderVocabulary
 
 extension ScriptCall {
-    /// Checks the words of EVAL and similar commands.
+    /// Checks the words of EVAL and similar commands, and finds the script.
     /// - Parameters:
-    ///   - source: the meaning of the second word.
-    ///   - isReadOnly: whether the command must not write.
+    ///   - source: what the second word is: the script's text, its digest, or a function's name.
+    ///   - isReadOnly: whether the command is a read-only form such as EVAL_RO.
     init(_ call: Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) {
         let cache = call.server.scripts
         var known: Script?
         switch source {
         case .text: break
         case .digest:
-            // A wrong number of keys is reported first, unless the digest is malformed.
+            // As in Redis, a wrong number of keys is reported before an unknown digest, but after a text that is not a
+            // digest.
             guard let digest = ScriptDigest(hexadecimal: call.bytes(1)) else { throw Self.unknown }
             known = cache.find(digest)
             if known == nil {
@@ -34,7 +35,7 @@ extension ScriptCall {
         self.init(script: script, keyCount: count, isReadOnly: isReadOnly || script.flags.noWrites)
     }
 
-    /// The libraries that a call sees: in a transaction, the same for all calls.
+    /// Returns the libraries in which a call finds functions. All calls of a transaction use the same libraries.
     private static func libraries(_ call: Call) throws(CommandError) -> FunctionLibraries.State {
         let execution = call.session.transactions.execution
         if let known = execution?.functions { return known }
@@ -64,7 +65,7 @@ extension ScriptCall {
 }
 
 extension Call {
-    /// Runs a script in the transaction to which the call belongs, and writes its reply.
+    /// Runs a script in the transaction of this call, and writes the script's reply.
     mutating func run(_ script: ScriptCall) throws(CommandError) {
         guard let run else { preconditionFailure("a script runs in a transaction") }
         let progress = session.transactions.execution?.script
@@ -100,7 +101,7 @@ extension Call {
         progress?.stage = .replaying(recorded)
     }
 
-    /// Runs a script and returns its encoded reply; throws if there is none.
+    /// Runs a script and returns its encoded reply. Throws if the script was stopped, for example at its time limit.
     private func reply(_ script: ScriptCall, _ host: ScriptHost) throws(CommandError) -> [UInt8] {
         let version = session.replies.version
         let interpreter = try server.scripts.take()
@@ -127,7 +128,7 @@ extension Call {
         }
     }
 
-    /// Shows the call, and the commands of its script, to connections that monitor.
+    /// Shows the call, and the commands that its script has called, to clients that use MONITOR.
     private func show(_ host: ScriptHost) {
         guard !server.monitors.isEmpty, let spec else { return }
         session.show(spec, self)
@@ -159,7 +160,8 @@ extension Call {
         }
     }
 
-    /// Replays the recorded commands of a long script.
+    /// Runs the recorded commands of a long script again, now with locks. If a result differs, the script must start
+    /// again.
     private mutating func replay(_ record: ScriptRecord, _ run: TransactionRun) throws(CommandError) {
         let host = ScriptHost(
             session, run, now: record.now, isReadOnly: false, progress: session.transactions.execution?.script)

@@ -5,14 +5,15 @@ import LarderOutboxes
 import LarderPlatform
 import LarderRESP
 
-/// A command that changes entries of a database with an origin, in the form for the origin.
+/// A command that may change entries of a database with an origin, in the form in which the origin gets it.
 enum OriginCommand {
     case write([OriginWrite])
     case remove([[UInt8]])
-    /// Forwarded unchanged.
+    /// Any other command, which is sent to the origin unchanged.
     case other(words: [[UInt8]], keys: [[UInt8]])
-    /// A script or a function, which may change keys that it does not declare.
-    /// - Parameter otherWords: for EVALSHA, the command with the script's source, if that is known here.
+    /// A script or a function. It may change other keys than those in its arguments.
+    /// - Parameter otherWords: for EVALSHA, the same call as EVAL with the script's source; nil if the source is
+    ///   unknown here.
     case script(words: [[UInt8]], keys: [[UInt8]], otherWords: [[UInt8]]?)
 
     init(_ spec: CommandMetadata, _ keys: [Int], _ call: Call) throws(CommandError) {
@@ -40,15 +41,16 @@ enum OriginCommand {
             throw .betweenOrigins(call.database.name)
         case .release, .place, .unplace:
             throw CommandError(
-                "ERR \(spec.name.uppercased()) is not allowed: the daemon itself reads this database through its "
-                    + "origin")
+                "ERR \(spec.name.uppercased()) is not allowed in a database with an origin: the daemon itself fetches "
+                    + "entries from the origin")
         default: break
         }
         self = .other(words: call.words, keys: names)
     }
 
-    /// Converts EVALSHA to EVAL, if the script is known here. Scripts of EVAL are cached for that: the origin may
-    /// restart, and each server of a cluster needs the script.
+    /// Converts an EVALSHA command to EVAL if the script is known here; otherwise returns nil. To make that possible,
+    /// this also caches the scripts of EVAL: an origin loses its scripts when it restarts, and each server of a cluster
+    /// needs them.
     static func wordsWithText(
         _ spec: CommandMetadata, _ words: [[UInt8]], _ scripts: ScriptCache
     ) -> [[UInt8]]? {
@@ -58,15 +60,15 @@ enum OriginCommand {
             guard let script = digest.flatMap(scripts.find) else { return nil }
             let row = spec == .evalsha ? CommandMetadata.eval : .evalRO
             return [Array(row.name.utf8), script.text] + words[2...]
-        // A script that does not compile here may be valid at the origin.
+        // Ignore errors: a script that does not compile here may be valid at the origin.
         case .eval, .evalRO: _ = words[1].withUnsafeBytes { try? scripts.script($0, .ifThereIsRoom) }
         default: break
         }
         return nil
     }
 
-    /// Whether the command can be queued in the outbox: its result does not depend on the origin's state, and its
-    /// values are not too long.
+    /// Whether the command can be queued in the outbox: its result must not depend on values at the origin, and its
+    /// values must not be too long.
     var canWait: Bool {
         switch self {
         case .write(let writes):
@@ -76,7 +78,7 @@ enum OriginCommand {
         }
     }
 
-    /// The keys that it declares.
+    /// The keys in the command's arguments.
     var keys: [[UInt8]] {
         switch self {
         case .write(let writes): writes.map(\.key)
@@ -84,15 +86,16 @@ enum OriginCommand {
         }
     }
 
-    /// The lifetime of a plain SET; nil if only the origin can decide.
+    /// Returns the lifetime that a SET command gives to its entry; nil if the origin must execute the command
+    /// unchanged.
     private static func lifetime(_ call: Call) throws(CommandError) -> OriginWrite.Lifetime? {
         let options = try SetOptions(call)
         guard !options.hasTags, options.grace == nil, options.jitter == nil, options.tokens.isEmpty,
             options.codec == .raw
         else {
             throw CommandError(
-                "ERR GRACE, JITTER, TAGS, KEEPTAGS, CODEC and TOKEN cannot be used in a database with an origin, which "
-                    + "does not have them")
+                "ERR GRACE, JITTER, TAGS, KEEPTAGS, CODEC and TOKEN cannot be used in a database with an origin, "
+                    + "because origins do not support them")
         }
         guard case .none = options.condition, !options.returnsPrevious else {
             if case .policy = options.lifetime {
@@ -104,14 +107,15 @@ enum OriginCommand {
         switch options.lifetime {
         case .governed: return .unlimited
         case .keep: return .kept
-        // Send a time span, because the clocks may differ.
+        // Send a time span, not an instant, because the origin's clock may differ.
         case .until(let deadline) where options.isSpan: return .milliseconds(deadline - call.now)
         case .until(let deadline): return .until(deadline - call.timeAhead)
         case .policy(let policy): return policy.intervalMilliseconds.map { .milliseconds($0) } ?? .unlimited
         }
     }
 
-    /// - Parameter then: called once, on any thread.
+    /// Sends the command to the origin.
+    /// - Parameter then: called once with the origin's reply, on any thread.
     func send(to tier: OriginTier, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
         switch self {
         case .write(let writes) where writes.count == 1: tier.write(writes[0], then: then)
@@ -126,9 +130,9 @@ enum OriginCommand {
     }
 }
 
-/// Waits for the replies to several writes, and returns the first error, or else the last reply.
+/// Collects the replies to several writes. Then calls `then` once, with the first error or otherwise the last reply.
 ///
-/// `@unchecked Sendable`: guarded by `lock`.
+/// `@unchecked Sendable`: all variables are guarded by `lock`.
 private final class OriginAnswers: @unchecked Sendable {
     private let lock = Lock()
     private var left: Int

@@ -4,9 +4,9 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// The commands that a running script can call, in its transaction.
+/// The callbacks of a running script. Executes the commands that the script calls, within the script's transaction.
 ///
-/// Confined to the thread that runs the script.
+/// Used only on the thread that runs the script.
 final class ScriptHost {
     private let session: Session
     private let server: ServerState
@@ -14,24 +14,26 @@ final class ScriptHost {
     private let now: Int64
     private let isReadOnly: Bool
     private let progress: ScriptProgress?
-    /// The command that the script calls; reused.
+    /// The command that the script calls at present. The object is reused for each call.
     private let command: QueuedCommand
-    /// Where the script's results start in the reply buffer. Each result is removed after the script has read it.
+    /// The position of the script's results in the reply buffer. Each result is removed after the script has read it.
     private let base: Int
     private let version: RESPVersion
     private let selected: Database
     private let begin: Int64
     private let slice: Int64
-    /// For a script in a transaction, which is stopped after its time slice: the thread's CPU time at the start. The
-    /// time of other threads does not count.
+    /// The CPU time of the thread at the start, in nanoseconds; nil if the script is not part of a MULTI transaction. A
+    /// script in such a transaction is stopped after some CPU time. Time during which other threads used the CPU does
+    /// not count.
     private let beginOfCPU: Int64?
-    /// The commands to show to monitoring connections, once they are applied.
+    /// The lines for clients that use MONITOR. They are sent after the script's changes were applied.
     private(set) var shown: [[UInt8]] = []
     private static let shownMax = 1000
     private var log: ScriptLog
-    /// Whether the last command must not be recorded: its result is not checked when the script is replayed.
+    /// Whether the last command's result cannot be checked when the script is replayed, so that it must not be
+    /// recorded.
     private var isUnrepeatable = false
-    /// The recorded commands; nil with locks held.
+    /// The commands called so far, if the script runs without locks and will be replayed; nil if it runs with locks.
     private(set) var record: ScriptRecord?
 
     init(
@@ -62,7 +64,7 @@ final class ScriptHost {
         }
     }
 
-    /// The callbacks for the interpreter. Valid as long as this object exists.
+    /// The callbacks for the interpreter. They are valid as long as this object exists.
     var functions: larder_script_host {
         larder_script_host(
             context: Unmanaged.passUnretained(self).toOpaque(),
@@ -73,7 +75,7 @@ final class ScriptHost {
                 if let ending = host.call(count: count, version, { UnsafeRawBufferPointer(words[$0]) }) {
                     return ending.rawValue
                 }
-                // The script copies the bytes before its next call.
+                // These bytes are valid until the next call. The script copies them before that.
                 let encoded = host.answer
                 answer.pointee.kind = LARDER_ANSWER_ENCODED
                 answer.pointee.bytes = encoded.baseAddress?.assumingMemoryBound(to: UInt8.self)
@@ -92,32 +94,32 @@ final class ScriptHost {
         context.map { Unmanaged<ScriptHost>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// The time since the start, in nanoseconds.
+    /// The time since the start of the script, in nanoseconds.
     var duration: Int64 { MonotonicClock.nanoseconds() - begin }
 
-    /// The CPU time used by a script in a transaction, in nanoseconds; 0 for others.
+    /// The CPU time that a script in a MULTI transaction has used, in nanoseconds; 0 for other scripts.
     var timeOfCPU: Int64 { beginOfCPU.map { ThreadClock.nanoseconds() - $0 } ?? 0 }
 
     // MARK: Commands
 
-    /// The encoded result of the last call; valid until the next.
+    /// The encoded result of the last call. It is valid until the next call.
     var answer: UnsafeRawBufferPointer {
         let base = base
         return session.replyMemory.pointee.withBytes { UnsafeRawBufferPointer(rebasing: $0[base...]) }
     }
 
-    /// Removes the last result.
+    /// Removes the result of the last call.
     private func clear() { session.replies.removeLast(session.replies.count - base) }
 
-    /// Restores the connection's state: removes the last result, and resets the protocol version and the database.
+    /// Ends the script: removes the last result, and restores the connection's protocol version and database.
     func end() {
         clear()
         session.replyMemory.pointee.version = version
         if session.database !== selected { session.select(selected) }
     }
 
-    /// Runs a command and writes its result.
-    /// - Returns: the reason to stop the script; nil to continue.
+    /// Runs a command, and writes its result to the reply buffer.
+    /// - Returns: the reason why the script must stop; nil if it may continue.
     func call(
         count: Int, _ version: RESPVersion, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> ScriptEnding? {
@@ -138,7 +140,7 @@ final class ScriptHost {
         return note(count: count, version, word)
     }
 
-    /// Finds a command that a script may call.
+    /// Finds a command by its words. Throws if scripts must not call it.
     private func find(count: Int, _ word: (Int) -> UnsafeRawBufferPointer) throws(CommandError) -> CommandSpec {
         guard var spec = CommandTable.find(word(0)) else {
             guard let subject = UnsupportedTypes.subject(of: String(decoding: word(0), as: UTF8.self)) else {
@@ -154,8 +156,8 @@ final class ScriptHost {
             spec = found
         }
         let row = spec.metadata
-        if server.disabledCommands.contains(row) { throw session.refuseSwitchedOff(row, .lua) }
-        // Changed access rules apply from this call on.
+        if server.disabledCommands.contains(row) { throw session.refuseDisabled(row, .lua) }
+        // Look up the rights again: changed access rules apply from this call on.
         session.renewRights()
         if session.rights != nil { try session.checkRights(row, count: count, in: .lua, word) }
         guard row.accepts(argumentCount: count) else {
@@ -191,7 +193,7 @@ final class ScriptHost {
         noteShown(call)
     }
 
-    /// Records a command for monitoring connections.
+    /// Records a command for clients that use MONITOR.
     private func noteShown(_ call: Call) {
         guard record == nil, !server.monitors.isEmpty, shown.count < Self.shownMax else { return }
         shown.append(
@@ -200,8 +202,8 @@ final class ScriptHost {
             })
     }
 
-    /// Runs the deferred part of a command that lists or counts keys. This is possible only in a script that holds no
-    /// locks. The result is not checked again when the script's changes are applied.
+    /// Runs the deferred work of a command that lists or counts keys. Only scripts that hold no locks can do this. The
+    /// result is not checked when the script's changes are applied.
     private func perform(_ work: DeferredWork, _ row: CommandMetadata) throws(CommandError) {
         guard Self.lists.contains(row), progress != nil else { throw Self.worksOnMore }
         guard record != nil else {
@@ -218,7 +220,7 @@ final class ScriptHost {
         "ERR This Redis command is not allowed from script (it works on more than single keys)")
 
     private func count(_ row: CommandMetadata, _ begin: Int64, failed: Bool) {
-        // Recorded commands are counted when they are replayed.
+        // A recorded command is counted when it is replayed.
         guard record == nil else { return }
         session.accounting.counter.ran(
             row.number, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: failed)
@@ -231,25 +233,26 @@ final class ScriptHost {
     ) -> ScriptEnding? {
         let row = command.row
         let isOfEntries = row.keys.first > 0
-        // Commands such as TIME, which do not use entries and change nothing, need not be replayed.
+        // Commands such as TIME neither use entries nor change anything. They need not be replayed.
         guard isOfEntries || row.database.isSelection || !row.flags.isDisjoint(with: [.write, .pubsub, .publishes])
         else { return nil }
         let copy = QueuedCommand(command.row, count: count, word: word)
         record?.byteCount += copy.byteCount
         guard let bytes = record?.byteCount, bytes <= server.limits.transactionBytesMax else { return .tooMuch }
         record?.commands.append(copy)
-        // Do not record results of commands without keys: the number of a message's receivers may differ in the replay.
+        // A command without keys may have another result in the replay, such as the number of subscribers: do not check
+        // it.
         record?.answers.append(isOfEntries ? ScriptRecord.Answer(answer) : nil)
         record?.versions.append(version)
         return nil
     }
 
-    /// Replays recorded commands.
-    /// - Returns: whether each returned the recorded result.
+    /// Runs the recorded commands again, with locks held.
+    /// - Returns: whether each command has returned the recorded result.
     func replay(_ record: ScriptRecord) -> Bool {
         for (index, recorded) in record.commands.enumerated() {
             if call(count: recorded.count, record.versions[index], { recorded[$0] }) != nil { return false }
-            // If a SELECT is refused now, the following commands would run in another database.
+            // If the user has lost a right, a SELECT may have failed, and the next commands would use a wrong database.
             guard session.rightsGeneration == record.rightsGeneration else { return false }
             guard let expected = record.answers[index] else { continue }
             guard ScriptRecord.Answer(answer) == expected else { return false }
@@ -259,7 +262,7 @@ final class ScriptHost {
 
     // MARK: Time
 
-    /// The reason to stop the script now; nil to continue.
+    /// The reason why the script must stop now; nil if it may continue.
     private var interruption: ScriptEnding? {
         let time = MonotonicClock.nanoseconds()
         guard record != nil else {
@@ -274,8 +277,8 @@ final class ScriptHost {
         return nil
     }
 
-    /// Abandons the attempt if it holds locks, so that the script can restart without locks, where it delays no other
-    /// client.
+    /// Stops the script if it runs with locks. It can then start again without locks, so that it does not delay other
+    /// clients.
     private func leave() -> ScriptEnding? {
         if record != nil { return nil }
         if case .replaying? = progress?.stage { return nil }

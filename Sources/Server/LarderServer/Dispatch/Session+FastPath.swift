@@ -2,12 +2,12 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The fast path runs the most frequent commands in their usual form, without the cost of their handlers: a `Call`, a
-/// `Key` and an allocation. Its replies are the same. Unusual calls, calls that need the disk, and calls that fail are
-/// left to the handlers, without side effects.
+/// The fast path runs the most frequent commands in their usual form. It avoids the costs of their handlers: a `Call`,
+/// a `Key` and a memory allocation. The replies are the same. If a command has an unusual form, needs the disk or
+/// fails, the fast path changes nothing, and the handler runs the command.
 extension Session {
-    /// Runs the current command if it has a fast path.
-    /// - Returns: false if the command had no effect, and its handler must run.
+    /// Tries to run the current command on the fast path.
+    /// - Returns: false if nothing was done, so that the command's handler must run.
     @inline(__always)
     func runOnFastPath(now: Int64) -> Bool {
         let arguments = parserMemory.pointee.currentArguments()
@@ -61,13 +61,13 @@ extension Session {
         return runQuickly(word, arguments, now)
     }
 
-    /// Counts a command that uses the last reading of the clock.
+    /// Counts the work of a command against the limit after which the clock is read again.
     @inline(__always)
     func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
 
-    /// Runs consecutive requests `GET key` while they do not need the disk. Prefetches the memory of all of them while
-    /// waiting for the first.
-    /// - Returns: the number of requests that ran.
+    /// Runs consecutive requests `GET key` until one needs the disk. While it waits for the memory of the first entry,
+    /// the processor already loads the memory of the other ones.
+    /// - Returns: the number of requests that have run.
     func runGets(now: Int64, outputBytesMax: Int) -> Int {
         withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: Self.getsMax) { keys in
             withUnsafeTemporaryAllocation(of: Int.self, capacity: Self.getsMax) { ends in
@@ -89,67 +89,60 @@ extension Session {
         }
     }
 
-    /// The most requests that ``runGets(now:outputBytesMax:)`` looks up together.
+    /// The most requests that ``runGets(now:outputBytesMax:)`` looks up at once.
     private static let getsMax = 64
 
-    private func getOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
-        let key = arguments[1]
-        guard seesCurrent, key.count <= Key.bytesMax else { return false }
-        let replies = replyMemory
+    /// Adds a reply to the reply queue, which sends it when the commits that it depends on have succeeded.
+    /// - Parameter body: adds the reply, and raises the ticket to cover these commits. Returns false if it did nothing.
+    @inline(__always)
+    func replyFromMemory(_ body: (Database, inout CommitTicket) -> Bool) -> Bool {
         let start = replyQueue.position
         var ticket = CommitTicket.none
-        let read = fastDatabase._withUnsafeGuaranteedRef { database in
-            // If it fails, the handler reports the error.
-            try? database.readInMemory(key, now: now, below: Limits.loopBytesMax, ticket: &ticket) {
-                replies.pointee.bulk($1)
-            }
-        }
-        switch read {
-        case .hit: break
-        case .miss: replies.pointee.null()
-        case .cold, nil: return false
-        }
+        guard fastDatabase._withUnsafeGuaranteedRef({ body($0, &ticket) }) else { return false }
         hold(from: start, ticket)
         return true
+    }
+
+    private func getOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let (key, replies) = (arguments[1], replyMemory)
+        guard seesCurrent, key.count <= Key.bytesMax else { return false }
+        return replyFromMemory { database, ticket in
+            let read = try? database.readInMemory(key, now: now, below: Limits.loopBytesMax, ticket: &ticket) {
+                replies.pointee.bulk($1)
+            }
+            switch read {
+            case .hit: break
+            case .miss: replies.pointee.null()
+            // In case of an error, the handler runs the command and reports the error.
+            case .cold, nil: return false
+            }
+            return true
+        }
     }
 
     private func mgetOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         guard seesCurrent else { return false }
         let count = arguments.count - 1
         for index in 1...count where arguments[index].count > Key.bytesMax { return false }
-        let start = replyQueue.position
-        var ticket = CommitTicket.none
-        let isDone = fastDatabase._withUnsafeGuaranteedRef { database in
-            replyWithValuesInMemory(database, count, now, &ticket) {
-                arguments[$0 + 1]
-            } seen: { _, _ in
-            }
+        return replyFromMemory { database, ticket in
+            replyWithValuesInMemory(database, count, now, &ticket, key: { arguments[$0 + 1] }, seen: { _, _ in })
         }
-        guard isDone else { return false }
-        hold(from: start, ticket)
-        return true
     }
 
-    /// `FETCH` of a fresh entry in memory that is not due for a refresh.
+    /// Runs `FETCH` if the entry is fresh, in memory, and not yet due for a refresh.
     private func fetchOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
-        let key = arguments[1]
+        let (key, replies) = (arguments[1], replyMemory)
         guard seesCurrent, key.count <= Key.bytesMax, fetching.waiting == nil,
             let options = try? FetchWords(arguments)
         else { return false }
-        let replies = replyMemory
-        let start = replyQueue.position
-        var ticket = CommitTicket.none
-        let isAnswered = fastDatabase._withUnsafeGuaranteedRef { database in
+        return replyFromMemory { database, ticket in
             database.fetchFresh(key, maxAge: options.maxAge, now: now, below: Limits.loopBytesMax, ticket: &ticket) {
                 replies.pointee.fetched(.fresh, $2, unless: options.version, storedAt: $0, deadline: $1, now: now)
             }
         }
-        guard isAnswered else { return false }
-        hold(from: start, ticket)
-        return true
     }
 
-    /// `SET key value`, alone or with `EX seconds` or `PX milliseconds`.
+    /// Runs `SET key value`, without options or with `EX seconds` or `PX milliseconds`.
     private func setOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let key = arguments[1]
         let value = arguments[2]
@@ -161,21 +154,15 @@ extension Session {
             guard let deadline = fastPathDeadline(arguments, now) else { return false }
             rule = .own(deadline)
         }
-        let start = replyQueue.position
-        let stored = fastDatabase._withUnsafeGuaranteedRef { database -> CommitTicket? in
-            do throws(LarderError) {
-                // If files are not open, or do not accept writes, this throws without side effects.
-                return try database.put(
-                    key, payload: value, rule: rule, now: now,
-                    origin: setOrigin)
-            } catch {
-                return nil
+        return replyFromMemory { database, ticket in
+            // Throws without side effects if the files are not open, or the database accepts no writes.
+            guard let stored = try? database.put(key, payload: value, rule: rule, now: now, origin: setOrigin) else {
+                return false
             }
+            ticket = stored
+            replyMemory.pointee.raw("+OK\r\n")
+            return true
         }
-        guard let ticket = stored else { return false }
-        replyMemory.pointee.raw("+OK\r\n")
-        hold(from: start, ticket)
-        return true
     }
 
     private func fastPathDeadline(_ arguments: RequestArguments, _ now: Int64) -> Int64? {
@@ -187,7 +174,7 @@ extension Session {
     }
 }
 
-/// The names of frequent commands, for comparison.
+/// The names of frequent commands and options as integers, which can be compared quickly.
 extension ShortWord {
     static var get: ShortWord { ShortWord(constant: 0x74_65_67, length: 3) }
     static var set: ShortWord { ShortWord(constant: 0x74_65_73, length: 3) }

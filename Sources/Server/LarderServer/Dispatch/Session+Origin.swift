@@ -5,9 +5,9 @@ import LarderOutboxes
 import LarderPlatform
 import LarderRESP
 
-/// Commands in a database with an origin.
+/// Runs commands in a database with an origin.
 extension Session {
-    /// Runs a command that may need the origin.
+    /// Runs a command in a database that has, or may have, an origin.
     func runBeforeOrigin(_ command: CommandSpec, _ call: inout Call) throws(CommandError) -> Outcome {
         let spec = command.metadata
         if transactions.execution != nil { return try command.run(&call) }
@@ -18,12 +18,13 @@ extension Session {
         guard !keys.isEmpty || isScript, !spec.flags.contains(.admin), spec != .watch else {
             return try command.run(&call)
         }
-        // The origin may have values of all types, so send commands for types that Larder does not store too.
+        // Send these commands to the origin. It may have values of other types than strings, so this includes commands
+        // for types that Larder does not store.
         let isSent = spec.flags.contains(.write) || isScript || spec.absent != nil
-        // A forwarded command gets its reply even if the origin was removed in the meantime.
+        // If the command was sent already, reply with its result, even if the origin was removed since.
         if isSent || origin.isForwarded, origin.call != nil {
             let outcome = try replyWithOrigins()
-            if case .done = outcome { notifyUnheard(spec, keys.map { words.array($0) }, nil) }
+            if case .done = outcome { invalidateUntracked(spec, keys.map { words.array($0) }, nil) }
             return outcome
         }
         if let failure = origin.failure { throw failure }
@@ -37,7 +38,7 @@ extension Session {
             return .waits(until: until)
         }
         if Self.describes.contains(spec), let asked = origin.call, asked.failure?.isOfOtherType == true {
-            // The value is not a string: let the origin describe it.
+            // The value at the origin is not a string. Let the origin execute the command, which describes the value.
             origin.isForwarded = true
             asked.expect(1)
             tier.origin.perform(call.words, key: call.array(keys[0])) { asked.take(reply: $0) }
@@ -46,7 +47,7 @@ extension Session {
         do throws(CommandError) {
             let outcome = try command.run(&call)
             if case .waits = outcome { return outcome }
-            if call.readsOrigin { notifyUnheard(spec, keys.map { words.array($0) }, tier) }
+            if call.readsOrigin { invalidateUntracked(spec, keys.map { words.array($0) }, tier) }
             endOriginCall()
             return outcome
         } catch {
@@ -59,21 +60,21 @@ extension Session {
         }
     }
 
-    /// Throws if the command would store an entry in an outbox: only DEL and UNLINK may write there.
+    /// Throws if the command would store an entry in an outbox. Only DEL and UNLINK are allowed there.
     func checkMayChangeOutbox(_ spec: CommandMetadata) throws(CommandError) {
         if spec.flags.contains(.write), spec.keys.first > 0, spec != .del, spec != .unlink { throw .inOutbox }
     }
 
     // MARK: Reading
 
-    /// Commands that read metadata of values of any type, with one key each.
+    /// Commands that describe the value of one key, and work for values of all types.
     private static let describes: Set<CommandMetadata> = [
         .type, .ttl, .pttl, .expiretime, .pexpiretime, .dump, .objectEncoding, .objectFreq, .objectIdletime,
         .objectRefcount,
     ]
 
-    /// Requests from the origin those keys of a command whose entries are not current.
-    /// - Returns: the end of the wait; nil if the command can run.
+    /// Requests those keys of a command from the origin whose entries here are not known to be current.
+    /// - Returns: until when the command must wait, in milliseconds of the monotonic clock; nil if it can run.
     private func askOrigin(_ tier: OriginTier, _ keys: [Int], _ call: Call) throws(CommandError) -> Int64? {
         if let asked = origin.call {
             guard asked.isComplete else {
@@ -82,14 +83,14 @@ extension Session {
                 }
                 try checkOriginLimit()
                 if asked.takeNews() {
-                    // A replica's reply is served as stale.
+                    // A replica has replied: its value may be served as a stale one.
                     origin.servesStale = true
                     return nil
                 }
                 guard server.limits.originPatience > 0, !origin.servesStale,
                     asked.waitedMilliseconds >= server.limits.originPatience
                 else { return waitEnd }
-                // From here on, a stale value is used if there is one.
+                // The command has waited long enough: from now on, it may return a stale value if there is one.
                 origin.servesStale = true
                 return nil
             }
@@ -101,11 +102,11 @@ extension Session {
         return waitEnd
     }
 
-    /// The extra time before a command fails by itself. The origin reports a timeout at the limit, and its error needs
-    /// this time to arrive.
+    /// How much longer a command waits than the origin's time limit, in milliseconds. At the limit, the origin reports
+    /// a timeout, which needs some time to arrive here.
     private static let slackMilliseconds: Int64 = 20
 
-    /// Limits the total wait of a command, regardless of the number of requests.
+    /// Throws if the command has waited for the origin longer than allowed, no matter how many requests it has sent.
     private func checkOriginLimit() throws(CommandError) {
         let limit = server.limits.origin.call
         guard let waited = origin.call?.waitedMilliseconds, waited >= Int64(limit) + Self.slackMilliseconds else {
@@ -114,7 +115,7 @@ extension Session {
         throw CommandError(.timedOut(milliseconds: limit))
     }
 
-    /// When a command that waits for the origin is checked again, even if no reply has arrived.
+    /// When a waiting command is checked again without a reply, in milliseconds of the monotonic clock.
     private var waitEnd: Int64 {
         let waited = origin.call?.waitedMilliseconds ?? 0
         let patience = server.limits.originPatience
@@ -139,7 +140,7 @@ extension Session {
 
     // MARK: Writing
 
-    /// Forwards a command to the origin, and replies with the origin's reply.
+    /// Sends a command to the origin, or queues its writes in the outbox if that is possible.
     private func send(
         _ spec: CommandMetadata, _ tier: OriginTier, _ keys: [Int], _ call: inout Call
     ) throws(CommandError) -> Outcome {
@@ -152,7 +153,7 @@ extension Session {
         return .waits(until: waitEnd)
     }
 
-    /// Sends a command to the origin after all queued writes of its keys.
+    /// Sends a command to the origin after all writes of its keys that are queued in the outbox were delivered.
     private func send(
         _ keys: [[UInt8]], _ tier: OriginTier,
         _ body: @escaping @Sendable (@escaping @Sendable (Result<RESPValue, OriginError>) -> Void) -> Void
@@ -166,12 +167,12 @@ extension Session {
             asked.take(
                 reply: .failure(
                     .unavailable(
-                        "queued writes of its keys were not delivered to the origin within \(limit) ms: the "
+                        "queued writes of the command's keys were not delivered to the origin within \(limit) ms: the "
                             + "command was not executed")))
         }
     }
 
-    /// Replies with the origin's reply, or waits for it.
+    /// Replies with the origin's reply if it has arrived; otherwise continues to wait.
     private func replyWithOrigins() throws(CommandError) -> Outcome {
         if let reply = origin.call?.takeReply() {
             endOriginCall()
@@ -191,16 +192,16 @@ extension Session {
 
     // MARK: Transactions
 
-    /// Handles EXEC if the origin can run the commands as its own transaction: each command has keys, and all keys are
-    /// in the selected database.
-    /// - Returns: nil for other transactions: they run here, and refuse commands that need the origin.
+    /// Sends the commands of a transaction to the origin, if the origin can run them as a transaction of its own: each
+    /// command must have keys, and must use the selected database.
+    /// - Returns: nil for all other transactions. They run here, and their commands fail if they need the origin.
     private func executeAtOrigin() throws(CommandError) -> Outcome? {
         do throws(CommandError) {
             if origin.call != nil {
                 let outcome = try replyWithOrigins()
                 if case .done = outcome {
                     for command in transactions.queue?.commands ?? [] {
-                        notifyUnheard(command.row, Self.keys(command), nil)
+                        invalidateUntracked(command.row, Self.keys(command), nil)
                     }
                     transactions.discard()
                 }
@@ -219,7 +220,8 @@ extension Session {
             let keys = Set(commands.flatMap(Self.keys))
             let words = commands.map { command in
                 let words = (0..<command.count).map { Array(command[$0]) }
-                // Send the script's source: in a transaction, a missing script would be reported too late.
+                // Send scripts with their source. If the origin did not know a digest, the whole transaction would have
+                // to fail.
                 return OriginCommand.wordsWithText(command.row, words, server.scripts) ?? words
             }
             let hasScripts = commands.contains { $0.row.flags.contains(.runsScript) }
@@ -239,7 +241,7 @@ extension Session {
 
     private static func canRunAtOrigin(_ command: QueuedCommand) -> Bool {
         let row = command.row
-        // Database numbers mean other databases at the origin than in the larder.
+        // A database with this number is another one at the origin than here.
         if row == .move || row == .copy && command.count > 4 { return false }
         return row.group != .larder && !row.flags.contains(.admin) && !keys(command).isEmpty
     }

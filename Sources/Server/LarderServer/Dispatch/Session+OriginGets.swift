@@ -2,11 +2,11 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Consecutive GETs in a database with an origin. Current entries are returned as in any other database, and the other
-/// keys are requested together.
+/// Runs consecutive GETs in a database with an origin. If an entry here is current, the reply needs no request to the
+/// origin. All other keys are requested from the origin together.
 extension Session {
-    /// Runs consecutive requests `GET key` while their entries are current and in memory.
-    /// - Returns: the number of requests that ran, and their time; nil for none.
+    /// Runs consecutive requests `GET key` until an entry is not current or not in memory.
+    /// - Returns: how many have run, and the time that was used for their expiry; nil if none has.
     func runOriginGets(_ outputBytesMax: Int) -> (Int, now: Int64)? {
         guard allowsFastPath, seesCurrent, !server.hasAttention.load(ordering: .relaxed), let tier = origin.tier else {
             return nil
@@ -33,13 +33,13 @@ extension Session {
         }
     }
 
-    /// The most requests looked up together.
+    /// The most requests that are looked up at once.
     private static let originGetsMax = 64
 
     private func replyToGets(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ tier: OriginTier, _ now: Int64, _ outputBytesMax: Int
     ) -> Int {
-        // Use one instant for all requests, because they take only some microseconds.
+        // Use one instant for all these requests: they take only a few microseconds together.
         let instant = MonotonicClock.nanoseconds()
         var index = 0
         while index < keys.count, replyMemory.pointee.count <= outputBytesMax {
@@ -60,7 +60,7 @@ extension Session {
         return index
     }
 
-    /// Replies to keys with a mark, up to the first one whose entry was evicted.
+    /// Replies to requests whose entries are current. Stops at the first one that was evicted.
     private func replyWithKept(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ now: Int64, _ outputBytesMax: Int
     ) -> Int {
@@ -82,7 +82,7 @@ extension Session {
         return isLost ? done - 1 : done
     }
 
-    /// Prefetches the keys of the following requests, so that they do not wait for the origin one after the other.
+    /// Requests the keys of the next GETs from the origin now, so that these do not wait for one reply after the other.
     private func askAhead(
         _ keys: Swift.Slice<UnsafeBufferPointer<UnsafeRawBufferPointer>>, _ tier: OriginTier, _ now: Int64
     ) {

@@ -3,19 +3,19 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Command lookup and execution of a session.
+/// Finds and runs the commands of a session.
 extension Session {
     // MARK: Running commands
 
-    /// Runs the complete commands until there is a reason to pause. Does not wait for the disk.
-    /// - Parameter outputBytesMax: no further command starts while more reply bytes than this are pending.
+    /// Runs the received commands until there is a reason to pause. Does not block.
+    /// - Parameter outputBytesMax: no command starts while more bytes of replies than this are unsent.
     func run(outputBytesMax: Int) -> Pause { run(outputBytesMax, nil) }
 
-    /// Like ``run(outputBytesMax:)``, but on a thread that may block, and for at most a slice. Starts with the current
-    /// command, if there is one.
+    /// Runs the received commands on a thread that may block, until there is a reason to pause, or the slice is used
+    /// up. Begins with the current command, if there is one.
     func runBlocking(outputBytesMax: Int, slice: Slice) -> Pause { run(outputBytesMax, slice) }
 
-    /// Applies changes made by other connections since the last run.
+    /// Applies changes that other threads have made since the last run: rights, origins, and CLIENT KILL.
     private func renewState() {
         renewRights()
         renewOrigin()
@@ -23,8 +23,8 @@ extension Session {
     }
 
     private func run(_ outputBytesMax: Int, _ slice: Slice?) -> Pause {
-        // Each command has its own time, but consecutive fast-path commands share one. Their work takes far less than a
-        // millisecond, the unit of time.
+        // Each command has its own time, but consecutive commands on the fast path use the same one. Together, they
+        // take far less than a millisecond, which is the unit of time.
         var now: Int64?
         var lastNow: Int64?
         var count = 0
@@ -32,7 +32,7 @@ extension Session {
         mayBuildLong = slice?.mayBuildLong ?? false
         if mayBuildLong { needsLongThread = false }
         renewState()
-        // If each command must be checked, the fast path is not used.
+        // If each command needs additional checks, do not use the fast path.
         let usesFastPath = allowsFastPath && takesFastGets && !server.hasAttention.load(ordering: .relaxed)
         let sample = usesFastPath ? accounting.beginSample() : 0
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: replies.count) } }
@@ -89,11 +89,12 @@ extension Session {
     }
 
     /// Parses the next command.
+    /// - Returns: the reason to pause if there is no complete command; nil if there is one.
     private func parse() -> Pause? {
         do throws(ProtocolError) {
             guard try parserMemory.pointee.next() else { return .needsInput }
         } catch {
-            // After a protocol error, nothing more can be parsed.
+            // After a violation of the protocol, the start of the next command is unknown.
             replies.error("ERR \(error.message)")
             isClosing = true
             return .closing
@@ -102,15 +103,16 @@ extension Session {
         return nil
     }
 
-    /// Reads the time for the next command, and for the following fast-path commands within
-    /// ``FastPathCounts/workLeft``.
+    /// Reads the clock for the next command. The following commands on the fast path use the same time until their work
+    /// exceeds ``FastPathCounts/workLeft``.
     @inline(__always)
     private func readClock() -> Int64 {
         accounting.fastPath.pointee.workLeft = FastPathCounts.workPerTime
         return clock.now()
     }
 
-    /// Runs the parsed command, or returns the reason why it cannot run yet.
+    /// Runs the parsed command.
+    /// - Returns: the reason why it cannot run now; nil if it has run.
     private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
         var start = replyQueue.position
         var call = Call(self, server, now: now, mayBlock: mayBlock)
@@ -138,7 +140,7 @@ extension Session {
             defer { if !call.isCold, !hasCommand { endCaching(spec) } }
             record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = MonotonicClock.nanoseconds()
-            switch try origin.isLookedAt ? runBeforeOrigin(command, &call) : command.run(&call) {
+            switch try origin.needsCheck ? runBeforeOrigin(command, &call) : command.run(&call) {
             case .done: break
             case .close: isClosing = true
             case .deferred(let work):
@@ -150,14 +152,14 @@ extension Session {
                 hasCommand = true
                 return .waiting(until: until)
             }
-            // As in Redis, MONITOR shows a command after it ran, and EXEC after its commands. Scripts count at their end.
+            // As in Redis, MONITOR shows EXEC after the commands it ran. Scripts are counted when they end.
             if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }
             if transactions.execution?.script == nil {
                 note(spec, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
             }
         } catch {
             if call.isCold {
-                // The command had no effect yet: it starts again on a thread that may block.
+                // The command has had no effect. It starts again on a thread that may block.
                 hasCommand = true
                 return .cold
             }
@@ -177,7 +179,7 @@ extension Session {
             }
         }
         if isSilent { replyQueue.noteSilentWrites(call.ticket) } else { hold(from: start, call.ticket) }
-        // If the command was EXEC, its reply is not complete yet.
+        // If the command is EXEC, its reply is complete only after its commands have run.
         if transactions.execution == nil { endCommand(start) } else { transactions.execution?.start = start }
         return nil
     }
@@ -187,17 +189,17 @@ extension Session {
             throw CommandError("NOAUTH Authentication required.")
         }
         if !server.disabledCommands.isEmpty, server.disabledCommands.contains(spec) {
-            throw refuseSwitchedOff(spec, transactions.queue == nil ? .toplevel : .multi)
+            throw refuseDisabled(spec, transactions.queue == nil ? .toplevel : .multi)
         }
         if rights != nil { try checkRights(spec, count: parser.argumentCount) { parser.argument($0) } }
     }
 
-    /// Replies to a command that did not run.
+    /// Replies to a command that was refused before it ran.
     private func reject(_ spec: CommandMetadata?, _ error: CommandError) {
-        // A refused command aborts the transaction, except for commands that run immediately.
+        // A command that is refused instead of being queued makes the transaction fail.
         transactions.queue?.isAborted = true
         if let spec, spec.flags.contains(.runsTransaction) {
-            // As in Redis, an EXEC that is not allowed discards the transaction.
+            // As in Redis, the transaction is discarded if the user may not run EXEC.
             transactions.discard()
             fail(.aborted(error))
         } else {
@@ -226,7 +228,7 @@ extension Session {
         let row = spec.metadata
         guard row.accepts(argumentCount: parser.argumentCount) else {
             guard row.flags.contains(.runsTransaction) else { throw .arity(row.name) }
-            // Like Redis, discard the queued commands.
+            // As in Redis, discard the queued commands.
             transactions.discard()
             throw .aborted(.arity(row.name))
         }
@@ -236,7 +238,7 @@ extension Session {
         return spec
     }
 
-    /// The name and the first arguments, each truncated as in Redis.
+    /// Returns an error with the unknown name and the first arguments, each shortened as in Redis.
     private func unknownCommand() -> CommandError {
         var arguments: [UInt8] = []
         for index in 1..<max(1, parser.argumentCount) where arguments.count < Self.shownBytesMax {
@@ -252,16 +254,16 @@ extension Session {
 
     private static let shownBytesMax = 128
 
-    /// Whether a line looks like HTTP. As in Redis, the connection is then closed, so that a web page cannot make a
-    /// browser send commands.
+    /// Whether the command looks like a line of HTTP. As in Redis, the connection is closed then. Otherwise a web page
+    /// could make a browser send commands to the daemon.
     private var looksLikeHTTP: Bool {
         let word = parser.argument(0)
         return equalsIgnoringCase(word, "POST") || equalsIgnoringCase(word, "HOST:")
     }
 
-    /// The reason why a command cannot run on the loop now.
+    /// Returns the reason why a command cannot run on this thread now; nil if it can.
     private func obstacle(_ spec: CommandMetadata, mayBlock: Bool) throws(CommandError) -> Pause? {
-        // Check this before the database's files are created for the command.
+        // Check this first, so that no files are created for a command that is refused.
         if origin.isOutbox { try checkMayChangeOutbox(spec) }
         let isWrite = spec.flags.contains(.write)
         if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
@@ -276,10 +278,9 @@ extension Session {
         if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax || commandBytes > Limits.loopBytesMax {
             return .cold
         }
-        // Scripts prepare their databases themselves when they run.
+        // The files for a script are opened when the script runs.
         if spec.flags.contains(.runsScript) || spec == .scriptLoad { return nil }
-        // A command that stores an entry creates the files of a database that has none; a command that only changes
-        // entries does not.
+        // If the database has no files yet, they are created only for a command that can store new entries.
         let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)
         guard !database.isReady(forWriting: forWriting) else { return nil }
         isWaiting = true

@@ -3,10 +3,10 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The fast path of EVAL, EVALSHA and FCALL: scripts with a few keys that are in memory, which only call commands of
-/// ``QuickScriptHost``. Everything else is left to the handler without side effects.
+/// The fast path of EVAL, EVALSHA and FCALL. It runs scripts that use a few keys whose entries are in memory, and call
+/// only commands of ``QuickScriptHost``. For other scripts, it changes nothing, and the handler runs them.
 extension Session {
-    /// The most words after the number of keys.
+    /// The most arguments that a script on this path may have, including its keys.
     private static let scriptWordsMax = 64
 
     func scriptOnFastPath(_ arguments: RequestArguments, _ source: ScriptSource, _ now: Int64) -> Bool {
@@ -22,10 +22,10 @@ extension Session {
         return run(script, in: interpreter, arguments, keyCount: Int(number), now)
     }
 
-    /// The script that a word names, if it is known.
+    /// Returns the script that a word identifies; nil if it is unknown.
     private func script(_ word: UnsafeRawBufferPointer, _ source: ScriptSource) -> Script? {
         switch source {
-        // Do not hash longer texts here: that would delay the event loop.
+        // Look up only short texts. Computing the hash of a long one would delay the event loop.
         case .text:
             word.count <= Self.scriptTextMax ? server.scripts.find(ScriptDigest(of: word)) : nil
         case .digest: ScriptDigest(hexadecimal: word).flatMap { server.scripts.find($0) }
@@ -38,8 +38,6 @@ extension Session {
     private func run(
         _ script: Script, in interpreter: Interpreter, _ arguments: RequestArguments, keyCount: Int, _ now: Int64
     ) -> Bool {
-        let start = replyQueue.position
-        var ticket = CommitTicket.none
         let count = arguments.count - ScriptCall.firstKey
         let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
             words in
@@ -55,7 +53,7 @@ extension Session {
                 replyMemory.pointee.version, min(server.limits.replyBytesMax, server.limits.scriptMemoryMax),
                 replyMemory
             )
-            return fastDatabase._withUnsafeGuaranteedRef { database in
+            return replyFromMemory { database, ticket in
                 database.withBatch(quick.commands.entries, now: now, ticket: &ticket) { _ in
                     let reply = interpreter.runQuickly(
                         script, words: words, keyCount: keyCount, version: version, replyBytesMax: bytesMax)
@@ -63,7 +61,9 @@ extension Session {
                         script.isUnusual.store(true, ordering: .relaxed)
                         return false
                     }
+                    let start = replies.pointee.count
                     replies.pointee.raw(reply)
+                    noteScriptError(from: start)
                     return true
                 }
             }
@@ -71,14 +71,11 @@ extension Session {
         guard isDone else { return false }
         for row in interpreter.quick.rows { accounting.counter.ran(row.number, times: 1, nanosecondsEach: 0) }
         server.scripts.counts.runs.wrappingAdd(1, ordering: .relaxed)
-        noteScriptError(from: start)
-        hold(from: start, ticket)
         return true
     }
 
-    /// Counts an error reply of a script.
-    private func noteScriptError(from start: Int) {
-        let offset = start - replyQueue.sentBytes
+    /// Counts the reply of a script if it is an error.
+    private func noteScriptError(from offset: Int) {
         replyMemory.pointee.withBytes { bytes in
             guard bytes.count > offset, bytes[offset] == UInt8(ascii: "-") else { return }
             server.errors.count(CommandError(encoded: UnsafeRawBufferPointer(rebasing: bytes[offset...])).bytes)

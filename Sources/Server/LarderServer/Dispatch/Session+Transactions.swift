@@ -3,10 +3,10 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Execution of transactions.
+/// Runs transactions (MULTI and EXEC) and scripts.
 extension Session {
 
-    /// Handles EXEC; ``runExecution(now:mayBlock:)`` then runs the commands.
+    /// Handles EXEC. ``runExecution(_:now:mayBlock:)`` then runs the queued commands.
     func beginExecution() throws(CommandError) {
         guard let queue = transactions.queue else { throw CommandError("ERR EXEC without MULTI") }
         if queue.isAborted {
@@ -14,17 +14,18 @@ extension Session {
             throw CommandError("EXECABORT Transaction discarded because of previous errors.")
         }
         transactions.execution = Execution(queue.commands, watches: transactions.watches)
-        // The watches now belong to the execution.
+        // From here on, the execution owns the watches, and will end them.
         transactions.watches = []
         transactions.queue = nil
     }
 
-    /// Runs the remaining commands of the transaction, up to the next one that needs another thread.
-    /// - Returns: the reason why the transaction is not complete; nil if it is.
+    /// Runs the remaining commands of the transaction. Pauses before a command that must run on another thread.
+    /// - Returns: the reason why the transaction is not complete yet; nil if it is complete.
     func runExecution(_ execution: Execution, now: Int64, mayBlock: Bool) -> Pause? {
         while execution.next < execution.commands.count || !execution.isBegun {
             var rest = execution.commands[execution.next...]
-            // Run long work on another thread: it still holds locks, but does not delay the loop's other connections.
+            // Run a long transaction on another thread. It holds its locks for as long, but does not delay other
+            // connections.
             if !mayBlock, rest.count > server.limits.coldSliceCommands || needsScriptThread { return .cold }
             if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
                 execution.isSplit = true
@@ -33,8 +34,8 @@ extension Session {
             }
             let plan = TransactionPlan(
                 rest, in: database, watches: execution.watches, more: execution.more,
-                // Load the previous values of overwritten keys too if commands may be refused when they run: a refused
-                // command leaves the previous value.
+                // If a command may still be refused, its key keeps its value: load also the values that would be
+                // overwritten.
                 loadsAll: server.notifier.needsPrevious || rights?.areLimited ?? false, engine: server.engine)
             if pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
                 return .congested
@@ -71,7 +72,7 @@ extension Session {
                     sendPublished()
                     if let work = attempt.work {
                         isWaiting = true
-                        // Look up the libraries again in the next unit: this command may be FUNCTION LOAD.
+                        // The command may be FUNCTION LOAD: look up the libraries again for the commands after it.
                         execution.functions = nil
                         let last = execution.commands[execution.next - 1]
                         accounting.pending = PendingNote(row: last.row, command: last, start: nil)
@@ -91,7 +92,7 @@ extension Session {
         return nil
     }
 
-    /// The state of the session before an attempt, to restore it.
+    /// The state of the session before an attempt to run commands. It is restored if the attempt is abandoned.
     private struct AttemptStart {
         let count: Int
         let database: Database
@@ -100,7 +101,7 @@ extension Session {
         let replyMode: ReplyMode
     }
 
-    /// Restores the session's state after an abandoned attempt, before the next one.
+    /// Restores the state of the session after an abandoned attempt, so that the commands can run again.
     private func undo(_ attempt: Attempt, _ execution: Execution, _ start: AttemptStart) {
         subscription.published = []
         replies.removeLast(replies.count - start.count)
@@ -111,7 +112,7 @@ extension Session {
         execution.more += attempt.missing
     }
 
-    /// Whether the next attempt needs another thread.
+    /// Whether the next attempt must run on another thread.
     private func mustMove(_ attempt: Attempt, _ execution: Execution, mayBlock: Bool) -> Bool {
         guard let script = execution.script else { return attempt.needsLongThread }
         return beginAnew(script, attempt, mayBlock: mayBlock) == .elsewhere
@@ -119,7 +120,7 @@ extension Session {
 
     // MARK: Scripts
 
-    /// Handles EVAL outside of MULTI, as its own transaction.
+    /// Handles EVAL and similar commands outside of MULTI. The script is a transaction of its own.
     func beginScript(_ script: ScriptCall, _ call: Call) throws(CommandError) {
         var bytes = 0
         for index in 0..<call.count { bytes += call.bytes(index).count }
@@ -133,14 +134,14 @@ extension Session {
         transactions.execution = Execution(command, script: script)
     }
 
-    /// Whether a script continues on its own thread.
+    /// Whether the running script must continue on a thread for long scripts.
     var needsScriptThread: Bool { transactions.execution?.script?.isLong ?? false }
 
     private enum Place {
         case here, elsewhere
     }
 
-    /// Decides where a script continues after an abandoned attempt.
+    /// Decides how, and on which thread, a script starts again after an abandoned attempt.
     private func beginAnew(_ script: ScriptProgress, _ attempt: Attempt, mayBlock: Bool) -> Place {
         script.repeats += 1
         server.scripts.counts.repeats.wrappingAdd(1, ordering: .relaxed)
@@ -148,8 +149,7 @@ extension Session {
         if case .replaying = script.stage {
             script.stage = .speculating
             script.conflicts += 1
-            // Other clients keep changing the script's entries: run it with locks held now, so that they wait as for a
-            // long transaction.
+            // Other clients keep changing the script's entries. Run it with locks held from now on: then they wait.
             if script.conflicts >= ScriptProgress.conflictsMax, script.lastRun <= ScriptProgress.heldRunMax {
                 script.stage = .inPlace
                 script.heldSlice = 2 * script.lastRun + ScriptSlice.blocking
@@ -163,7 +163,7 @@ extension Session {
             return .here
         }
         guard attempt.needsScriptThread || script.repeats > ScriptProgress.repeatsInPlace else { return .here }
-        // Give the script a slice on a thread for cold reads first: most slow scripts only wait for the disk.
+        // First let the script run longer on a thread that may block, because most slow scripts only wait for the disk.
         if attempt.needsScriptThread, !mayBlock { return .elsewhere }
         if !script.isLong {
             script.isLong = true
@@ -175,8 +175,8 @@ extension Session {
         return .here
     }
 
-    /// Runs a script without locks, and records its commands. If it cannot continue, the execution fails.
-    /// - Returns: whether it continues.
+    /// Runs a script without locks, and records its commands. If the script fails, the whole execution fails.
+    /// - Returns: whether the execution can continue.
     private func speculate(_ execution: Execution, _ plan: TransactionPlan, _ now: Int64) -> Bool {
         do throws(LarderError) {
             guard let error = try record(execution, plan, now) else { return true }
@@ -187,7 +187,8 @@ extension Session {
         return false
     }
 
-    /// - Returns: the error with which the script stops; nil if it continues.
+    /// Runs the script, and records its commands.
+    /// - Returns: the error with which the script has failed; nil if the execution can continue.
     private func record(
         _ execution: Execution, _ plan: TransactionPlan, _ now: Int64
     ) throws(LarderError) -> CommandError? {
@@ -208,31 +209,31 @@ extension Session {
             note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
             return error
         }
-        // The locks of these keys are needed when the changes are applied.
+        // These keys must be locked when the recorded changes are applied.
         execution.more += run.loadedKeys
         return nil
     }
 
-    /// Shows EXEC, which is still the parser's current command, to monitoring connections.
+    /// Shows EXEC to clients that use MONITOR. EXEC is still the current command of the parser.
     private func showExec(_ now: Int64) {
         guard !server.monitors.isEmpty, parser.argumentCount == 1, transactions.execution?.script == nil else { return }
         show(.exec, Call(self, server, now: now, mayBlock: false))
     }
 
-    /// Whether a command must return from a blocking thread to the loop.
+    /// Whether a command must run on the event loop, even if the session is on a thread that may block.
     private static func isOnLoop(_ command: QueuedCommand) -> Bool { command.row.flags.contains(.onLoop) }
 
-    /// The result of one attempt to run the remaining commands of a transaction.
+    /// The result of an attempt to run the remaining commands of a transaction.
     private struct Attempt {
         var end = TransactionEnd.cold
-        /// Whether a watched key was changed.
+        /// Whether the transaction fails because a watched key has changed.
         var isRefused = false
         var missing: [TransactionMissing] = []
         var needsLongThread = false
         var needsScriptThread = false
-        /// The positions of the commands' replies in the connection's whole output.
+        /// The positions of the commands' replies, counted from the first byte of the connection's output.
         var regions: [Range<Int>] = []
-        /// The index after the last command that ran.
+        /// The index of the first command that has not run.
         var next = 0
         var work: DeferredWork?
     }
@@ -262,7 +263,7 @@ extension Session {
         return attempt
     }
 
-    /// Runs the commands with the locks held, up to the first deferred command.
+    /// Runs the commands while the locks are held. Stops after a command whose work must run on another thread.
     private func runQueued(
         _ commands: ArraySlice<QueuedCommand>, _ run: TransactionRun, _ now: Int64, _ attempt: inout Attempt
     ) {
@@ -295,7 +296,7 @@ extension Session {
         }
     }
 
-    /// Refuses a command that was allowed when it was queued, but is not allowed any more.
+    /// Throws if a queued command is not allowed any more, because the user has lost rights since it was queued.
     func checkQueued(_ command: QueuedCommand) throws(CommandError) {
         guard rights != nil, transactions.execution?.script == nil else { return }
         do throws(CommandError) {
@@ -308,7 +309,7 @@ extension Session {
         }
     }
 
-    /// Fails a transaction whose commands cannot run: each command without a reply gets the error.
+    /// Ends a transaction whose remaining commands cannot run. Each of them gets the error as its reply.
     func failExecution(_ error: CommandError) {
         guard let execution = transactions.execution else { return }
         if execution.isBegun {
@@ -319,7 +320,7 @@ extension Session {
         endExecution()
     }
 
-    /// Removes the transaction started by EXEC.
+    /// Ends the transaction: releases its watches, and sends the messages that had to wait for its reply.
     func endExecution() {
         guard transactions.execution != nil else { return }
         modes.caching = nil

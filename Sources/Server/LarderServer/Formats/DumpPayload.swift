@@ -1,14 +1,15 @@
-/// The payloads of DUMP, RESTORE and FUNCTION DUMP, in Redis' format: a type byte, the string, the version of the
-/// format (two bytes), and a CRC-64 of the preceding bytes (eight bytes), both little-endian.
+/// The payloads of DUMP, RESTORE and FUNCTION DUMP, in the format of Redis. A payload consists of a byte for the type,
+/// a string, the version of the format (two bytes), and a CRC-64 of all preceding bytes (eight bytes). The last two are
+/// little-endian.
 ///
-/// A string is its length and its bytes. A length has 6, 14, 32 or 64 bits, depending on its first two bits and its
-/// first byte. If these two bits are set, the other six specify an encoding: an integer of one, two or four bytes, or
-/// LZF.
+/// A string is stored as its length, followed by its bytes. The first two bits of a length, and for long ones its whole
+/// first byte, tell whether it has 6, 14, 32 or 64 bits. If both bits are set, the string is stored differently, as the
+/// other six bits say: as an integer of one, two or four bytes, or compressed with LZF.
 package enum DumpPayload {
-    /// The format of Redis 7.0.
+    /// The version of the format that Redis 7.0 uses.
     private static let version: UInt16 = 10
     private static let stringType: UInt8 = 0
-    /// A library of functions: its text.
+    /// The type of a function library, whose string is the library's source.
     private static let functionType: UInt8 = 0xF5
     private static let footerBytes = 10
 
@@ -29,7 +30,7 @@ package enum DumpPayload {
         return sealed(bytes)
     }
 
-    /// Encodes function libraries.
+    /// Encodes the sources of function libraries.
     static func encode(libraries texts: [[UInt8]]) -> [UInt8] {
         var bytes: [UInt8] = []
         for text in texts {
@@ -53,7 +54,7 @@ package enum DumpPayload {
         }
     }
 
-    /// Appends the version and the checksum.
+    /// Returns the content, followed by the version and the checksum.
     private static func sealed(_ content: [UInt8]) -> [UInt8] {
         var bytes = content
         append(version, to: &bytes)
@@ -61,7 +62,7 @@ package enum DumpPayload {
         return bytes
     }
 
-    /// Encodes a value that is the text of an integer of at most 32 bits.
+    /// Encodes a value that is the decimal text of an integer with at most 32 bits; returns nil for other values.
     private static func integer(_ value: UnsafeRawBufferPointer) -> [UInt8]? {
         guard value.count <= 11, let number = parseInteger(value) else { return nil }
         var bytes: [UInt8] = []
@@ -79,7 +80,7 @@ package enum DumpPayload {
         return bytes
     }
 
-    /// Nil if the value is short, or compression saves less than four bytes.
+    /// Compresses a value; returns nil if the value is short, or would become less than four bytes shorter.
     private static func compressed(_ value: UnsafeRawBufferPointer) -> [UInt8]? {
         value.count > 20 ? LZF.compress(value, bytesMax: value.count - 4) : nil
     }
@@ -104,24 +105,24 @@ package enum DumpPayload {
     // MARK: Reading
 
     package enum Defect: Error, Equatable {
-        /// Too short, of a newer version, or damaged.
+        /// The payload is too short, has a newer version, or has a wrong checksum.
         case footer
-        /// Not a string, or a malformed one.
+        /// The content is not of the expected type, or is malformed.
         case format
     }
 
-    /// Decodes the value of a payload. Does not trap on any input.
-    /// - Parameter bytesMax: the longest value that is accepted; nothing is allocated for a longer one.
+    /// Decodes a payload that contains a value. Never traps, whatever the bytes are.
+    /// - Parameter bytesMax: the longest value that is accepted, in bytes. No memory is allocated for a longer one.
     static func decode(_ payload: UnsafeRawBufferPointer, bytesMax: Int) throws(Defect) -> [UInt8] {
         _ = try content(of: payload)
-        // Like Redis, ignore bytes after the value, and use bytes of the footer if the length includes them.
+        // As in Redis, bytes between the value and the footer are ignored, and a value may extend into the footer.
         var reader = Reader(bytes: payload)
         guard reader.byte() == stringType, let value = reader.string(bytesMax) else { throw .format }
         return value
     }
 
-    /// Decodes the sources of function libraries. Does not trap on any input.
-    /// - Parameter bytesMax: the most bytes of all sources.
+    /// Decodes a payload that contains the sources of function libraries. Never traps, whatever the bytes are.
+    /// - Parameter bytesMax: the most bytes that all sources together may have.
     static func decodeLibraries(
         _ payload: UnsafeRawBufferPointer, bytesMax: Int
     ) throws(Defect) -> [[UInt8]] {
@@ -136,7 +137,7 @@ package enum DumpPayload {
         return texts
     }
 
-    /// Verifies the footer of a payload, and returns the payload without it.
+    /// Checks the version and the checksum at the end of a payload, and returns the payload without them.
     private static func content(of payload: UnsafeRawBufferPointer) throws(Defect) -> UnsafeRawBufferPointer {
         guard payload.count >= footerBytes else { throw .footer }
         let end = payload.count - footerBytes
@@ -148,7 +149,7 @@ package enum DumpPayload {
         return UnsafeRawBufferPointer(rebasing: payload[..<end])
     }
 
-    /// An approximate upper bound of the value's length, given the payload's length.
+    /// Returns an approximate upper limit for the length of the value in a payload, without decoding it.
     static func decodedBytesMax(_ payload: UnsafeRawBufferPointer) -> Int {
         let isCompressed = payload.count > 1 && payload[1] == Encoding.lzf
         return isCompressed ? payload.count * LZF.growthMax : payload.count
@@ -194,7 +195,7 @@ package enum DumpPayload {
             }
         }
 
-        /// Nil for an encoding, and for an impossible length.
+        /// Reads a length. Returns nil if there is an encoding instead, or if the length is impossible.
         private mutating func length() -> Int? {
             guard let first = byte() else { return nil }
             switch (first >> 6, first) {

@@ -1,19 +1,21 @@
-/// LZF, the compression of Redis' payloads.
+/// LZF, the compression that Redis uses in payloads.
 ///
-/// Compressed bytes are a sequence of
-/// - runs of literals: a byte n below 32, then n + 1 bytes;
-/// - back references: three bits of length and the high five bits of distance - 1; another byte of length if all three
-///   bits are set; the low eight bits of distance - 1. Lengths are stored minus 2; the byte of length is added to 7.
+/// Compressed data is a sequence of two kinds of items:
+/// - A run of literals: a byte n less than 32, followed by n + 1 bytes that are copied.
+/// - A back reference, which repeats bytes that were decompressed before. It has a length, stored minus 2, and a
+///   distance, stored minus 1. The first byte contains three bits of the length and the high five bits of the distance.
+///   If all three bits are set, the next byte is added to the length. The last byte contains the low eight bits of the
+///   distance.
 enum LZF {
     private static let literalsMax = 32
     private static let distanceMax = 1 << 13
     private static let referenceMax = (1 << 8) + (1 << 3)
     private static let hashBits = 16
-    /// The largest compression ratio: a reference of 3 bytes expands to 264.
+    /// The largest possible compression ratio: a back reference of 3 bytes can represent 264 bytes.
     static let growthMax = 88
 
-    /// Compresses with the same choices as Redis, so that the bytes are equal.
-    /// - Parameter bytesMax: the longest result.
+    /// Compresses bytes. Makes the same choices as Redis, so that the result is identical.
+    /// - Parameter bytesMax: the longest result that is accepted, in bytes.
     /// - Returns: nil if the result would be longer.
     static func compress(_ input: UnsafeRawBufferPointer, bytesMax: Int) -> [UInt8]? {
         guard !input.isEmpty, bytesMax > 0 else { return nil }
@@ -25,10 +27,10 @@ enum LZF {
     private struct Compressor {
         let input: UnsafeRawBufferPointer
         let bytesMax: Int
-        /// For each hash, where three bytes with this hash were last seen; -1 if never.
+        /// For each hash, the last position of three bytes that have this hash; -1 if there is none.
         let places: UnsafeMutableBufferPointer<Int>
         var output: [UInt8] = []
-        /// The number of literals in the open run.
+        /// The number of literals in the run that is being written.
         var literals = 0
 
         init(_ input: UnsafeRawBufferPointer, _ bytesMax: Int) {
@@ -39,14 +41,14 @@ enum LZF {
             output.reserveCapacity(min(bytesMax, input.count))
         }
 
-        /// The hash of the three bytes at `index`, which must exist.
+        /// Returns the hash of the three bytes that begin at `index`. They must exist.
         func hash(_ index: Int) -> Int {
             let bytes = Int(input[index]) << 16 | Int(input[index + 1]) << 8 | Int(input[index + 2])
             return (bytes >> (24 - hashBits) &- bytes &* 5) & (1 << hashBits - 1)
         }
 
         mutating func run() -> Bool {
-            // Reserve the first byte of the open run for its length.
+            // The first byte of a run is reserved for its length.
             output.append(0)
             var index = 0
             while index < input.count - 2 {
@@ -85,7 +87,7 @@ enum LZF {
             }
         }
 
-        /// Writes the length of the open run, or removes its first byte if the run is empty.
+        /// Ends the run of literals: sets its length, or removes its first byte if it contains no literals.
         private mutating func closeRun() {
             if literals == 0 {
                 output.removeLast()
@@ -95,8 +97,8 @@ enum LZF {
             literals = 0
         }
 
-        /// Writes a reference and opens the next run.
-        /// - Returns: the index of the next byte.
+        /// Writes a back reference, and begins the next run of literals.
+        /// - Returns: the index of the first byte after the repeated ones.
         private mutating func refer(to place: Int, from index: Int) -> Int {
             let length = length(place, index)
             closeRun()
@@ -112,14 +114,13 @@ enum LZF {
             output.append(0)
             let end = index + length
             guard end < input.count - 2 else { return end }
-            // As in Redis, only the last two positions of a match are recorded.
+            // As in Redis, only the last two positions of the repeated bytes are recorded.
             places[hash(end - 2)] = end - 2
             places[hash(end - 1)] = end - 1
             return end
         }
 
-        /// The length of the match at both positions. As in Redis, 16 bytes are compared before the limit is checked,
-        /// because that affects the result.
+        /// Returns how many bytes are equal at both positions. As in Redis, the first 16 comparisons ignore the limit.
         private func length(_ place: Int, _ index: Int) -> Int {
             let most = min(input.count - index - 2, referenceMax)
             var length = 2
@@ -134,12 +135,12 @@ enum LZF {
         }
     }
 
-    /// Decompresses. Does not trap on any input.
-    /// - Parameter count: the length of the original.
-    /// - Returns: nil if the bytes are not LZF or have another length.
+    /// Decompresses bytes. Never traps, whatever the bytes are.
+    /// - Parameter count: the length of the result.
+    /// - Returns: nil if the bytes are not valid LZF, or the result has another length.
     static func decompress(_ input: UnsafeRawBufferPointer, count: Int) -> [UInt8]? {
         var output: [UInt8] = []
-        // Do not reserve memory based on the length alone.
+        // Do not trust `count` alone: limit the reserved memory to what the input can expand to.
         output.reserveCapacity(min(count, input.count * growthMax + 1))
         var index = 0
         while index < input.count {
@@ -163,7 +164,7 @@ enum LZF {
             let distance = (control & 0x1F) << 8 + Int(input[index]) + 1
             index += 1
             guard distance <= output.count, output.count + length <= count else { return nil }
-            // Byte by byte, because a reference may overlap its own output.
+            // Copy one byte after the other: a back reference may include bytes that it has just appended.
             for _ in 0..<length { output.append(output[output.count - distance]) }
         }
         return output.count == count ? output : nil

@@ -2,11 +2,11 @@ import LarderPlatform
 
 /// The subscribers of each channel.
 ///
-/// The table has parts, each with its own lock, which is held for a change or while a message is added to the queues of
-/// the loops. So publishers on several loops seldom contend, and a connection that has unsubscribed finds all of its
-/// last messages in its queue.
+/// The table consists of parts with one lock each. The lock of a channel's part is held while its subscribers change,
+/// and while a message is added to the queues of the event loops. So publishers on different loops seldom wait for each
+/// other. When a connection has unsubscribed, all messages for it are already in its queue.
 ///
-/// `@unchecked Sendable`: the parts are guarded by their locks.
+/// `@unchecked Sendable`: each part has its own lock.
 final class ChannelTable: @unchecked Sendable {
     private final class Part {
         let lock = Lock()
@@ -20,8 +20,8 @@ final class ChannelTable: @unchecked Sendable {
     init() { parts = (0..<Self.partCount).map { _ in Part() } }
 
     private func part(_ channel: [UInt8]) -> Part {
-        // Choosing the part by hash does not cluster keys in its dictionary, because each dictionary has its own hash
-        // seed.
+        // Each part's dictionary has its own hash seed. So the keys of a part are spread evenly in it, although the
+        // part was chosen by hash.
         parts[(channel.hashValue >> 7) & (Self.partCount - 1)]
     }
 
@@ -45,7 +45,7 @@ final class ChannelTable: @unchecked Sendable {
     }
 
     /// Sends a message to all subscribers of a channel.
-    /// - Parameter message: called once, if there are subscribers.
+    /// - Parameter message: creates the message. It is called at most once, and only if there are subscribers.
     /// - Returns: the number of subscribers.
     func send(to channel: [UInt8], from: PushQueue?, _ message: () -> PushMessage) -> Int {
         let part = part(channel)
@@ -56,17 +56,17 @@ final class ChannelTable: @unchecked Sendable {
         }
     }
 
-    /// The channels with subscribers, in no order.
+    /// All channels with subscribers, in no particular order.
     var channels: [[UInt8]] { parts.flatMap { part in part.lock.withLock { Array(part.audiences.keys) } } }
 }
 
-/// A connection as a receiver of messages: its ID, and the queue of its loop.
+/// The address of a connection for messages: its ID, and the queue of its event loop.
 struct Subscriber: Sendable {
     let id: Int64
     let queue: PushQueue
 }
 
-/// All connections that get the same messages, grouped by loop. A value type; copying it only copies a reference.
+/// The connections that get the same messages, grouped by event loop. A value type.
 struct Audience: Sendable {
     private struct Group: Sendable {
         let queue: PushQueue
@@ -76,7 +76,7 @@ struct Audience: Sendable {
     private var groups: [Group] = []
     private(set) var count = 0
 
-    /// Adds a connection that is not a member yet.
+    /// Adds a connection. It must not be a member yet.
     mutating func add(_ subscriber: Subscriber) {
         count += 1
         if let index = groups.firstIndex(where: { $0.queue === subscriber.queue }) {
@@ -96,7 +96,7 @@ struct Audience: Sendable {
     }
 
     /// Adds a message to the queues of all members.
-    /// - Parameter from: the queue of the calling loop, if a loop calls this.
+    /// - Parameter from: the queue of the event loop that makes this call; nil if another thread makes it.
     func send(_ message: PushMessage, from: PushQueue?) {
         for group in groups {
             group.queue.add(PushQueue.Delivery(message: message, connections: group.connections), from: from)

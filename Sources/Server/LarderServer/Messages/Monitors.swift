@@ -3,12 +3,12 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// The connections of MONITOR, which see every command.
+/// The connections whose clients have sent MONITOR. They receive a line for each command.
 ///
 /// `@unchecked Sendable`: the list is guarded by `lock`.
 final class Monitors: @unchecked Sendable {
     private let lock = Lock()
-    /// One group per event loop.
+    /// The connections in groups: one group for each event loop that has any.
     private var groups: [(queue: PushQueue, group: MonitorGroup)] = []
     private let count = Atomic<Int>(0)
 
@@ -37,8 +37,8 @@ final class Monitors: @unchecked Sendable {
         count.store(groups.reduce(0) { $0 + $1.group.members.count }, ordering: .relaxed)
     }
 
-    /// Sends a line to all monitoring connections; each event loop gets it once.
-    /// - Parameter excepted: a connection with replies switched off, which gets no lines.
+    /// Sends a line to all these connections. Each event loop gets it only once.
+    /// - Parameter excepted: the ID of a connection that gets no line, because its replies are switched off.
     func show(_ line: [UInt8], except excepted: Int64?) {
         let message = PushMessage.line(line)
         for (queue, group) in lock.withLock({ groups }) {
@@ -51,7 +51,7 @@ final class Monitors: @unchecked Sendable {
         }
     }
 
-    /// Formats a command for MONITOR: the time, the database and the client, and the words in quotes.
+    /// Returns the line for a command: its time, database and client, followed by its words in quotes.
     static func line(
         now: Int64, database: String, address: String, count: Int, word: (Int) -> UnsafeRawBufferPointer
     ) -> [UInt8] {
@@ -85,7 +85,7 @@ final class Monitors: @unchecked Sendable {
     }
 }
 
-/// Commands per second, sampled several times a second, and the memory peak, for INFO.
+/// The number of commands per second, sampled several times per second, and the highest memory use, for INFO.
 ///
 /// `@unchecked Sendable`: the samples are guarded by `lock`.
 final class Rates: @unchecked Sendable {
@@ -100,10 +100,13 @@ final class Rates: @unchecked Sendable {
     private var samples: [Sample] = []
     private var peak = 0
 
-    /// - Parameter at: the time in milliseconds of the monotonic clock.
+    /// Adds a sample.
+    /// - Parameters:
+    ///   - at: the current time of the monotonic clock, in milliseconds.
+    ///   - commands: the number of commands since the start.
     func note(at: Int64, commands: Int) {
         lock.withLock {
-            // The counters were reset.
+            // If the number is smaller than before, the statistics were reset: begin again.
             if let last = samples.last, commands < last.commands { samples = [] }
             samples.append(Sample(at: at, commands: commands))
             if samples.count > Self.samplesMax { samples.removeFirst() }
@@ -117,7 +120,8 @@ final class Rates: @unchecked Sendable {
         }
     }
 
-    /// - Returns: the highest value so far.
+    /// Records a memory use.
+    /// - Returns: the highest one so far, in bytes.
     func notePeak(_ bytes: Int) -> Int {
         lock.withLock {
             peak = max(peak, bytes)

@@ -2,54 +2,55 @@ import LarderPlatform
 import LarderVocabulary
 import Synchronization
 
-/// A message with its destination: a channel or a sharded channel.
+/// A message to publish, and the channel or sharded channel to publish it on.
 struct Publication: Sendable {
     var kind = PubSub.Kind.channel
     let channel: [UInt8]
     let payload: [UInt8]
 }
 
-/// Publish and subscribe: channels, patterns, and sharded channels, which have their own namespace.
+/// Publishes messages to the subscribers of channels, patterns and sharded channels. Sharded channels have separate
+/// names.
 ///
 /// `@unchecked Sendable`: the patterns are guarded by `patternLock`; the rest is thread-safe.
 final class PubSub: @unchecked Sendable {
-    /// The kind of a name to subscribe to.
+    /// The kinds of names that a client can subscribe to.
     enum Kind: Hashable, CaseIterable, Sendable {
         case channel, pattern, shardChannel
     }
 
     private struct Pattern {
         let glob: GlobPattern
-        /// The pattern's place in the order of first subscriptions, in which patterns are matched.
+        /// A number that increases with each new pattern. A message is sent for older patterns first.
         let number: Int
         var audience = Audience()
     }
 
-    /// The bytes of messages that wait in the loops' queues.
+    /// The size of all messages that wait in the queues of event loops.
     let pending = PendingBytes()
     private let pendingBytesMax: Int
     private let channels = ChannelTable()
     private let shardChannels = ChannelTable()
     private let patternLock = Lock()
     private var patterns: [[UInt8]: Pattern] = [:]
-    /// The number of times a pattern got its first subscriber.
+    /// How many times a pattern got its first subscriber. The source of ``Pattern/number``.
     private var patternsSeen = 0
     private let patternCountNow = Atomic<Int>(0)
     private let changeLock = Lock()
-    /// The number of subscriptions to changes, and the function to call when such a subscription is added or removed.
-    /// Guarded by `changeLock`.
+    /// The number of subscriptions to channels for changes, and a function that is called when one is added or the last
+    /// one ends. Guarded by `changeLock`.
     private var changeTopics = 0
     private var changeTopicsChanged: @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void = { _, _, _ in
     }
 
     init(pendingBytesMax: Int) { self.pendingBytesMax = pendingBytesMax }
 
-    /// Whether publishers should wait because loops are too far behind with messages. One atomic load.
+    /// Whether publishers must wait because too many messages have not been delivered. Costs one atomic load.
     var isCongested: Bool { pending.bytes.read() > pendingBytesMax }
 
     // MARK: Subscribing
 
-    /// Adds a connection that is not subscribed yet.
+    /// Adds a subscription. The connection must not have it yet.
     func add(_ subscriber: Subscriber, to name: [UInt8], _ kind: Kind) {
         if kind != .shardChannel, ChangeChannel.isOne(name) { countChangeTopic(name, 1) }
         switch kind {
@@ -83,13 +84,13 @@ final class PubSub: @unchecked Sendable {
         }
     }
 
-    /// Sets a function that is called for each new subscription to changes, before the subscriber gets any message, and
-    /// when the last one ends. Calls do not overlap.
+    /// Sets a function that is called for each new subscription to changes, before the subscriber gets a message, and
+    /// when the last such subscription ends. The function is never called twice at the same time.
     func onChangeTopics(
         _ body: @escaping @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
     ) { changeLock.withLock { changeTopicsChanged = body } }
 
-    /// Whether there are subscribers to changes.
+    /// Whether there are subscriptions to changes.
     var hasChangeListeners: Bool { changeLock.withLock { changeTopics > 0 } }
 
     private func countChangeTopic(_ name: [UInt8], _ step: Int) {
@@ -103,10 +104,9 @@ final class PubSub: @unchecked Sendable {
 
     // MARK: Publishing
 
-    /// Sends a message to the subscribers of a channel, and of patterns that match it. Patterns do not match sharded
-    /// channels.
-    /// - Parameter from: the queue of the calling loop, if a loop calls this.
-    /// - Returns: the number of copies sent.
+    /// Sends a message to the subscribers of its channel, and of matching patterns. Patterns match no sharded channels.
+    /// - Parameter from: the queue of the event loop that makes this call; nil if another thread makes it.
+    /// - Returns: the number of subscriptions to which the message was sent.
     func publish(_ publication: Publication, from: PushQueue? = nil) -> Int {
         let (channel, payload) = (publication.channel, publication.payload)
         guard publication.kind == .channel else {
@@ -114,7 +114,7 @@ final class PubSub: @unchecked Sendable {
         }
         var count = channels.send(to: channel, from: from) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return count }
-        // Match patterns without the lock, which publishers on all loops share.
+        // Compare the patterns without holding the lock, because publishers on all loops use it.
         let matching = patternLock.withLock({ patterns }).filter { $0.value.glob.matches(channel) }
         for (name, _) in matching.sorted(by: { $0.value.number < $1.value.number }) {
             let message = PushMessage.message(pattern: name, channel: channel, payload)
@@ -127,8 +127,8 @@ final class PubSub: @unchecked Sendable {
         return count
     }
 
-    /// Sends a change to the subscribers of its channel, and of patterns for change channels. Other patterns, such as
-    /// `*`, do not match.
+    /// Sends a change to the subscribers of its channel, and of patterns that begin like channels for changes. Other
+    /// patterns that match, such as `*`, do not receive it.
     func publishChange(_ channel: [UInt8], _ payload: [UInt8]) {
         _ = channels.send(to: channel, from: nil) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return }
@@ -140,7 +140,7 @@ final class PubSub: @unchecked Sendable {
         }
     }
 
-    /// The number of copies that would be sent.
+    /// Returns the number of subscriptions to which a message would be sent.
     func count(_ publication: Publication) -> Int {
         guard publication.kind == .channel else { return shardChannels.count(publication.channel) }
         return patternLock.withLock { patterns }.values.filter { $0.glob.matches(publication.channel) }
@@ -149,7 +149,7 @@ final class PubSub: @unchecked Sendable {
 
     // MARK: Queries
 
-    /// The names of a kind that have subscribers and match a pattern, in no order.
+    /// Returns the names of one kind that have subscribers and match a pattern, in no particular order.
     func names(_ kind: Kind, matching pattern: GlobPattern?) -> [[UInt8]] {
         let all =
             switch kind {

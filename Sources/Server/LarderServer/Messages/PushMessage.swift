@@ -1,28 +1,29 @@
 import LarderRESP
 
-/// A message that is not a reply, encoded once for all receivers.
+/// A message to clients that is not a reply. It is encoded once, and then sent to any number of clients.
 ///
 /// Thread-safe: immutable.
 final class PushMessage: Sendable {
     /// The encoding of the message for each protocol version.
     private enum Form: Sendable {
-        /// The RESP3 encoding; RESP2 differs in the first byte only.
+        /// The message in RESP3. In RESP2, only the first byte differs.
         case message([UInt8])
-        /// In RESP2, a message on a channel of its own, sent only while the connection is in subscriber mode.
+        /// An invalidation. RESP2 clients get it as a message on a special channel, and only while they have
+        /// subscriptions; nil if they do not get it.
         case invalidation(two: [UInt8]?, three: [UInt8])
-        /// RESP3 only.
+        /// A message that only RESP3 clients get.
         case three([UInt8])
-        /// The same for every connection, in every mode.
+        /// A line that is the same for all clients, in each protocol version.
         case line([UInt8])
     }
 
     private let form: Form
-    /// The approximate size of one copy.
+    /// The approximate size of the message in bytes.
     let byteCount: Int
-    /// Whether it is a line of MONITOR.
+    /// Whether the message is a line of MONITOR.
     var isLine: Bool { line != nil }
     var line: [UInt8]? { if case .line(let bytes) = form { bytes } else { nil } }
-    /// Whether the message invalidates all keys.
+    /// Whether the message tells the client to discard all keys.
     let isOfEverything: Bool
 
     private init(_ form: Form, isOfEverything: Bool = false) {
@@ -40,12 +41,12 @@ final class PushMessage: Sendable {
         return buffer.take()
     }
 
-    /// A line of MONITOR, encoded.
+    /// Creates a line of MONITOR from its encoded bytes.
     static func line(_ bytes: [UInt8]) -> PushMessage { PushMessage(.line(bytes)) }
 
     // MARK: Publish and subscribe
 
-    /// `message channel payload`, or `smessage` for a shard channel.
+    /// Creates the message `message channel payload`; for a sharded channel, `kind` is `smessage`.
     static func message(_ kind: String, channel: [UInt8], _ payload: [UInt8]) -> PushMessage {
         PushMessage(
             .message(
@@ -57,7 +58,7 @@ final class PushMessage: Sendable {
                 }))
     }
 
-    /// `pmessage pattern channel payload`.
+    /// Creates the message `pmessage pattern channel payload`.
     static func message(pattern: [UInt8], channel: [UInt8], _ payload: [UInt8]) -> PushMessage {
         PushMessage(
             .message(
@@ -72,8 +73,8 @@ final class PushMessage: Sendable {
 
     // MARK: Tracking
 
-    /// Invalidates keys; nil for all.
-    /// - Parameter isRedirected: whether the message is redirected to another connection.
+    /// Creates a message that invalidates keys, or all keys if `keys` is nil.
+    /// - Parameter isRedirected: whether the receiver is another connection than the one that tracks the keys.
     static func invalidation(_ keys: [[UInt8]]?, isRedirected: Bool) -> PushMessage {
         func write(_ buffer: inout ReplyBuffer) {
             guard let keys else { return buffer.null() }
@@ -97,7 +98,7 @@ final class PushMessage: Sendable {
         return PushMessage(.invalidation(two: two, three: three), isOfEverything: keys == nil)
     }
 
-    /// Reports that the connection to which invalidations are redirected was closed.
+    /// Creates the message that the connection which should receive the invalidations was closed.
     static func redirectBroken(_ id: Int64) -> PushMessage {
         PushMessage(
             .three(
@@ -108,12 +109,11 @@ final class PushMessage: Sendable {
                 }))
     }
 
-    /// Encodes the message for a connection.
-    /// - Parameter isSubscriber: whether the connection has subscriptions.
+    /// Writes the message to a connection's output.
+    /// - Parameter isSubscriber: whether the connection has subscriptions. Without any, RESP2 clients get no messages.
     func write(to replies: inout ReplyBuffer, isSubscriber: Bool) {
         switch form {
-        // In RESP2, messages look like replies: after the last UNSUBSCRIBE, the client would take a message for a
-        // reply.
+        // A RESP2 client that has just unsubscribed would take a message for a reply, because both look the same.
         case .message(let bytes): if replies.version == .three || isSubscriber { replies.push(encoded: bytes) }
         case .line(let bytes): replies.raw(bytes)
         case .three(let bytes): if replies.version == .three { replies.raw(bytes) }

@@ -1,21 +1,21 @@
 import LarderPlatform
 import Synchronization
 
-/// Messages on their way to the connections of one event loop.
+/// The queue of messages for the connections of one event loop.
 ///
-/// - Any thread adds messages; the loop delivers them in the same order. So the messages of one publisher stay in
-///   order.
-/// - The loop is woken once for all messages added before it runs.
+/// - Any thread may add messages. The loop delivers them in the order in which they were added, so the messages of one
+///   publisher stay in order.
+/// - Adding several messages before the loop runs wakes the loop only once.
 ///
-/// Thread-safe, except where a comment says "for the loop". `@unchecked Sendable`: the messages are guarded by `lock`;
-/// ``deliver`` is set before messages are added, and is called by the loop only.
+/// Thread-safe, except for members "for the loop". `@unchecked Sendable`: `lock` guards the messages. ``deliver`` is
+/// set before messages are added, and only the loop calls it.
 final class PushQueue: @unchecked Sendable {
-    /// A message with the connections that get it.
+    /// A message, and the connections that receive it.
     struct Delivery: Sendable {
         let message: PushMessage
-        /// IDs of connections of this loop; closed ones are skipped.
+        /// The IDs of connections of this event loop. Connections that were closed are skipped.
         var connections: [Int64] = []
-        /// The connections that get a line of MONITOR, all in the same form.
+        /// For a line of MONITOR, all connections of the loop that receive it; nil for other messages.
         var monitors: MonitorGroup?
     }
 
@@ -23,18 +23,19 @@ final class PushQueue: @unchecked Sendable {
     private var waiting: [Delivery] = []
     private var wake: (() -> Void)?
     private let hasWaiting = Atomic<Bool>(false)
-    /// Bytes waiting in all queues of the server.
+    /// The size of the messages in all queues of the server.
     private let pending: PendingBytes
-    /// Delivers one message to its connections. Set once, by the loop.
+    /// Passes one message to its connections. The loop sets this once, and calls it.
     var deliver: (Delivery) -> Void = { _ in }
 
     init(_ pending: PendingBytes) { self.pending = pending }
 
-    /// - Parameter wake: makes the loop call ``deliverAll()``; called with `lock` held, from any thread. Nil once the
-    ///   loop has stopped.
+    /// Sets the function that wakes the loop, which must then call ``deliverAll()``.
+    /// - Parameter wake: called with `lock` held, on any thread; nil after the loop has stopped.
     func onAdded(_ wake: (() -> Void)?) { lock.withLock { self.wake = wake } }
 
-    /// - Parameter from: the queue of the calling loop, which need not be woken; nil for another thread, or if unknown.
+    /// Adds a message.
+    /// - Parameter from: the queue of the calling event loop, which need not be woken; nil if another thread calls.
     func add(_ delivery: Delivery, from: PushQueue? = nil) {
         pending.bytes.add(delivery.message.byteCount)
         lock.withLock {
@@ -45,10 +46,10 @@ final class PushQueue: @unchecked Sendable {
         }
     }
 
-    /// Whether no message is waiting. One atomic load.
+    /// Whether no message is waiting. Costs one atomic load.
     var isEmpty: Bool { !hasWaiting.load(ordering: .acquiring) }
 
-    /// Delivers all waiting messages. For the loop.
+    /// Delivers all waiting messages. For the loop: only its thread may call this.
     func deliverAll() {
         while !isEmpty {
             let taken = lock.withLock {
@@ -64,12 +65,13 @@ final class PushQueue: @unchecked Sendable {
     }
 }
 
-/// The bytes of messages that wait for delivery. Thread-safe.
+/// The number of bytes of messages that wait for delivery. Thread-safe.
 final class PendingBytes: Sendable {
     let bytes = Atomic<Int>(0)
 }
 
-/// The monitoring connections of one event loop; replaced when one starts or stops monitoring.
+/// The connections of one event loop whose clients have sent MONITOR. When one begins or ends, a new group replaces
+/// this one.
 ///
 /// Thread-safe: immutable.
 final class MonitorGroup: Sendable {

@@ -3,17 +3,17 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// The socket of one connection: reads into the session, and writes the session's output.
+/// The socket of one connection: passes the received bytes to the session, and sends the session's output.
 ///
-/// Confined to its event loop.
+/// All calls must be on the thread of its event loop.
 final class Connection: MonitorReader {
-    /// The state of the received commands.
+    /// What happens to the received commands at present.
     private enum Progress {
         /// All complete commands have run.
         case idle
-        /// They are running.
+        /// Commands are running on the loop's thread.
         case running
-        /// The next command waits for another thread.
+        /// The next command waits for work on another thread; the session is still owned by the loop.
         case working
         /// The commands run on another thread, which owns the session: the loop must not touch it.
         case away
@@ -23,7 +23,7 @@ final class Connection: MonitorReader {
         case yielded
         /// The next command waits until CLIENT PAUSE is over.
         case paused
-        /// The next command waits for another connection's value.
+        /// The next command waits for a value that another connection or an origin must supply first.
         case waiting
         /// The next command waits until the client has read its replies.
         case full
@@ -33,13 +33,13 @@ final class Connection: MonitorReader {
 
     let session: Session
     /// Unowned and unsafe, because reference counting would be a large part of the cost of a small request. The loop
-    /// outlives its connections: it stops after the last one is closed, and the server keeps it alive longer.
+    /// outlives its connections: it stops only after the last one is closed, and the server releases it later still.
     private unowned(unsafe) let eventLoop: EventLoop
     private let pipe: UnsafeMutablePointer<uv_pipe_t>
-    /// The socket; the handle owns it.
+    /// The socket's descriptor. libuv closes it with the handle `pipe`.
     private var descriptor: Int32 = -1
     private var progress = Progress.idle
-    /// Whether the connection is in the loop's lists: see ``EventLoop/note(_:)``.
+    /// Whether the connection is in the loop's list of that name: see ``EventLoop/note(_:isCongested:)``.
     var isListedAsHolding = false
     var isListedAsUnsent = false
     var isListedAsCongested = false
@@ -47,32 +47,34 @@ final class Connection: MonitorReader {
     private var isReading = false
     private var isWriting = false
     private var isClosed = false
-    /// Whether the client has closed its sending side; its requests still get replies.
+    /// Whether the client has closed its sending side. Requests that it sent before still get replies.
     private var hasEnded = false
     private var isFinishing = false
     private var lastProgress: Int64 = 0
-    /// The loop's turn of the last read, and the number of reads in that turn.
+    /// The number of the loop's turn in which the connection last read, and the number of reads in that turn.
     private var readTurn = 0
     private var readsInTurn = 0
-    /// Messages that arrived while the session was on another thread.
+    /// Messages for the client that arrived while another thread owned the session, and their size.
     private var waitingPushes: [PushMessage] = []
     private var waitingPushBytes = 0
-    /// The position in the loop's feed up to which a monitoring connection has taken lines; nil for other connections.
+    /// The position in the loop's ``MonitorFeed`` up to which lines were taken; nil if the client does not use MONITOR.
     var feedPosition: Int?
-    /// Whether the connection must be closed, because its client has too many unread messages.
+    /// Whether the connection is about to be closed, because its client has too many unread messages.
     private var isOverdue = false
-    /// When the unread messages exceeded the soft limit; nil if they do not exceed it.
+    /// When the unread messages exceeded the soft limit, by the loop's time; nil if they do not exceed it.
     private var overSoftLimitSince: Int64?
-    /// Ticks since the last read.
+    /// Ticks of the loop since the last read.
     private var quietTicks = 0
 
-    /// The number of ticks without input after which a connection frees memory.
+    /// The number of ticks without input after which a connection frees memory that it can allocate again.
     private static let ticksUntilReclaim = 20
-    /// Replies are sent when they reach this size, or earlier.
+    /// The size in bytes at which replies are sent without waiting for the end of the turn.
     private static let flushBytes = 65_536
-    /// The most flushes in one turn for a client that reads as fast as it is served; then other connections are served.
+    /// The most times that one connection sends replies in a turn. A client that reads as fast as it is served would
+    /// otherwise keep the loop from its other connections.
     private static let flushesPerTurn = 16
-    /// The most bytes of one uv_write, so that not all replies to a slow reader are copied.
+    /// The most bytes of one uv_write. They are copied, so the limit prevents a copy of all replies if the client reads
+    /// slowly.
     private static let writeBytes = 262_144
 
     init(_ session: Session, _ eventLoop: EventLoop) {
@@ -83,8 +85,8 @@ final class Connection: MonitorReader {
 
     deinit { pipe.deallocate() }
 
-    /// Runs `body` on the connection that is the context of a handle, which libuv returns as a pointer. The retain in
-    /// `open` keeps it valid until the close callback, so that references need not be counted here.
+    /// Runs `body` with the connection of a libuv handle, which has a pointer to it. `open` retains the connection
+    /// until the handle's close callback, so the pointer is valid, and references need not be counted here.
     private static func with<Handle>(_ handle: UnsafeMutablePointer<Handle>?, _ body: (Connection) -> Void) {
         guard let handle, let data = asHandle(handle).pointee.data else { return }
         Unmanaged<Connection>.fromOpaque(data)._withUnsafeGuaranteedRef(body)
@@ -94,7 +96,7 @@ final class Connection: MonitorReader {
 
     var hasHeldReplies: Bool { !isClosed && !isAway && session.replyQueue.hasHeld }
 
-    /// Whether commands without replies have written since the last call.
+    /// Returns whether commands that send no reply have written entries since the last call.
     func takeSilentWrites() -> Bool {
         guard !isAway, session.replyQueue.hasSilentWrites else { return false }
         session.replyQueue.hasSilentWrites = false
@@ -120,8 +122,8 @@ final class Connection: MonitorReader {
         startReading()
     }
 
-    /// Closes at once. Idempotent.
-    /// - Parameter reason: logged; nil if no explanation is needed.
+    /// Closes the socket at once. Has no effect if it is closed already.
+    /// - Parameter reason: text for the log; nil to log nothing.
     func close(_ reason: String?) {
         guard !isClosed else { return }
         isClosed = true
@@ -145,8 +147,8 @@ final class Connection: MonitorReader {
 
     // MARK: Reading
 
-    /// Starts or stops reading, depending on whether the session can take more. Even with pending replies, some more
-    /// input is read: many clients send all their requests before they read the first reply.
+    /// Starts or stops reading, depending on whether the session can take more input. Some input is read even while
+    /// many replies are unread, because many clients send all their requests before they read the first reply.
     private func adjustReading() {
         let isWanted =
             switch progress {
@@ -172,8 +174,8 @@ final class Connection: MonitorReader {
         if !isClosed { uv_read_stop(stream) }
     }
 
-    /// Provides the loop's buffer to libuv. All its connections share it, because each read is followed at once by
-    /// ``didRead(_:_:)``: an idle connection needs no buffer.
+    /// Passes the loop's buffer to libuv for the next read. All connections of the loop can share it, because libuv
+    /// calls ``didRead(_:_:)`` immediately after each read. So an idle connection needs no buffer.
     private func provide(_ buffer: UnsafeMutablePointer<uv_buf_t>?) {
         let space = eventLoop.readBuffer
         buffer?.pointee = uv_buf_init(space.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(space.count))
@@ -186,18 +188,18 @@ final class Connection: MonitorReader {
             hasEnded = true
             if count != Int(UV_EOF.rawValue) { return close(nil) }
         } else {
-            // libuv has just read `count` bytes into the loop's buffer. They stay there until this call returns.
+            // libuv has just read `count` bytes into the loop's buffer, where they stay valid until this call returns.
             session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
             eventLoop.commandCounter.bytesIn.add(count)
         }
-        // Messages that were sent to this connection before the requests arrived must precede the replies.
+        // Send the messages that were published before these requests arrived ahead of the replies.
         eventLoop.pushes.deliverAll()
         advance()
         yieldAfterReads()
     }
 
-    /// Stops reading after some reads, so that other connections are served: libuv would read as long as a client
-    /// sends.
+    /// Stops reading after several reads in one turn, so that other connections are served. libuv would otherwise
+    /// continue to read as long as the client sends.
     private func yieldAfterReads() {
         if readTurn != eventLoop.turn {
             readTurn = eventLoop.turn
@@ -211,19 +213,19 @@ final class Connection: MonitorReader {
 
     // MARK: Commands
 
-    /// Runs the commands that can run, and sends the replies that can be sent.
+    /// Runs the commands that can run now, and arranges that their replies are sent.
     func advance() { advance(nil) }
 
-    /// Runs a waiting command again.
+    /// Runs a command in the state `waiting` again.
     func wake() { if progress == .waiting { advance() } }
 
-    /// - Parameter pause: why the session paused before it came back from another thread.
+    /// - Parameter pause: why the session stopped on another thread; nil if it was not on another thread.
     private func advance(_ pause: Session.Pause?) {
         guard !isClosed, progress != .working, progress != .away else { return }
         takeLines(upTo: eventLoop.server.limits.outputBytesPause)
         progress = .running
         let next = runCommands(pause)
-        // Copy the remaining bytes out of the loop's buffer, which other connections use too.
+        // Copy the bytes of incomplete commands: other connections will overwrite the loop's buffer.
         session.parser.endBorrowing()
         guard !isClosed else { return eventLoop.noteWrites() }
         progress = next == .away ? .running : next
@@ -257,13 +259,14 @@ final class Connection: MonitorReader {
                 eventLoop.notePaused(self)
                 return .paused
             case .waiting(let until):
-                // If the command was woken while another thread owned the session, run it again now.
+                // If the command was woken while another thread owned the session, leave the switch, and run it again
+                // now.
                 guard !isFinishing, session.waitsForOthers else { break }
                 eventLoop.noteWaiting(self, until: until)
                 return .waiting
             case .closing: return .closing
             case .sliceEnded:
-                // If the slice of another thread has ended, the session continues here.
+                // If a slice on another thread has ended, continue here. If a slice on this thread has ended, yield.
                 if !isOfOtherThread { return yield() }
             case .outputFull:
                 flush()
@@ -278,13 +281,13 @@ final class Connection: MonitorReader {
         }
     }
 
-    /// Lets the loop serve its other connections before this one's next command.
+    /// Lets the loop serve its other connections before the next command of this one.
     private func yield() -> Progress {
         eventLoop.noteYielded(self)
         return .yielded
     }
 
-    /// Passes the session to a thread that may block, until ``sessionReturned(_:)``.
+    /// Passes the session to a thread that may block. The session comes back with ``sessionReturned(_:)``.
     private func handOver() {
         progress = .away
         let limits = eventLoop.server.limits
@@ -304,11 +307,11 @@ final class Connection: MonitorReader {
         }
     }
 
-    /// Continues after the session came back from a thread that may block.
+    /// Continues on the loop's thread after another thread has returned the session.
     func sessionReturned(_ pause: Session.Pause) {
         progress = .running
-        // Commits may have succeeded or failed in the meantime.
-        session.replyQueue.settle()
+        // While the session was away, commits may have succeeded or failed.
+        session.replyQueue.releaseDecided()
         let pushes = waitingPushes
         waitingPushes = []
         waitingPushBytes = 0
@@ -354,17 +357,18 @@ final class Connection: MonitorReader {
         advance()
     }
 
-    /// Checks which commits have succeeded or failed, and sends the replies that waited for them.
-    func settle() {
+    /// Checks which commits have succeeded or failed, and arranges that the replies which waited for them are sent.
+    func sendDecidedReplies() {
         guard !isClosed, !isAway else { return }
-        session.replyQueue.settle()
+        session.replyQueue.releaseDecided()
         eventLoop.sendAtEndOfTurn(self)
         if progress == .full { advance() }
     }
 
     // MARK: Messages
 
-    /// Adds a message for the client. A client with too many unread messages is disconnected at the end of the turn.
+    /// Adds a message for the client. A client with too many unread messages is disconnected at the end of the loop's
+    /// turn.
     func push(_ message: PushMessage) {
         guard !isClosed, !isOverdue else { return }
         if isAway {
@@ -397,11 +401,11 @@ final class Connection: MonitorReader {
 
     private var hasUntakenLines: Bool { feedPosition.map { $0 < eventLoop.monitorFeed.end } ?? false }
 
-    /// Takes lines of MONITOR from the loop's feed, ahead of the next reply, until `bytesMax` bytes wait to be sent.
+    /// Appends lines of MONITOR from the loop's feed to the output, until at least `bytesMax` bytes are unsent.
     private func takeLines(upTo bytesMax: Int) {
         guard let position = feedPosition, !isAway, session.transactions.execution == nil else { return }
         let feed = eventLoop.monitorFeed
-        // A client that has switched off replies gets no lines either.
+        // A client that has switched off replies (CLIENT REPLY) gets no lines either.
         guard session.modes.replyMode == .on else {
             feedPosition = feed.end
             return
@@ -413,7 +417,7 @@ final class Connection: MonitorReader {
         feedPosition = taken
     }
 
-    /// Whether a subscriber has exceeded the soft limit for too long.
+    /// Whether the unread messages of a subscriber have exceeded the soft limit for longer than the limit allows.
     private func isOverSoftLimit(_ time: Int64) -> Bool {
         let settings = eventLoop.server.settings
         let most = settings.subscriberBytesSoft.read()
@@ -428,7 +432,7 @@ final class Connection: MonitorReader {
 
     // MARK: Writing
 
-    /// Sends as much as the socket takes. The rest is sent when the socket is writable again.
+    /// Sends as much as the socket accepts. libuv sends the rest when the socket is writable again.
     func flush() {
         guard !isClosed, !isWriting, !isAway else { return }
         while true {
@@ -441,8 +445,8 @@ final class Connection: MonitorReader {
         closeIfDone()
     }
 
-    /// Sends directly: libuv's write queue is empty here, and would cost more.
-    /// - Returns: the number of bytes sent, 0 if the socket is full, negative if it is broken.
+    /// Sends with a system call. libuv's queue of writes is empty at this point, and using it would cost more.
+    /// - Returns: the number of bytes sent; 0 if the socket's buffer is full; negative if sending failed.
     private func trySend(_ most: Int) -> Int {
         let sent = session.replies.withBytes { bytes -> Int in
             var sent = 0
@@ -456,7 +460,7 @@ final class Connection: MonitorReader {
         return sent
     }
 
-    // The process ignores SIGPIPE; if possible, the signal is not even raised.
+    // The process ignores SIGPIPE. Where the system has a flag for it, the signal is not even raised.
     private static let sendFlags = Int32(MSG_DONTWAIT) | noSignal
 
     private func didSend(_ count: Int) {
@@ -465,7 +469,7 @@ final class Connection: MonitorReader {
         lastProgress = eventLoop.time
     }
 
-    /// A write request with a copy of its bytes, which must not move until libuv calls back.
+    /// A request of uv_write, and a copy of the bytes to send. The bytes must not move until libuv calls back.
     private struct WriteRequest {
         let request: UnsafeMutablePointer<uv_write_t>
         let bytes: UnsafeMutableRawBufferPointer
@@ -521,12 +525,13 @@ final class Connection: MonitorReader {
 
     // MARK: Time
 
+    /// Checks the time limits of the connection. Called on every tick of the loop.
     /// - Parameters:
-    ///   - time: the loop's time.
-    ///   - monotonic: the engine's time for timers.
+    ///   - time: the loop's time, in milliseconds.
+    ///   - monotonic: the engine's monotonic time, in milliseconds.
     func tick(_ time: Int64, monotonic: Int64) {
         guard !isAway else { return }
-        // Close the connection of a disconnected client now: its queued work would only delay other clients.
+        // If the client has disconnected, close now: its queued work would only delay other clients.
         if progress == .working && session.mayDropWork || progress == .waiting, session.record.isGone {
             return close(nil)
         }
@@ -534,7 +539,8 @@ final class Connection: MonitorReader {
         quietTicks += 1
         if quietTicks == Self.ticksUntilReclaim, progress == .idle { session.reclaim() }
         let limits = eventLoop.server.limits
-        // A client is stalled only if it does not read. Replies that wait for a commit do not count.
+        // A client is stalled only if it does not read replies that can be sent. Replies that wait for a commit do not
+        // count.
         let isStalled = isWriting || session.replyQueue.sendableCount > 0
         let idle = Int64(eventLoop.server.settings.idleSeconds.read()) * 1000
         if idle > 0, progress == .idle, session.isIdle(for: idle) {
@@ -553,5 +559,5 @@ final class Connection: MonitorReader {
     }
 }
 
-/// libuv's text for an error.
+/// Returns libuv's message for an error code.
 func errorText(_ status: Int32) -> String { String(cString: uv_strerror(status)) }

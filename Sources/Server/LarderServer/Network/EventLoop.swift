@@ -4,21 +4,22 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// One libuv loop with its connections, on one thread. A turn is one iteration of the loop.
+/// One libuv loop with its connections, on one thread. One iteration of the loop is called a turn.
 ///
-/// `@unchecked Sendable`: the mailbox is guarded by `mailLock`; everything else is confined to the loop's thread.
+/// `@unchecked Sendable`: `mailLock` guards the messages from other threads; everything else is used only on the loop's
+/// thread.
 final class EventLoop: CommitObserver, @unchecked Sendable {
     /// A message from another thread to the loop.
     enum Message: Sendable {
         case accept(descriptor: Int32)
-        /// Close a connection; the reason is logged.
+        /// Close the connection with this ID, and log the reason.
         case close(Int64, String)
         case finished(Int64, Session.WorkResult)
         case prepared(Int64, LarderError?)
-        /// Deferred work was dropped, because its connection was closed.
+        /// The deferred work of a connection was dropped, because its client had disconnected.
         case dropped(Int64)
         case returned(Int64, Session.Pause)
-        /// A waiting command of a connection can continue.
+        /// A waiting command of the connection with this ID can run again.
         case woken(Int64)
         /// Commits have succeeded or failed.
         case decided
@@ -32,12 +33,12 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private let afterPolling: UnsafeMutablePointer<uv_check_t>
     private let ticker: UnsafeMutablePointer<uv_timer_t>
 
-    /// The buffer into which connections read, one at a time.
+    /// The buffer into which all connections read, one at a time.
     let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
 
     private let mailLock = Lock()
     private var mail: [Message] = []
-    /// Set after the loop has stopped reading mail.
+    /// Whether the loop has stopped reading messages. Later ones are dropped.
     private var isOver = false
 
     /// Messages for the connections of this loop.
@@ -45,34 +46,36 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     let commandCounter: CommandCounter
     let monitorFeed = MonitorFeed()
     private var connections: [Int64: Connection] = [:]
-    /// Connections whose commands wait because there are too many uncommitted writes.
+    /// Connections whose next command waits because there are too many uncommitted writes.
     private var congested: [Connection] = []
-    /// Connections with replies that wait for a commit. Connections without such replies are removed at the next pass.
+    /// Connections with replies that wait for a commit. Others are removed from the list by the next call of
+    /// `sendDecidedReplies()`.
     private var holding: [Connection] = []
-    /// Connections that may have replies to send at the end of the turn, and an empty list for the next turn.
+    /// Connections that may have replies to send at the end of the turn. The next two lists are empty: each is swapped
+    /// with a list while that list is processed.
     private var unsent: [Connection] = []
     private var spareList: [Connection] = []
     private var spareHolding: [Connection] = []
-    /// Connections whose commands wait for the end of CLIENT PAUSE.
+    /// Connections whose next command waits for the end of CLIENT PAUSE.
     private var paused: [Connection] = []
-    /// Connections whose commands wait for another connection's value, each with the end of its wait; and the earliest
-    /// of these times.
+    /// Connections whose next command waits for a value, each with the time at which its wait ends; and the earliest of
+    /// these times. Times are in milliseconds of the engine's monotonic clock.
     private var waiting: [ObjectIdentifier: (connection: Connection, until: Int64)] = [:]
     private var waitingUntil = Int64.max
     private let waitTimer: UnsafeMutablePointer<uv_timer_t>
-    /// Connections whose commands continue in the next turn, after other connections were served.
+    /// Connections whose next command runs in the next turn, after other connections were served.
     private var yielded: [Connection] = []
     /// The number of turns so far.
     private(set) var turn = 0
     private var overdue: [(Connection, reason: String)] = []
     private var hasNewWrites = false
-    /// Whether this loop must be woken when commits succeed or fail.
+    /// Whether other threads must send a message to this loop when commits succeed or fail.
     private let awaitsDecisions = Atomic<Bool>(false)
     private var isStopping = false
     private var stopDeadline: Int64 = 0
     /// Called on every tick of the first loop.
     var onTick: (() -> Void)?
-    /// Called once when the loop starts to stop.
+    /// Called once when the loop begins to stop.
     var onStopping: (() -> Void)?
 
     private static let tickMilliseconds: UInt64 = 100
@@ -94,8 +97,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         startPushes()
     }
 
-    /// Sets up the message queue. It is emptied at the end of a turn, and before commands run that arrived later than
-    /// its messages.
+    /// Sets up the queue of messages for clients. The loop empties the queue at the end of each turn, and also before
+    /// it runs newly received commands, so that earlier messages precede the replies.
     private func startPushes() {
         pushes.deliver = { [unowned self] delivery in
             if let group = delivery.monitors, let line = delivery.message.line {
@@ -103,7 +106,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             }
             for id in delivery.connections { connections[id]?.push(delivery.message) }
         }
-        // Called with the queue's `lock` held, which `endIfIdle` takes before it closes the handle.
+        // Called with the queue's `lock` held. `endIfIdle` removes this closure under the same lock before it closes
+        // the handle, so the handle is still open here.
         pushes.onAdded { [wakeUp] in uv_async_send(wakeUp) }
     }
 
@@ -123,7 +127,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 
     private func startHandles() {
-        // The handles live as long as the loop runs, and the server keeps this object alive longer, so it need not be
+        // The handles exist only as long as the loop runs. The server releases this object later, so it need not be
         // retained.
         let context = Unmanaged.passUnretained(self).toOpaque()
         uv_async_init(loop, wakeUp) { handle in
@@ -144,7 +148,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             Self.tickMilliseconds)
     }
 
-    /// Runs until ``Message/stop`` is received and every connection is closed. Blocks its thread.
+    /// Runs the loop until it has received ``Message/stop`` and every connection is closed. Blocks the caller's thread.
     func run() {
         uv_run(loop, UV_RUN_DEFAULT)
         server.engine.pipeline.remove(observer: self)
@@ -153,20 +157,20 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     // MARK: Mail
 
-    /// Thread-safe. A message sent after the loop has stopped is dropped.
+    /// Sends a message to the loop. Thread-safe. After the loop has stopped, messages are dropped.
     func send(_ message: Message) {
         let isDropped = mailLock.withLock {
             if isOver { return true }
             if case .decided = message, case .decided = mail.last { return false }
             mail.append(message)
-            // Send with the lock held, because the handle is closed with the lock held too.
+            // Use the handle with the lock held, because it is closed with the lock held too.
             uv_async_send(wakeUp)
             return false
         }
         if isDropped { drop(message) }
     }
 
-    /// Frees the resources of an unread message.
+    /// Frees the resources of a message that the loop will not read.
     private func drop(_ message: Message) {
         guard case .accept(let descriptor) = message else { return }
         systemClose(descriptor)
@@ -175,13 +179,13 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     /// Wakes the loop if it waits for commits.
     func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
-        // Pairs with the fence in `commitWrites`: either this thread sees that the loop waits, or the loop sees the
-        // commit's result.
+        // Pairs with the fence in `commitWrites`: either this thread sees that the loop waits for commits, or the loop
+        // sees the result of the commit. So no result is missed.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if awaitsDecisions.load(ordering: .relaxed) { send(.decided) }
     }
 
-    /// Checks the connections that wait because of congestion.
+    /// Lets connections continue that wait because there were too many uncommitted writes.
     func congestionMayBeOver() { send(.decided) }
 
     private func readMail() {
@@ -197,11 +201,11 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             case .dropped(let id): connections[id]?.close(nil)
             case .prepared(let id, let error): connections[id]?.finishPreparing(error)
             case .returned(let id, let pause):
-                // If the connection was closed, its writes are still committed.
+                // If the connection was closed in the meantime, its writes must still be committed.
                 if let connection = connections[id] { connection.sessionReturned(pause) } else { noteWrites() }
             case .woken(let id): connections[id]?.wake()
             case .decided:
-                settle()
+                sendDecidedReplies()
                 resumeCongested()
                 resumeYielded()
             case .stop: beginStopping()
@@ -209,13 +213,13 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         }
     }
 
-    /// Sends the held replies whose commits have succeeded or failed.
-    private func settle() {
+    /// Prepares the replies for sending whose commits have succeeded or failed.
+    private func sendDecidedReplies() {
         swap(&holding, &spareHolding)
         for index in spareHolding.indices {
             let connection = spareHolding[index]
             connection.isListedAsHolding = false
-            connection.settle()
+            connection.sendDecidedReplies()
             list(connection)
         }
         spareHolding.removeAll(keepingCapacity: true)
@@ -234,11 +238,12 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     // MARK: Turns of the loop
 
-    /// The start of this turn, in milliseconds of the monotonic clock. Costs nothing.
+    /// The start of this turn, in milliseconds of the monotonic clock. Makes no system call.
     var time: Int64 { Int64(truncatingIfNeeded: uv_now(loop)) }
 
-    /// Ends a turn: all readable input was handled. Commits the writes and sends the replies together, so that clients
-    /// send their next requests at the same time, and the next turn can handle more at once.
+    /// Ends a turn, after all readable input was handled. Commits the writes of all connections together, then sends
+    /// all replies. So clients send their next requests at about the same time, and the next turn can handle more of
+    /// them together.
     private func endTurn() {
         turn &+= 1
         commitWrites()
@@ -253,12 +258,12 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             }
             spareList.removeAll(keepingCapacity: true)
         }
-        // Commands that ran while replies were released, or that had waited because of congestion, may have written:
-        // commit their writes in another turn.
+        // Commands that ran during the calls above (because replies were sent, or congestion ended) may have written
+        // entries: commit them in another turn.
         if hasNewWrites || !yielded.isEmpty || !congested.isEmpty && !server.isCongested { send(.decided) }
     }
 
-    /// Lets monitoring connections take lines as fast as their clients read.
+    /// Lets clients that use MONITOR take lines as fast as they read.
     private func feedMonitors() {
         if monitorFeed.takeNews() {
             for connection in monitorFeed.readers { connection.noteLines() }
@@ -266,7 +271,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         monitorFeed.trim()
     }
 
-    /// Closes connections with too many unread messages. This is safe here, because no connection is in use.
+    /// Closes the connections with too many unread messages. At this point, no call of a connection is in progress.
     private func closeOverdue() {
         guard !overdue.isEmpty else { return }
         let closing = overdue
@@ -274,34 +279,36 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for (connection, reason) in closing { connection.close(reason) }
     }
 
-    /// Closes a connection when the turn ends.
+    /// Closes a connection at the end of the turn.
     func closeAtEndOfTurn(_ connection: Connection, _ reason: String) { overdue.append((connection, reason)) }
 
-    /// Sends a connection's replies when the turn ends.
+    /// Sends a connection's replies at the end of the turn.
     func sendAtEndOfTurn(_ connection: Connection) {
         guard !connection.isListedAsUnsent else { return }
         connection.isListedAsUnsent = true
         unsent.append(connection)
     }
 
-    /// Commits all writes of this turn as one group. If the commit succeeds or fails at once, releases the replies that
-    /// waited for it.
+    /// Commits all writes of this turn as one group. If the result is known at once, prepares the waiting replies for
+    /// sending.
     private func commitWrites() {
         guard hasNewWrites else { return }
         hasNewWrites = false
-        // No wake-up is needed for commits that this thread completes.
+        // This thread sees the result of its own commits, so it needs no message about them.
         awaitsDecisions.store(false, ordering: .relaxed)
         let pipeline = server.engine.pipeline
         if pipeline.pendingByteCount > Limits.loopCommitBytesMax { pipeline.wake() } else { pipeline.commitNow() }
-        settle()
+        sendDecidedReplies()
         guard !holding.isEmpty else { return }
         awaitsDecisions.store(true, ordering: .relaxed)
-        // Pairs with the fence in `commitsDecided`: a result from before the store is found by the next line.
+        // Pairs with the fence in `commitsDecided`. If a commit completed before the flag was stored, no message is
+        // sent: call `sendDecidedReplies()` again to see its result.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
-        settle()
+        sendDecidedReplies()
     }
 
-    /// The time of the last activity, in milliseconds of the monotonic clock. Readable by other threads.
+    /// The time of the last tick, in milliseconds of the monotonic clock. Other threads read it to detect a blocked
+    /// loop.
     let heartbeat = Atomic<Int64>(MonotonicClock.milliseconds())
 
     private func tick() {
@@ -317,18 +324,18 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             }
             endIfIdle()
         }
-        // End the turn here. Otherwise it would end only after the loop has polled for input.
+        // End the turn here. Otherwise libuv would first poll for input, and end the turn only after that.
         endTurn()
     }
 
     // MARK: Connections
 
-    /// Takes over a connected socket, which the listener has already counted.
+    /// Adds a connection for a new socket. The listener has already counted the client.
     private func accept(_ descriptor: Int32) {
         guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
         let id = server.newClientID()
-        // Not weak, which would slow down all reference counting of this object; the record is released with its
-        // connection.
+        // Capture self strongly: a weak reference would make all reference counting of this object slower. The cycle is
+        // broken when the connection is closed, because that releases the record.
         let record = ClientRecord(
             id: id, address: server.clientAddress, descriptor: descriptor, now: server.engine.now(),
             credentials: PeerCredentials(of: descriptor)
@@ -356,7 +363,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if isStopping { endIfIdle() }
     }
 
-    /// Adds a connection whose commands have run to the lists for the end of the turn.
+    /// Adds a connection whose commands have run to the lists for its new state, which are processed at the end of the
+    /// turn.
     func note(_ connection: Connection, isCongested: Bool) {
         sendAtEndOfTurn(connection)
         if connection.takeSilentWrites() { hasNewWrites = true }
@@ -373,7 +381,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         }
     }
 
-    /// Continues with a connection's commands in the next turn.
+    /// Runs the connection's next commands in the next turn.
     func noteYielded(_ connection: Connection) { yielded.append(connection) }
 
     private func resumeYielded() {
@@ -383,13 +391,14 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for connection in waiting { connection.advance() }
     }
 
-    /// Continues with a connection's commands when it is woken, or at a time of the monotonic clock.
+    /// Runs the connection's command again when it is woken, or at a time of the engine's monotonic clock at the
+    /// latest.
     func noteWaiting(_ connection: Connection, until: Int64) {
         waiting[ObjectIdentifier(connection)] = (connection, until)
         if until < waitingUntil { startWaitTimer(until) }
     }
 
-    /// The least time between two checks of the waiting connections, so that many connections are checked together.
+    /// The least time between two checks of waiting connections. One check can then end the waits of many connections.
     private static let waitStepMilliseconds: Int64 = 5
 
     private func startWaitTimer(_ until: Int64) {
@@ -407,12 +416,11 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             connection.wake()
         }
         if let next = waiting.values.lazy.map(\.until).min() { startWaitTimer(next) }
-        // End the turn here to send replies and commit writes: otherwise it would end only after the loop has polled
-        // for input.
+        // End the turn here to send replies and commit writes. Otherwise libuv would first poll for input.
         endTurn()
     }
 
-    /// Continues with a connection's commands after CLIENT PAUSE.
+    /// Runs the connection's next commands after the end of CLIENT PAUSE.
     func notePaused(_ connection: Connection) {
         guard !connection.isListedAsPaused else { return }
         connection.isListedAsPaused = true
@@ -469,7 +477,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 }
 
-/// Casts a libuv handle. All handle types start with the fields of `uv_handle_t`.
+/// Casts a pointer to a libuv handle. All types of handles begin with the fields of `uv_handle_t`.
 func asHandle<Handle>(_ handle: UnsafeMutablePointer<Handle>) -> UnsafeMutablePointer<uv_handle_t> {
     UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
 }

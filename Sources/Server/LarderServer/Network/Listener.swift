@@ -1,27 +1,27 @@
 import CLarderUV
 import LarderPlatform
 
-/// Accepts connections on the first loop, and distributes them to all loops in turn.
+/// Accepts connections on the first loop, and distributes them to all loops in rotation.
 ///
-/// Confined to the first loop.
+/// All calls must be on the thread of the first loop.
 final class Listener {
     private var descriptor: Int32
     private let loops: [EventLoop]
     private let server: ServerState
     private let log: Log
     private var poll: UnsafeMutablePointer<uv_poll_t>
-    /// The polls of previous descriptors: libuv needs them until its loop stops.
+    /// The poll handles of replaced descriptors. Their memory must stay valid until libuv has closed them.
     private var previousPolls: [UnsafeMutablePointer<uv_poll_t>] = []
     private var next = 0
     private var isClosed = false
-    /// When accepting resumes after the process ran out of descriptors; 0 if it was not paused.
+    /// When accepting resumes, in milliseconds of the engine's monotonic clock, after the process had no descriptors
+    /// left; 0 while connections are accepted.
     private var resumeAt: Int64 = 0
 
     private var lines = LineRate(milliseconds: 1000)
 
     private static let pauseMilliseconds: Int64 = 200
-    /// The most connections accepted per turn of the loop, so that a flood of new connections does not block existing
-    /// ones.
+    /// The most connections accepted per turn of the loop, so that many new connections do not delay the existing ones.
     private static let acceptsPerTurn = 64
 
     init(_ descriptor: Int32, loops: [EventLoop], server: ServerState, log: Log) {
@@ -37,14 +37,14 @@ final class Listener {
     deinit { for poll in previousPolls + [poll] { poll.deallocate() } }
 
     private func initializePoll() {
-        // accept must not block: the client may already have disconnected.
+        // Make accept non-blocking: the client may have disconnected before the call.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         uv_poll_init(loops[0].loop, poll, descriptor)
-        // The server keeps the listener alive while the loop runs, so it need not be retained.
+        // The server releases the listener only after the loop has stopped, so it need not be retained.
         poll.pointee.data = Unmanaged.passUnretained(self).toOpaque()
     }
 
-    /// Listens to another descriptor. Connections waiting at the previous one are accepted first.
+    /// Listens on another socket. Connections that wait at the previous one are accepted first.
     func replace(_ descriptor: Int32) {
         guard !isClosed else { return }
         if resumeAt == 0 { acceptWaiting() }
@@ -78,7 +78,7 @@ final class Listener {
                 refuse(client)
                 continue
             }
-            // Count the client here, because many may be accepted before a loop opens the first one.
+            // Count the client here: if its loop counted it later, this thread could accept too many clients before.
             server.clients.add(1)
             loops[next].send(.accept(descriptor: client))
             next = (next + 1) % loops.count
@@ -94,7 +94,8 @@ final class Listener {
         systemClose(client)
     }
 
-    /// Pauses accepting. Without descriptors or memory the socket stays readable, so polling would only waste CPU time.
+    /// Pauses accepting for 200 ms. Without descriptors or memory, accept fails at once, and the loop would retry
+    /// endlessly.
     private func pause() {
         logSeldom("cannot accept connections: \(SystemErrorText.of(errno)); retrying")
         uv_poll_stop(poll)

@@ -1,15 +1,15 @@
-/// A connection that receives the lines of a ``MonitorFeed``.
+/// A connection whose client has sent MONITOR. It takes lines from a ``MonitorFeed``.
 protocol MonitorReader: AnyObject {
-    /// The position in the feed up to which the connection has taken lines; nil if it gets no lines.
+    /// The position in the feed up to which the connection has taken lines; nil if it is not a reader of the feed.
     var feedPosition: Int? { get set }
-    /// Called when there are new lines.
+    /// Called when the feed has new lines.
     func noteLines()
 }
 
-/// The lines of MONITOR that connections of one event loop have not taken yet. They are stored once for all
-/// connections; each connection has a position in them.
+/// The lines of MONITOR that connections of one event loop have still to take. They are stored once for all
+/// connections; each connection has its own position in them.
 ///
-/// Confined to its event loop.
+/// All calls must be on the thread of the event loop.
 final class MonitorFeed {
     private struct Chunk {
         var start: Int
@@ -17,23 +17,23 @@ final class MonitorFeed {
         var end: Int { start + bytes.count }
     }
 
-    /// A chunk of this size gets no more lines.
+    /// The size in bytes from which a chunk gets no more lines.
     private static let chunkBytes = 65_536
 
     private var chunks: [Chunk] = []
-    /// The position after the last line, in bytes since the loop's start.
+    /// The position after the last line, in bytes. The first line of the loop has position 0.
     private(set) var end = 0
-    /// The connections that get the next lines.
+    /// The group of connections for which the last line was added.
     private(set) var group: MonitorGroup?
     private(set) var readers: [any MonitorReader] = []
-    /// Whether lines were added since ``takeNews()``.
+    /// Whether lines were added since the last call of ``takeNews()``.
     private var hasNews = false
 
-    /// The size of the stored lines.
+    /// The size of the stored lines in bytes.
     var byteCount: Int { chunks.first.map { end - $0.start } ?? 0 }
 
-    /// Adds a line for a group of connections.
-    /// - Parameter connection: finds a connection of the group by its ID; nil if it was closed.
+    /// Adds a line for a group of connections. If the group has changed, new connections begin with this line.
+    /// - Parameter connection: returns the connection with an ID; nil if it was closed.
     func append(_ line: [UInt8], _ group: MonitorGroup, _ connection: (Int64) -> (any MonitorReader)?) {
         if group !== self.group { change(to: group, connection) }
         guard !readers.isEmpty else { return }
@@ -66,8 +66,8 @@ final class MonitorFeed {
         return hasNews
     }
 
-    /// Calls `body` with the bytes from a position, at most to the end of a chunk.
-    /// - Returns: the position after them.
+    /// Calls `body` with the bytes from a position to the end of the chunk that contains it.
+    /// - Returns: the position after these bytes.
     func read(from position: Int, _ body: (UnsafeRawBufferPointer) -> Void) -> Int {
         guard position < end, !chunks.isEmpty else { return end }
         var (low, high) = (0, chunks.count - 1)

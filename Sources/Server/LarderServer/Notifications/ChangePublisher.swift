@@ -1,7 +1,7 @@
 import LarderEngine
 
-/// Publishes changes of entries to the channels of ``ChangeChannel`` while there are subscribers. Unlike keyspace
-/// notifications, they need no setting, and contain kinds of changes instead of command names.
+/// Publishes changes of entries to the channels of ``ChangeChannel`` while these have subscribers. Unlike keyspace
+/// notifications, this needs no setting, and the messages contain the kind of the change instead of a command's name.
 ///
 /// Thread-safe: immutable.
 final class ChangePublisher: EntryObserver {
@@ -35,8 +35,8 @@ final class ChangePublisher: EntryObserver {
         }
     }
 
-    /// Reports changes at the origin, so that subscribers discard their copies.
-    /// - Parameter keys: nil for all of the database.
+    /// Publishes changes that the origin has reported, so that subscribers discard their copies.
+    /// - Parameter keys: the changed keys; nil if any key of the database may have changed.
     func noticedByOrigin(_ keys: [[UInt8]]?, _ database: Database) {
         guard pubsub.hasChangeListeners else { return }
         if let keys {

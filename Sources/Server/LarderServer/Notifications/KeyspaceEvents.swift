@@ -1,34 +1,35 @@
 import LarderCommandCatalog
 import LarderEngine
 
-/// The published events: the setting `notify-keyspace-events`.
+/// The kinds of events that are published: the value of the setting `notify-keyspace-events`.
 struct KeyspaceEvents: OptionSet, Sendable {
     let rawValue: Int
 
-    /// To `__keyspace@<db>__:<key>`.
+    /// Publish to the channel `__keyspace@<db>__:<key>`.
     static let keyspace = KeyspaceEvents(rawValue: 1)
-    /// To `__keyevent@<db>__:<event>`.
+    /// Publish to the channel `__keyevent@<db>__:<event>`.
     static let keyevent = KeyspaceEvents(rawValue: 2)
     static let generic = KeyspaceEvents(rawValue: 4)
     static let string = KeyspaceEvents(rawValue: 8)
     static let expired = KeyspaceEvents(rawValue: 16)
-    /// Entries removed to keep a disk limit. Entries evicted from memory only are still stored.
+    /// Entries that were removed to keep a disk limit. An entry that is only removed from memory causes no event.
     static let evicted = KeyspaceEvents(rawValue: 32)
     static let new = KeyspaceEvents(rawValue: 64)
-    /// Accepted for compatibility: reads are not reported.
+    /// The letter for reads of missing keys is accepted for compatibility, but reads cause no events.
     static let missed = KeyspaceEvents(rawValue: 128)
-    /// Events of types that Larder does not have: lists, sets, hashes, sorted sets, streams, modules.
+    /// The letters for types that Larder does not have: lists, sets, hashes, sorted sets, streams, modules.
     private static let others: [(Character, KeyspaceEvents)] = [
         ("l", KeyspaceEvents(rawValue: 256)), ("s", KeyspaceEvents(rawValue: 512)),
         ("h", KeyspaceEvents(rawValue: 1024)), ("z", KeyspaceEvents(rawValue: 2048)),
         ("t", KeyspaceEvents(rawValue: 4096)), ("d", KeyspaceEvents(rawValue: 8192)),
     ]
     private static let all: KeyspaceEvents = others.reduce([.generic, .string, .expired, .evicted]) { $0.union($1.1) }
-    /// In the order of Redis.
+    /// The letters in the order in which Redis shows them.
     private static let letters: [(Character, KeyspaceEvents)] =
         [("g", .generic), ("$", .string)] + others.prefix(4) + [("x", .expired), ("e", .evicted)] + others.suffix(2)
 
-    /// Nil if Redis does not know a letter.
+    /// Parses the letters of the setting.
+    /// - Returns: nil if Redis does not know one of the letters.
     init?(_ text: String) {
         self = []
         for letter in text {
@@ -47,7 +48,7 @@ struct KeyspaceEvents: OptionSet, Sendable {
 
     init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// The text that Redis shows. It omits `n` if all others are set.
+    /// The letters of the setting as Redis shows them. As in Redis, `n` is omitted if `A` is shown.
     var text: String {
         var text = ""
         if isSuperset(of: Self.all) {
@@ -62,7 +63,7 @@ struct KeyspaceEvents: OptionSet, Sendable {
         return text
     }
 
-    /// Whether any event would be published.
+    /// Whether any event can be published with this setting.
     var isActive: Bool {
         !isDisjoint(with: [.keyspace, .keyevent]) && !isDisjoint(with: [.generic, .string, .expired, .evicted, .new])
     }
@@ -70,11 +71,11 @@ struct KeyspaceEvents: OptionSet, Sendable {
     static let errorText = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."
 }
 
-/// The events of writes, named like those of Redis.
+/// The events that a write causes, with the names that Redis uses.
 extension WriteTag {
     typealias Event = (kind: KeyspaceEvents, name: String)
 
-    /// The events of an entry that was stored.
+    /// Returns the events for an entry that was stored.
     func stored(_ header: RecordHeader) -> [Event] {
         switch self {
         case .set, .other:
@@ -100,19 +101,19 @@ extension WriteTag {
         }
     }
 
-    /// The events of an entry that was removed.
+    /// The events for an entry that was removed.
     var removed: [Event] {
         switch self {
         case .rename: [(.generic, "rename_from")]
         case .move: [(.generic, "move_from")]
-        // A deadline in the past: the entry is stored and expires in one step.
+        // SET with a deadline in the past stores the entry, which expires at once.
         case .set: [(.string, "set"), (.generic, "expire"), (.expired, "expired")]
         default: [(.generic, "del")]
         }
     }
 
-    /// Whether the entry counts as new even if the key already had one: Redis removes the old entry first, without an
-    /// event.
+    /// Whether the stored entry is always reported as new. Redis first removes an existing entry of the key for these
+    /// commands, without an event.
     var replaces: Bool { [.rename, .move, .copy, .restore].contains(self) }
 
     /// Whether the command moves an entry from one key to another.

@@ -5,15 +5,15 @@ import Synchronization
 
 /// Reports changes of entries to clients: keyspace notifications, and invalidations for tracking clients.
 ///
-/// - Only committed changes are reported, before the writer gets its reply.
-/// - The expiry of an entry with its own deadline is reported once, at the deadline. The expiry of an entry that
-///   follows a policy is reported when its space is reclaimed. Entries that expired before this process started are not
-///   reported.
-/// - Without subscribers, nothing is recorded.
+/// - Only committed changes are reported. The report precedes the reply to the client that made the change.
+/// - If an entry has its own deadline, its expiry is reported once, at the deadline. If it follows the database's
+///   policy, its expiry is reported when its space is reclaimed. Entries that had expired before the daemon started are
+///   not reported.
+/// - If no events are published, and no client uses CLIENT TRACKING, changes are not recorded at all.
 ///
-/// `@unchecked Sendable`: the properties below "Guarded" are guarded by `lock`.
+/// `@unchecked Sendable`: `lock` guards the properties below "Guarded".
 package final class Notifier: ChangeObserver, @unchecked Sendable {
-    /// One entry of one database.
+    /// A database and the key of one of its entries.
     private struct EntryName: Hashable {
         let database: any DatabaseIdentity
         let key: [UInt8]
@@ -35,16 +35,16 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     private let startedAt: Int64
     private let hasBackgroundWork = Atomic<Bool>(false)
     private let lock = Lock()
-    // Guarded:
+    // Guarded by `lock`:
     private var events: KeyspaceEvents = []
-    /// The deadlines of entries with their own deadline, while there are subscribers.
+    /// The deadlines of entries that have their own one. They are watched only if someone needs their expiry.
     private var deadlines = DeadlineWatch<EntryName>()
     private var isWatching = false
-    /// The number of running scans for deadlines, and the changes since the start of the scans, which these may have
-    /// missed.
+    /// The number of running scans that collect deadlines; and the entries changed since the scans began. A scan may
+    /// have read their old deadlines, so its results for them are ignored.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
-    /// The number of callers that are purging each database. These callers report the purge themselves.
+    /// For each database, the number of callers that are purging it. They report the purge themselves.
     private var flushing: [ObjectIdentifier: Int] = [:]
     private var tooMany: (@Sendable (Int) -> Void)?
     private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
@@ -60,17 +60,17 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         tracking.onClientsChanged { [weak self] in self?.wishesChanged() }
     }
 
-    /// Sets the function that runs long work in the background. Before that, the caller runs such work itself.
+    /// Sets the function that runs long work on another thread. Until it is set, such work runs on the caller's thread.
     func runInBackground(_ background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
         lock.withLock { self.background = background }
     }
 
     // MARK: Subscriptions
 
-    /// The published events: the setting `notify-keyspace-events`.
+    /// The kinds of events that are published, as letters of the setting `notify-keyspace-events`.
     package var eventsText: String { lock.withLock { events }.text }
 
-    /// Changes the published events. Thread-safe.
+    /// Changes the kinds of events that are published. Thread-safe.
     /// - Returns: false if the text is invalid; then nothing was changed.
     package func setEvents(_ text: String) -> Bool {
         guard let new = KeyspaceEvents(text) else { return false }
@@ -81,10 +81,10 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     package static func isValid(_ text: String) -> Bool { KeyspaceEvents(text) != nil }
 
-    /// The error for a text that ``setEvents(_:)`` refuses.
+    /// The error message for a text that ``setEvents(_:)`` refuses.
     package static var eventsError: String { KeyspaceEvents.errorText }
 
-    /// Whether a write must look up the old entry.
+    /// Whether a write must look up the existing entry, because an event depends on whether there is one.
     var needsPrevious: Bool { previousIsNeeded.load(ordering: .relaxed) }
     private let previousIsNeeded = Atomic<Bool>(false)
 
@@ -104,7 +104,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         background { [self] in scan(from: start) }
     }
 
-    /// Finds the deadlines of existing entries.
+    /// Collects the deadlines of all existing entries.
+    /// - Parameter start: the time at which watching began. Entries that had expired before are ignored.
     private func scan(from start: Int64) {
         for database in engine.databases {
             do throws(LarderError) {
@@ -112,14 +113,14 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
                 guard let cursor = try database.cursor(EnumerationOptions(includeExpired: true)) else { continue }
                 defer { cursor.close() }
                 while try cursor.next() {
-                    // An entry that cannot be read has no deadline to report.
+                    // Skip an entry whose header cannot be read: its deadline is unknown.
                     guard let header = try? cursor.header(), case .own(let deadline) = header.rule, deadline > start
                     else { continue }
                     note(EntryName(database: database, key: Array(try cursor.key().bytes)), deadline)
                 }
             } catch {
-                // The database was purged or damaged in the meantime: the old entries no longer exist, and new ones are
-                // reported by their writes.
+                // The database was purged or damaged meanwhile. Its old entries do not exist any more, and new entries
+                // are recorded when they are written.
             }
         }
         lock.withLock {
@@ -135,15 +136,15 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Reports once that there are more deadlines than can be watched. Called with `lock` held.
+    /// Reports once that there are more deadlines than the limit. The caller holds `lock`.
     private func noteFull() {
         guard let tooMany else { return }
         self.tooMany = nil
         tooMany(deadlinesMax)
     }
 
-    /// Sets a function that is called once, with the number of watched deadlines, when an entry gets a deadline that
-    /// will not be reported. It must be short, and must not call this object.
+    /// Sets a function that is called once, when the expiry of an entry cannot be reported because too many deadlines
+    /// are watched. It gets the limit. It must return quickly, and must not call this object.
     func onTooManyDeadlines(_ body: @escaping @Sendable (Int) -> Void) { lock.withLock { tooMany = body } }
 
     // MARK: Events
@@ -152,7 +153,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         lock.withLock {
             var isAnnounced = false
             for (index, change) in changes.enumerated() {
-                // As in Redis, a move reports the new entry before the removal of the old key.
+                // As in Redis, when an entry is moved, the new entry is reported before the removal of the old one.
                 let arrival = index + 1 < changes.count ? changes[index + 1] : nil
                 let announces = arrival.map { isMove(from: change, to: $0) } ?? false
                 if announces, let arrival, events.isActive { publish(.new, "new", arrival) }
@@ -170,8 +171,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         return WriteTag(rawValue: departure.origin.tag)?.moves ?? false
     }
 
-    /// Reports a change. Called with `lock` held.
-    /// - Parameter isAnnounced: whether the entry was reported as new.
+    /// Publishes the events of a change. The caller holds `lock`.
+    /// - Parameter isAnnounced: whether the event for a new entry was already published.
     private func notify(_ change: EntryChange, isAnnounced: Bool) {
         let old = isWatching ? watch(change) : nil
         guard events.isActive else { return }
@@ -189,11 +190,11 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             for event in tag.removed { publish(event.kind, event.name, change) }
         case .evicted: publish(.evicted, "evicted", change)
         case .swept(let header, let deadline):
-            // The expiry of an entry with its own deadline was already reported at the deadline, unless the deadline is
-            // still watched.
+            // If the entry had its own deadline, its expiry was already published at the deadline. Publish it now only
+            // if the deadline is still being watched.
             guard header.rule == .governed ? deadline > startedAt : old != nil else { return }
             if engine.isExpiryHeld {
-                // During CLIENT PAUSE, checkpoints continue but events wait: watch the deadline again.
+                // CLIENT PAUSE delays the event, but not the removal by a checkpoint: watch the deadline again.
                 deadlines.set(EntryName(database: change.database, key: change.key), deadline)
             } else {
                 publish(.expired, "expired", change)
@@ -205,8 +206,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         if case .fresh = previous { true } else { false }
     }
 
-    /// Records an entry's deadline. Called with `lock` held.
-    /// - Returns: the previous deadline.
+    /// Records the deadline of a changed entry. The caller holds `lock`.
+    /// - Returns: the entry's previous deadline; nil if none was recorded.
     private func watch(_ change: EntryChange) -> Int64? {
         let name = EntryName(database: change.database, key: change.key)
         let old = deadlines.deadline(name)
@@ -227,9 +228,10 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         if !isNotifiedLater { tracking.invalidateAll(in: [database.name]) }
     }
 
-    /// Runs `body`, which purges databases. Tracking clients get one report at the end.
-    /// - Parameter isForAll: whether all tracking clients get the report, regardless of the databases they have used,
-    ///   as in Redis.
+    /// Runs `body`, which purges databases. Tracking clients get one invalidation at its end instead of one per
+    /// database.
+    /// - Parameter isForAll: whether all tracking clients get it, as in Redis; otherwise only those that have used a
+    ///   database.
     func notifyOnce<Result, Failure: Error>(
         of databases: [Database], isForAll: Bool = false, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -254,7 +256,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     // MARK: Time
 
-    /// Publishes the events of entries whose deadlines have passed. Called often; cheap if there is nothing to do.
+    /// Publishes the events of entries whose deadlines have passed. Called at short intervals, so it returns quickly.
     func tick() {
         guard engine.changes.isOn, !hasBackgroundWork.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let background = lock.withLock { self.background }
@@ -264,13 +266,13 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Reports the entries that have expired.
+    /// Publishes an event for each entry whose deadline has passed, and notifies tracking clients.
     func expire() {
         let now = engine.now()
-        // Wait for the end of CLIENT PAUSE.
+        // During CLIENT PAUSE, nothing expires: wait for its end.
         var hasMore = !engine.isExpiryHeld
         while hasMore {
-            // In slices, so that commits are not delayed for long.
+            // Release the lock after each slice, so that commits are not delayed for long.
             let expired = lock.withLock { () -> [EntryName] in
                 var expired: [EntryName] = []
                 while expired.count < Self.slice, let name = deadlines.popDue(now: now) {

@@ -2,42 +2,43 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// A connection that is notified when keys that it has read change.
+/// A client that is notified when keys that it has read change.
 ///
-/// A connection keeps this object when it changes its tracking settings, so that keys read before are still tracked.
+/// There is one object per connection. It stays when the client changes its tracking settings, so that the keys that
+/// were read before are still tracked.
 ///
-/// `@unchecked Sendable`: ``settings`` and ``databases`` are guarded by `lock`, `isTracking` is atomic, and the rest is
+/// `@unchecked Sendable`: `lock` guards the settings and the databases; `isTracking` is atomic, and the rest is
 /// constant.
 final class TrackingClient: @unchecked Sendable {
     enum Mode: Sendable {
-        /// All keys that the client reads.
+        /// All keys that the client reads are tracked.
         case read
-        /// The keys read by the command after CLIENT CACHING YES.
+        /// Only keys that are read by the command after CLIENT CACHING YES are tracked.
         case optIn
-        /// All keys except those read by the command after CLIENT CACHING NO.
+        /// All keys that the client reads are tracked, except by the command after CLIENT CACHING NO.
         case optOut
-        /// All keys with one of these prefixes, read or not.
+        /// The client is notified of changes of all keys with one of these prefixes, whether it has read them or not.
         case broadcast([[UInt8]])
     }
 
     let subscriber: Subscriber
-    /// Whether the client may receive the events of the database with this name.
-    let hears: @Sendable (String) -> Bool
+    /// Returns whether the client's user may receive events of the database with this name.
+    let mayNotify: @Sendable (String) -> Bool
     private let isTracking = Atomic<Bool>(true)
     private let lock = Lock()
     private var settings: TrackingSettings
-    /// The databases that the client has selected; it cannot have read keys of other databases.
+    /// The names of databases that the client has selected. It cannot have read keys of other databases.
     private var databases: Set<String>
 
-    /// - Parameter database: the currently selected one.
+    /// - Parameter database: the name of the database that is selected now.
     init(
         _ subscriber: Subscriber, _ settings: TrackingSettings, database: String,
-        hears: @escaping @Sendable (String) -> Bool
+        mayNotify: @escaping @Sendable (String) -> Bool
     ) {
         databases = [database]
         self.settings = settings
         self.subscriber = subscriber
-        self.hears = hears
+        self.mayNotify = mayNotify
     }
 
     private var now: TrackingSettings { lock.withLock { settings } }
@@ -48,10 +49,11 @@ final class TrackingClient: @unchecked Sendable {
     var isActive: Bool { isTracking.load(ordering: .relaxed) }
     func end() { isTracking.store(false, ordering: .relaxed) }
 
-    /// Called when the client selects a database.
+    /// Records that the client has selected a database.
     func visit(_ database: String) { lock.withLock { _ = databases.insert(database) } }
 
-    /// Takes over the settings of another client object of the same connection. No other thread may use that object.
+    /// Copies the settings from a new client object of the same connection. Only the caller's thread may use that
+    /// object.
     func take(_ other: TrackingClient) {
         let (settings, databases) = (other.settings, other.databases)
         lock.withLock {
@@ -60,12 +62,12 @@ final class TrackingClient: @unchecked Sendable {
         }
     }
 
-    /// Whether the client is notified when a whole database may have changed; with ``Mode/broadcast(_:)``, also when
-    /// keys of the database change.
+    /// Whether the client is notified when all entries of a database may have changed. In the mode
+    /// ``Mode/broadcast(_:)``, this also decides whether it is notified of single keys of the database.
     func isConcerned(by database: String) -> Bool {
         let settings = now
         if case .broadcast = settings.mode { return settings.onlyDatabase.map { $0 == database } ?? true }
-        return hears(database) && lock.withLock { databases.contains(database) }
+        return mayNotify(database) && lock.withLock { databases.contains(database) }
     }
 
     var prefixes: [[UInt8]] {
@@ -81,38 +83,38 @@ final class TrackingClient: @unchecked Sendable {
 /// The settings of CLIENT TRACKING ON.
 struct TrackingSettings: Sendable {
     var mode = TrackingClient.Mode.read
-    /// The ID of the connection to which invalidations are redirected; 0 for none.
+    /// The ID of the connection that receives the invalidations instead of this one; 0 if they are not redirected.
     var redirect: Int64 = 0
-    /// Whether the client is not notified of its own changes.
+    /// Whether the client does not want to be notified of its own changes (NOLOOP).
     var isNoLoop = false
-    /// The only database whose changes are reported, with ``TrackingClient/Mode/broadcast(_:)``; nil for all.
+    /// In the mode ``TrackingClient/Mode/broadcast(_:)``, the only database whose changes are reported; nil for all.
     var onlyDatabase: String?
 }
 
-/// Tracks which client has read which keys, and notifies it when they change: CLIENT TRACKING.
+/// The table of CLIENT TRACKING: which clients have read which keys. Notifies these clients when the keys change.
 ///
-/// - A key is recorded *before* it is read, and reported when a later change is committed. So a client that reads again
-///   after a report gets the reported change or a newer one.
-/// - The table is bounded: a key that is evicted from it is reported as changed.
-/// - Keys of all databases share one table, as in Redis. Changes of a whole database are reported to the clients that
-///   have selected it.
+/// - A key is recorded *before* it is read, and reported after a change is committed. If a client reads a key again
+///   after a report, it gets the reported value or a newer one.
+/// - The table has a size limit. If a key must be removed to keep the limit, it is reported as changed.
+/// - As in Redis, the same key of different databases has one line in the table. If a whole database changes, the
+///   clients that have selected it are notified.
 ///
-/// `@unchecked Sendable`: the parts are guarded by their locks, the rest by `lock`.
+/// `@unchecked Sendable`: each part has its own lock; `lock` guards the clients.
 final class Tracking: @unchecked Sendable {
     /// A client that has read a key.
     private struct Reader {
         let client: TrackingClient
-        /// The last commit unit of the client before it read the key, or before it was last notified of a change of the
-        /// key. The value that it has read includes its own changes up to this unit.
+        /// The number of the client's latest commit when it read the key, or when it was last notified of a change of
+        /// the key. The value that it has read includes its own changes up to this commit.
         var ownUnit: UInt64
 
         func isClient(_ other: TrackingClient) -> Bool { client === other }
     }
 
-    /// A reader whose latest command may have changed the key since the client last read it.
+    /// A client that has read the key, and has then run a command that may have changed the key.
     private struct Writer {
         let client: TrackingClient
-        /// The last commit unit of the client before that command, whose own unit is later.
+        /// The number of the client's latest commit before that command. The command's own commit has a higher number.
         let previousUnit: UInt64
     }
 
@@ -120,11 +122,11 @@ final class Tracking: @unchecked Sendable {
         let lock = Lock()
         var readers: [[UInt8]: [Reader]] = [:]
         var writers: [[UInt8]: [Writer]] = [:]
-        /// When the tracked entries expire.
+        /// The times at which tracked entries expire.
         var deadlines = DeadlineWatch<[UInt8]>()
 
-        /// Removes a client from the writers of a key.
-        /// - Returns: whether the client had changed the key.
+        /// Removes a client from the writers of a key. The caller holds the part's lock.
+        /// - Returns: whether the client was one of the writers.
         func endWriting(_ key: [UInt8], _ client: TrackingClient) -> Bool {
             guard let index = writers[key]?.firstIndex(where: { $0.client === client }) else { return false }
             writers[key]?.remove(at: index)
@@ -135,7 +137,7 @@ final class Tracking: @unchecked Sendable {
     private let directory: ConnectionDirectory
     private let keysLimit: Atomic<Int>
     private let keyCount = Atomic<Int>(0)
-    /// The number of pairs of a key and a client that has read it.
+    /// The number of pairs of a tracked key and a client that has read it.
     private let itemCount = Atomic<Int>(0)
     private let clientCount = Atomic<Int>(0)
     private let broadcastCount = Atomic<Int>(0)
@@ -156,10 +158,10 @@ final class Tracking: @unchecked Sendable {
 
     var hasClients: Bool { clientCount.read() > 0 }
     var hasBroadcast: Bool { broadcastCount.read() > 0 }
-    /// The most tracked keys; 0 for no limit.
+    /// The limit for the number of tracked keys; 0 for no limit.
     var keysMax: Int { keysLimit.read() }
 
-    /// Changes the limit of tracked keys. Keys beyond the new limit are reported as changed.
+    /// Changes the limit for the number of tracked keys. Removes the keys beyond it, and reports them as changed.
     func changeLimit(to most: Int) {
         keysLimit.store(max(0, most), ordering: .relaxed)
         guard most > 0 else { return }
@@ -177,9 +179,9 @@ final class Tracking: @unchecked Sendable {
 
     /// The number of tracked keys.
     var trackedKeys: Int { keyCount.read() }
-    /// The number of pairs of a key and a client that has read it, including clients with closed connections.
+    /// The number of pairs of a tracked key and a client that has read it. Clients that have disconnected are included.
     var trackedItems: Int { itemCount.read() }
-    /// The number of different prefixes tracked.
+    /// The number of different prefixes for which clients have asked.
     var prefixCount: Int {
         Set(lock.withLock { Array(clients.values) }.filter(\.isBroadcast).flatMap(\.prefixes)).count
     }
@@ -187,9 +189,8 @@ final class Tracking: @unchecked Sendable {
 
     // MARK: Clients
 
-    /// Adds a client. If its connection tracks already, the existing client takes over its settings, and keeps its
-    /// tracked keys.
-    /// - Returns: the client in use.
+    /// Adds a client. If its connection has one already, that one takes over the settings, and keeps its tracked keys.
+    /// - Returns: the object that is used from now on.
     func add(_ client: TrackingClient) -> TrackingClient {
         let (counts, changed) = lock.withLock {
             let present = clients[client.subscriber.id]
@@ -212,11 +213,12 @@ final class Tracking: @unchecked Sendable {
             return clientsChanged
         }
         changed()
-        // The keys of a removed client stay in the table until they change; without any clients, they are removed now.
+        // The keys that a removed client has read stay in the table until they change. If there are no clients left,
+        // remove them.
         if !hasClients { forgetKeys { !$0.isActive } }
     }
 
-    /// Removes the tracked keys of some clients. Keys read by other clients in the meantime stay.
+    /// Removes the tracked keys of some clients. A key that other clients have also read stays.
     private func forgetKeys(of isGone: (TrackingClient) -> Bool) {
         for part in parts {
             part.lock.withLock {
@@ -239,10 +241,10 @@ final class Tracking: @unchecked Sendable {
     private func part(_ key: [UInt8]) -> Part { parts[(key.hashValue >> 7) & (Self.partCount - 1)] }
 
     /// Records that a client is about to read a key.
-    /// - Parameter ownUnit: the last commit unit of the client: the value that it reads includes its own changes up to
-    ///   this unit. 0 if the client cannot be notified before its reply.
-    /// - Returns: whether the client must be notified before it gets the new value, because it has changed the key
-    ///   since it last read it. It is not notified again when that change is committed.
+    /// - Parameter ownUnit: the number of the client's latest commit. The value that the client reads includes its own
+    ///   changes up to this commit. 0 if the client cannot be notified before the reply.
+    /// - Returns: whether the client must be notified before it gets the reply, because it has changed the key since it
+    ///   last read it. It is not notified again when that change is committed.
     @discardableResult
     func willRead(_ key: [UInt8], _ client: TrackingClient, ownUnit: UInt64 = 0) -> Bool {
         let part = part(key)
@@ -250,7 +252,7 @@ final class Tracking: @unchecked Sendable {
             if var readers = part.readers[key] {
                 let wasWritten = !part.writers.isEmpty && part.endWriting(key, client)
                 if let index = readers.firstIndex(where: { $0.isClient(client) }) {
-                    // Changes by a script are not recorded: its client is notified at the commit.
+                    // A script's changes are not recorded as the client's own: it is notified when they are committed.
                     guard client.isNoLoop || wasWritten && ownUnit > 0 else { return (false, nil) }
                     readers[index].ownUnit = max(ownUnit, readers[index].ownUnit)
                     part.readers[key] = readers
@@ -271,9 +273,9 @@ final class Tracking: @unchecked Sendable {
         return isChanged
     }
 
-    /// Records that a client is about to change a key. When the change is committed, the client's earlier read of the
-    /// key is dropped, unless it has read the key again in the same transaction or pipeline.
-    /// - Parameter previousUnit: the last commit unit of the client so far.
+    /// Records that a client is about to change a key. When the change is committed, the client is no longer notified
+    /// because of its earlier read, unless it has read the key again meanwhile, in the same transaction or pipeline.
+    /// - Parameter previousUnit: the number of the client's latest commit so far.
     func willWrite(_ key: [UInt8], _ client: TrackingClient, after previousUnit: UInt64) {
         let part = part(key)
         part.lock.withLock {
@@ -284,7 +286,7 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Records the deadline of an entry that a client has read.
+    /// Records when an entry expires that a client has read. The client is notified at that time.
     func didRead(_ key: [UInt8], deadline: Int64) {
         let part = part(key)
         part.lock.withLock {
@@ -293,27 +295,29 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Removes a key from the table. Called with the part's lock held.
+    /// Removes the readers of a key, except for readers that need no notification. The caller holds the part's lock.
     /// - Parameters:
-    ///   - database: readers without access to this database have read the key in another one, and are kept.
-    ///   - writer: the client that changed the key with the commit unit `unit`; it is kept if it has read the key
-    ///     since.
+    ///   - database: the changed database. Clients that may not read it have read the key in another database, and are
+    ///     kept.
+    ///   - writer: the client that has changed the key in the commit with the number `unit`. It is kept if it has read
+    ///     the key after its change.
+    /// - Returns: the removed readers; nil if nobody has read the key.
     private func take(
         _ key: [UInt8], _ part: Part, in database: String? = nil, by writer: Int64 = 0, unit: UInt64 = 0
     ) -> [TrackingClient]? {
         if let readers = part.readers[key] {
             let left = readers.filter { reader in
                 let client = reader.client
-                if database.map({ !client.hears($0) }) ?? false { return true }
+                if database.map({ !client.mayNotify($0) }) ?? false { return true }
                 guard client.subscriber.id == writer, client.isActive else { return false }
-                // Keep a client that has read its own change. It may be listed as a writer again, for a later command
-                // that did not change the key.
+                // Keep the client, because it has read its own change. It may be among the writers again, for a later
+                // command that did not change the key.
                 if unit != 0, unit <= reader.ownUnit { return true }
                 return client.isNoLoop
                     && part.writers[key]?.contains { $0.client === client && $0.previousUnit < unit } != true
             }
             if !left.isEmpty {
-                // The changes of the other writers, if any, are committed later.
+                // Changes of the remaining writers, if there are any, will be committed later.
                 part.writers[key]?.removeAll { $0.previousUnit < unit }
                 part.readers[key] = left
                 itemCount.add(left.count - readers.count)
@@ -330,7 +334,7 @@ final class Tracking: @unchecked Sendable {
 
     // MARK: Reporting
 
-    /// Reports changed keys.
+    /// Notifies the clients that have read the changed keys.
     func invalidate(_ changes: [EntryChange]) {
         guard hasClients else { return }
         for change in changes {
@@ -339,7 +343,8 @@ final class Tracking: @unchecked Sendable {
         if hasBroadcast { broadcast(changes.map { ($0.key, $0.origin.client, $0.database.name) }) }
     }
 
-    /// Reports keys whose entries expired, or changed at the origin.
+    /// Notifies the clients that have read these keys. Called for entries that have expired or have changed at the
+    /// origin.
     func invalidate(_ keys: [[UInt8]], in database: String) {
         guard hasClients, !keys.isEmpty else { return }
         for key in keys { invalidate(key, by: 0, in: database) }
@@ -353,7 +358,7 @@ final class Tracking: @unchecked Sendable {
         send([key], to: readers.filter { !($0.isNoLoop && $0.subscriber.id == client) })
     }
 
-    /// Reports the entries whose deadlines have passed.
+    /// Notifies the clients that have read entries whose deadlines have passed.
     func expire(now: Int64) {
         guard keyCount.read() > 0 else { return }
         for part in parts {
@@ -368,16 +373,17 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Invalidates all keys of some databases, for the clients that track them. Skipping other clients prevents an
-    /// endless loop between two databases of one larder, one of which is the origin of the other.
-    /// - Parameter databases: nil for all.
+    /// Invalidates all keys of some databases for the clients that have used these databases. If other clients were
+    /// notified too, there could be an endless loop between two databases of one larder of which one is the origin of
+    /// the other.
+    /// - Parameter databases: the names of the databases; nil for all.
     func invalidateAll(in databases: [String]?) {
         guard hasClients else { return }
         let all = lock.withLock { Array(clients.values) }
         let notified =
             databases.map { names in all.filter { client in names.contains { client.isConcerned(by: $0) } } } ?? all
-        // If only some clients are notified, their keys stay in the table, and are reported at most once more than
-        // necessary.
+        // If only some clients were notified, the keys that they have read stay in the table. The worst effect is one
+        // unnecessary notification later.
         if notified.count == all.count {
             let gone = Set(notified.map { ObjectIdentifier($0) })
             forgetKeys { gone.contains(ObjectIdentifier($0)) || !$0.isActive }
@@ -385,7 +391,7 @@ final class Tracking: @unchecked Sendable {
         for client in notified { send(nil, to: client) }
     }
 
-    /// Reports keys to one client.
+    /// Sends invalidations for some keys to one client.
     func notify(_ keys: [[UInt8]], _ client: TrackingClient, in database: String) {
         guard client.isBroadcast else { return send(keys, to: client) }
         guard client.isConcerned(by: database) else { return }
@@ -396,7 +402,7 @@ final class Tracking: @unchecked Sendable {
     private func broadcast(_ keys: [(key: [UInt8], by: Int64, database: String)]) {
         for client in lock.withLock({ clients.values.filter(\.isBroadcast) }) {
             for prefix in client.prefixes {
-                // As in Redis, each key is reported once, in byte order.
+                // As in Redis, send each key once, sorted by bytes.
                 let own = client.isNoLoop ? client.subscriber.id : -1
                 let matching = Set(
                     keys.filter {
@@ -413,7 +419,7 @@ final class Tracking: @unchecked Sendable {
         for client in readers where client.isActive && !client.isBroadcast { send(keys, to: client) }
     }
 
-    /// - Parameter keys: nil for all.
+    /// - Parameter keys: the keys to invalidate; nil for all keys.
     private func send(_ keys: [[UInt8]]?, to client: TrackingClient) {
         guard client.redirect != 0 else {
             return deliver(.invalidation(keys, isRedirected: false), to: client.subscriber)
@@ -431,7 +437,7 @@ final class Tracking: @unchecked Sendable {
     }
 }
 
-/// All connections, and the queue for the messages of each.
+/// The queues for messages of all connections, by the connection's ID.
 ///
 /// `@unchecked Sendable`: the table is guarded by `lock`.
 final class ConnectionDirectory: @unchecked Sendable {

@@ -1,14 +1,14 @@
 import LarderPlatform
 
-/// A configuration file: one option per line, `name = value` or `name value`, with the names of the command line.
+/// A parsed configuration file. Each line is an option, `name = value` or `name value`, named as on the command line.
 ///
-/// Empty lines, lines that start with `#`, and the text after a space and `#` are ignored. A value may be in double
-/// quotes, in which `\"` and `\\` stand for these characters.
+/// Ignores empty lines, lines that start with `#`, and text that follows a space and `#`. A value may be in double
+/// quotes; in these, `\"` means `"`, and `\\` means `\`.
 struct ConfigurationFile {
     struct Line: Equatable {
         let number: Int
         let name: String
-        /// Nil if there is only a name.
+        /// The value; nil if the line contains only a name.
         let value: String?
     }
 
@@ -16,17 +16,17 @@ struct ConfigurationFile {
     private(set) var lines: [Line] = []
     private var found: [(line: Int, text: String)] = []
 
-    /// The errors in the file, in the order of its lines, each with the path and the line number.
+    /// The errors in the file, ordered by line. Each begins with the file's path and the line number.
     var problems: [String] { found.sorted { $0.line < $1.line }.map { "\(path):\($0.line): \($0.text)" } }
 
-    /// The largest file that is read: 1 MiB.
+    /// The largest file that is accepted, in bytes: 1 MiB.
     static let bytesMax = 1 << 20
 
     /// Reads a file.
-    /// - Returns: nil if it does not exist.
-    /// - Throws: if it cannot be used.
+    /// - Returns: nil if the file does not exist.
+    /// - Throws: an error if the file cannot be read, or must not be used.
     init?(path: String) throws(OptionFailure) {
-        // O_NONBLOCK: opening a pipe would otherwise wait for a writer.
+        // Without O_NONBLOCK, opening a named pipe would wait for a writer.
         let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
@@ -53,8 +53,8 @@ struct ConfigurationFile {
         }
     }
 
-    /// Returns the reason why a file must not be used, such as write access for other users, who could control the
-    /// daemon; nil if there is none.
+    /// Returns the reason why a file must not be used; nil if there is none. For example, if other users could write to
+    /// the file, they could control the daemon.
     private static func problem(with file: Int32) -> String? {
         var status = stat()
         guard fstat(file, &status) == 0 else { return SystemErrorText.of(errno) }
@@ -101,7 +101,7 @@ struct ConfigurationFile {
 
     private struct Problem: Error { let text: String }
 
-    /// The value at the start of `text`; nil if there is none.
+    /// Returns the value at the start of `text`, without quotes and comment; nil if there is none.
     private static func value(_ text: Substring) -> Result<String?, Problem> {
         guard text.first == "\"" else {
             var value = text
@@ -134,10 +134,10 @@ struct ConfigurationFile {
         return .failure(Problem(text: "the closing quote is missing"))
     }
 
-    /// Limits the length of an error with a long value.
+    /// The length in characters beyond which an error is shortened. Errors may contain long values.
     private static let problemLengthMax = 400
 
-    /// Records an error in a line.
+    /// Records an error about the line with this number.
     mutating func note(_ number: Int, _ problem: String) {
         let shown = problem.count > Self.problemLengthMax ? problem.prefix(Self.problemLengthMax) + "…" : problem[...]
         found.append((number, String(shown)))

@@ -1,8 +1,8 @@
 import LarderEngine
 
-/// The configuration file: its lines are options; the command line takes precedence.
+/// Reads options from the configuration file. Options on the command line take precedence.
 extension DaemonCommandLine {
-    /// Reads the file of `--config`, if there is one.
+    /// Reads the file named by `--config`, if that option was given.
     mutating func readFile(_ mistakes: inout Mistakes) {
         guard let (path, isOptional) = file else { return }
         let content: ConfigurationFile?
@@ -30,8 +30,8 @@ extension DaemonCommandLine {
         }
     }
 
-    /// Applies the lines of a file; errors are recorded with the file.
-    /// - Returns: the options of lines with errors.
+    /// Applies the lines of a file, and adds errors to the file's list.
+    /// - Returns: the names of options whose lines have errors.
     @discardableResult
     mutating func take(_ file: inout ConfigurationFile) -> Set<String> {
         var first: [String: Int] = [:]
@@ -56,7 +56,7 @@ extension DaemonCommandLine {
     }
 
     private static func unknown(_ name: String) -> String {
-        // For users who give the name of a Redis setting instead of the option.
+        // Help users who write the name of a Redis setting instead of the option's name.
         if let option = DaemonOption.serving.first(where: { $0.settings.contains { $0.name == name.lowercased() } }) {
             return "there is no option '\(printableKey(name.utf8))': it is called \(option.key)"
         }

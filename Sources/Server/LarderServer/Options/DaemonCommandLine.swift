@@ -1,13 +1,13 @@
 import LarderEngine
 
-/// The parsed command line of larderd, including its configuration file.
+/// The parsed command line of larderd, together with the options of its configuration file.
 package struct DaemonCommandLine: Sendable {
     package enum Action: Equatable, Sendable {
         case serve
         case purge(PurgeTarget)
-        /// Checks the files of all databases, or of one.
+        /// Check the files of the database with this name; of all databases if it is nil.
         case check(String?)
-        /// Only checks the configuration.
+        /// Check the configuration, and do nothing else.
         case checkConfiguration
         case help
         case version
@@ -25,32 +25,34 @@ package struct DaemonCommandLine: Sendable {
     package var logLevel = Log.Level.info
     package var logFormat = LogFormat.automatic
     package var configuration: ServerConfiguration
-    /// Whether a check repairs what it can.
+    /// Whether a check also repairs the damage that it can repair (`--repair`).
     package internal(set) var repairs = false
-    /// Whether the larder's directory was given.
+    /// Whether the option `--dir` was given.
     var hasDirectory = false
-    /// The path of the configuration file, and whether it may be missing.
+    /// The path of the configuration file, and whether it is allowed to be missing; nil if none was given.
     var file: (path: String, isOptional: Bool)?
-    /// Whether the file existed.
+    /// Whether the configuration file existed and was read.
     package var hasReadFile = false
-    /// The words after the program's name.
+    /// The words of the command line after the program's name.
     private var words: [String] = []
-    /// The effective text of each given option, by its name.
+    /// The text of each option that was given, by the option's name. The command line's text replaces the file's.
     private var texts: [String: String] = [:]
-    /// The contents of the files named by options, by the options' names.
+    /// The contents of files that options name, such as `--password-file`, by the option's name.
     var contents: [String: [UInt8]] = [:]
 
-    /// The defaults.
+    /// Creates a command line without options, so that all values are defaults.
     init() {
         configuration = ServerConfiguration(directory: DefaultPaths.daemonLarder, socketPath: DefaultSocket.path)
         configuration.engine.memoryBytes = ServerConfiguration.defaultMemoryBytes
-        // Memory holds whole entries: a larger block cache did not improve the measurements (docs/Benchmarks.md).
+        // The daemon's memory caches whole entries, so a larger block cache did not improve the results in
+        // docs/Benchmarks.md.
         configuration.engine.blockCacheBytes = 8 << 20
     }
 
-    /// Parses the words after the program's name, and reads the configuration file that they name. The command line
-    /// takes precedence.
-    /// - Throws: all errors: first those of the command line in its order, then those of the file by line.
+    /// Parses the words after the program's name, and the configuration file that they name. Words take precedence over
+    /// the file.
+    /// - Throws: a failure with all errors: those of the command line in the order of its words, then those of the file
+    ///   by line.
     package init(_ words: [String]) throws(Failure) {
         self.init()
         self.words = words
@@ -58,20 +60,20 @@ package struct DaemonCommandLine: Sendable {
         let given = Self.options(words, &mistakes)
         for (place, option, text) in given where !option.isForFile { take(option, text, place, &mistakes) }
         if action != .help, action != .version { readFile(&mistakes) }
-        // An option of the command line replaces the option of the file.
+        // A repeatable option joins its texts. Forget the text from the file, because the command line replaces it.
         for (_, option, _) in given where option.isRepeatable { texts[option.name] = nil }
         for (place, option, text) in given where option.isForFile {
             take(option, joined(option, text), place, &mistakes)
         }
         configuration.filePath = hasReadFile ? file?.path : nil
-        lookAtAll(&mistakes)
+        checkCombinations(&mistakes)
         if let failure = mistakes.failure { throw failure }
     }
 
-    /// Checks combinations of options. Ignores options with errors.
-    private func lookAtAll(_ mistakes: inout Mistakes) {
-        // Another user may have created the default directory first, if all users can create files in its parent
-        // directory.
+    /// Checks combinations of options. Ignores options that have errors.
+    private func checkCombinations(_ mistakes: inout Mistakes) {
+        // The default directory would be in a directory where all users can create files. Another user may have created
+        // it first.
         if !hasDirectory, action != .help, action != .version, !DefaultPaths.isDaemonLarderSafe,
             mistakes.leaves("--dir")
         {
@@ -91,24 +93,24 @@ package struct DaemonCommandLine: Sendable {
         }
     }
 
-    /// The same command line with the current configuration file.
+    /// Parses the same words again, with the current contents of the configuration file.
     package func readAgain() throws(Failure) -> DaemonCommandLine { try DaemonCommandLine(words) }
 
-    /// The path of the configuration file, whether it exists or not; nil if none was given.
+    /// The path of the configuration file, even if the file does not exist; nil if none was given.
     package var filePath: String? { file?.path }
 
-    /// Whether an option has another value than in `other`.
+    /// Whether the value of an option differs from its value in `other`.
     func differs(_ option: DaemonOption, from other: DaemonCommandLine) -> Bool {
         texts[option.name] != other.texts[option.name] || contents[option.name] != other.contents[option.name]
     }
 
-    /// An option and its value in the form for the log: `memory = 64M`, `memory (its default)`.
+    /// Returns an option and its value as shown in the log: `memory = 64M`, or `memory (its default)`.
     func shown(_ option: DaemonOption) -> String {
         guard let text = texts[option.name] else { return "\(option.key) (its default)" }
         return option.form == .flag ? option.key : "\(option.key) = \(text)"
     }
 
-    /// Takes over the value of an option from another command line, so that ``differs(_:from:)`` returns false.
+    /// Copies the value of an option from another command line, so that ``differs(_:from:)`` returns false.
     mutating func adopt(_ option: DaemonOption, from other: DaemonCommandLine) {
         texts[option.name] = other.texts[option.name]
         contents[option.name] = other.contents[option.name]
@@ -116,7 +118,7 @@ package struct DaemonCommandLine: Sendable {
 
     // MARK: Words
 
-    /// The options of a command line with their texts and positions, in order.
+    /// Returns the options of a command line in their order, with their texts and the positions of their words.
     private static func options(
         _ words: [String], _ mistakes: inout Mistakes
     ) -> [(place: Int, option: DaemonOption, text: String)] {
@@ -130,7 +132,7 @@ package struct DaemonCommandLine: Sendable {
             let named = DaemonOption.all.filter { $0.name == name }
             guard let option = named.first(where: { ($0.form == .attached) == (attached != nil) }) ?? named.first else {
                 mistakes.note(unknown(name), at: place)
-                // Skip the next word, which may be the value of the unknown option.
+                // Skip the next word if it does not begin with a dash: it may be the value of the unknown option.
                 if name.hasPrefix("-"), attached == nil, rest.first?.hasPrefix("-") == false { rest.removeFirst() }
                 continue
             }
@@ -165,7 +167,7 @@ package struct DaemonCommandLine: Sendable {
         }
     }
 
-    /// The text of a repeatable option joined with the previous ones.
+    /// Returns the text of an option. For a repeatable option, it follows the earlier texts and a comma.
     func joined(_ option: DaemonOption, _ text: String) -> String {
         guard option.isRepeatable, let previous = texts[option.name] else { return text }
         return previous + "," + text

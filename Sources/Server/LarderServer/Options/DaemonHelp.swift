@@ -1,4 +1,4 @@
-/// The texts of the help in addition to the options; the manual page uses them too.
+/// Texts that `--help` and the manual page show in addition to the options.
 package enum DaemonHelp {
     package static let summary =
         "serves a larder, a cache that this machine's processes share, over a Unix-domain socket"

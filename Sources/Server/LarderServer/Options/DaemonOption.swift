@@ -1,27 +1,28 @@
 import LarderEngine
 
-/// An option of larderd: its parser for the command line and the configuration file, its help, its names in CONFIG, and
-/// whether it can change at run time.
+/// An option of larderd. It has a parser for its value on the command line and in the configuration file, a help text,
+/// and names for CONFIG. Some options can change while the daemon runs.
 package struct DaemonOption: Sendable {
-    /// How the value is given.
+    /// How the option's value is written on the command line.
     enum Form: Sendable {
-        /// The option has no value.
+        /// There is no value.
         case flag
-        /// `--name VALUE` or `--name=VALUE`.
+        /// The value is written as `--name VALUE` or `--name=VALUE`.
         case value
-        /// `--name=VALUE` only; `--name` without a value is another option.
+        /// The value is written as `--name=VALUE` only; `--name` without a value is a different option.
         case attached
     }
 
-    /// Throws ``OptionFailure`` only. Untyped, because closures would have to repeat the type.
+    /// Parses and stores a value. Throws only ``OptionFailure``; a typed throw would have to be repeated in each
+    /// closure.
     typealias Take = @Sendable (inout DaemonCommandLine, OptionValue) throws -> Void
 
-    /// How a new value is applied at run time.
+    /// How a new value is applied while the daemon runs.
     struct Live: Sendable {
-        /// Why the value cannot be applied now; nil if it can.
+        /// Returns why the value cannot be applied at present; nil if it can.
         let problem: @Sendable (ServerState, DaemonCommandLine) -> String?
         let set: @Sendable (ServerState, DaemonCommandLine) -> Void
-        /// Whether clients can change it too, with CONFIG SET.
+        /// Whether clients can also change the value, with CONFIG SET.
         let isForClients: Bool
 
         init(
@@ -37,20 +38,21 @@ package struct DaemonOption: Sendable {
 
     package let name: String
     let form: Form
-    /// The name of the value in the help; empty for a flag.
+    /// The placeholder for the value in the help, such as `BYTES`; empty for a flag.
     package let valueName: String
-    /// Lines of at most 100 characters.
+    /// The help text, in lines of at most 100 characters.
     package let help: [String]
-    /// The option's settings in CONFIG: under its own name, and under the names of equivalent Redis settings.
+    /// The option's settings in CONFIG: one under the option's own name, others under the names of similar Redis
+    /// settings.
     let settings: [Setting]
-    /// Nil if a new value takes effect only after a restart.
+    /// How a new value is applied while the daemon runs; nil if it takes effect only after a restart.
     let live: Live?
     let take: Take
-    /// Whether it is repeatable; its texts are then joined with commas.
+    /// Whether the option can be given several times. Its texts are then joined with commas.
     private(set) var isRepeatable = false
 
-    /// An option with a value.
-    /// - Parameter settings: the settings that show it; see ``Setting/own(_:)``.
+    /// Creates an option with a value.
+    /// - Parameter settings: the settings of CONFIG that show the option; see ``Setting/own(_:)``.
     init(
         _ name: String, _ valueName: String, _ help: [String], settings: [Setting] = [],
         live: Live? = nil, take: @escaping Take
@@ -83,19 +85,20 @@ package struct DaemonOption: Sendable {
         self.settings = settings.map { $0.isOwn ? Setting(key, Self.change(key, live, take), $0.get) : $0 }
     }
 
-    /// The same option, but repeatable.
+    /// Returns a copy of this option that can be given several times.
     func repeatable() -> DaemonOption {
         var option = self
         option.isRepeatable = true
         return option
     }
 
-    /// Its name in the configuration file, and in CONFIG.
+    /// The option's name in the configuration file and in CONFIG: without the dashes.
     package var key: String { String(name.dropFirst(2)) }
 
-    /// CONFIG SET under the option's own name, with the rules of the command line.
+    /// Returns the effect of CONFIG SET on the setting with the option's own name. Values are parsed as on the command
+    /// line.
     private static func change(_ key: String, _ live: Live?, _ take: @escaping Take) -> Setting.Change {
-        guard let live else { return .onlyToItself }
+        guard let live else { return .currentValueOnly }
         guard live.isForClients else { return .protected }
         return .checked { server, text in
             var line = DaemonCommandLine()
@@ -109,7 +112,7 @@ package struct DaemonOption: Sendable {
         }
     }
 
-    /// The form on the command line: `--memory BYTES`.
+    /// The option as written on the command line: `--memory BYTES`.
     package var usage: String {
         switch form {
         case .flag: name
@@ -118,20 +121,20 @@ package struct DaemonOption: Sendable {
         }
     }
 
-    /// The form in the configuration file: `memory = BYTES`.
+    /// The option as written in the configuration file: `memory = BYTES`.
     package var fileUsage: String { form == .flag ? "\(key) = yes" : "\(key) = \(valueName)" }
 
-    /// Whether the option is allowed in a configuration file. Options that select another action, such as `--purge` and
-    /// `--check`, are not.
+    /// Whether the option is allowed in a configuration file. Options for actions other than serving, such as `--purge`
+    /// and `--check`, are not allowed there.
     package var isForFile: Bool { Self.serving.contains { $0.name == name } }
 
     /// Whether a new value in the configuration file takes effect without a restart.
     package var isLive: Bool { live != nil }
 
-    /// Its names in CONFIG, and whether CONFIG SET can change it.
+    /// The option's names in CONFIG, and whether CONFIG SET can change each of them.
     package var settingNames: [(name: String, isChangeable: Bool)] { settings.map { ($0.name, $0.isChangeable) } }
 
-    /// The options in the form in which `--help` prints them.
+    /// Returns the lines that `--help` prints for some options.
     package static func helpLines(_ options: [DaemonOption]) -> [String] {
         let column = 19
         return options.flatMap { option in
@@ -143,7 +146,7 @@ package struct DaemonOption: Sendable {
         }
     }
 
-    /// The help of all options, one group after the other.
+    /// The help text of all options. An empty line separates the groups of options.
     package static var helpText: String {
         [configuring, serving, purging, checking, telling].map { helpLines($0).joined(separator: "\n") }
             .joined(separator: "\n\n")

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// The options for access rules.
+/// The options that grant rights to users and groups.
 extension DaemonOption {
     static let granting: [DaemonOption] = [
         DaemonOption(
@@ -25,11 +25,12 @@ extension DaemonOption {
         ) { try $0.grant(\.others, try $1.rules(nil), by: "--rights") }.repeatable(),
     ]
 
-    /// Clients cannot change access rules: a client that could would have all rights.
+    /// Clients cannot change the access rules: such a client could give itself all rights.
     private static let live = Live(
         isForClients: false,
         problem: { server, line in
-            // If the configuration file was moved away, do not remove all restrictions.
+            // If the configuration file is missing, keep the current rules: without rules, all users would have all
+            // rights.
             let isLost = line.filePath != nil && !line.hasReadFile && line.configuration.rules.isEmpty
             return isLost && !server.access.rules.isEmpty ? "the file is missing; the current rules stay" : nil
         },
@@ -45,12 +46,12 @@ extension DaemonOption {
 }
 
 extension DaemonCommandLine {
-    /// Applies all rules of an option.
+    /// Stores all rules of one option.
     fileprivate mutating func grant(
         _ path: WritableKeyPath<AccessRules, [AccessRule]>, _ rules: [AccessRule], by option: String
     ) throws {
         configuration.rules[keyPath: path] = rules
-        // Compare the IDs of users and groups, because a name may get another ID later.
+        // Use the numbers of users and groups to detect a change of the option: a name may get another number later.
         contents[option] = Array(rules.map { "\($0.kind) \($0.number)" }.joined(separator: ",").utf8)
     }
 }

@@ -37,8 +37,8 @@ extension DaemonOption {
         DaemonOption(
             "--max-origin-keys", "N",
             [
-                "entries tracked as current in each database with an origin;",
-                "others are read again (default: 1000000)",
+                "maximum tracked entries per database with an origin;",
+                "others are requested at each read (default: 1000000)",
             ],
             settings: [.own { String($0.limits.originKeysMax) }]
         ) { $0.configuration.limits.originKeysMax = try $1.number(16...1_000_000_000) },

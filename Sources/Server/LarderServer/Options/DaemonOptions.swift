@@ -1,13 +1,13 @@
 import LarderEngine
 import Synchronization
 
-/// larderd's options. To add one, add a row: the command line, the configuration file, `--help`, CONFIG, the manual
-/// page and the table in docs/Operating.md are generated from it.
+/// larderd's options. To add an option, add an element here. The command line, the configuration file, `--help`,
+/// CONFIG, the manual page and the table in docs/Operating.md are all generated from these elements.
 extension DaemonOption {
     package static let all = configuring + serving + purging + checking + telling
 
-    /// Options of the server: the ones allowed in a configuration file.
-    package static let serving = main + origins + granting + watching + logging
+    /// Options for serving. Only these are allowed in a configuration file.
+    package static let serving = main + origins + granting + redisCompatible + logging
 
     private static let main: [DaemonOption] = [
         DaemonOption(
@@ -64,7 +64,7 @@ extension DaemonOption {
             ],
             settings: [
                 .own { $0.engine.options.durability.rawValue },
-                Setting("appendfsync", .onlyToItself) { state in
+                Setting("appendfsync", .currentValueOnly) { state in
                     switch state.engine.options.durability {
                     case .os: "no"
                     case .everysecond: "everysec"
@@ -229,7 +229,7 @@ extension DaemonOption {
             ],
             settings: [
                 .own { String($0.limits.scriptMilliseconds) },
-                Setting("lua-time-limit", .onlyToItself) { String($0.limits.scriptMilliseconds) },
+                Setting("lua-time-limit", .currentValueOnly) { String($0.limits.scriptMilliseconds) },
             ]
         ) { $0.configuration.limits.scriptMilliseconds = try $1.time(.milliseconds, 1...3_600_000) },
         DaemonOption(
@@ -281,7 +281,7 @@ extension DaemonOption {
                 "the first line of the file is the password for AUTH (default: none)"
             ],
             settings: [
-                .own { $0.settings.passwordPath }, Setting("requirepass", .onlyToItself) { _ in "" },
+                .own { $0.settings.passwordPath }, Setting("requirepass", .currentValueOnly) { _ in "" },
             ],
             live: Live(isForClients: false) {
                 $0.settings.change(password: $1.configuration.password, path: $1.configuration.passwordPath)
@@ -315,7 +315,7 @@ extension DaemonOption {
             + "\(server.clientsPossible)"
     }
 
-    /// Options for another action than serving.
+    /// Options that remove entries and then exit, instead of serving.
     static let purging: [DaemonOption] = [
         DaemonOption(
             flag: "--purge", ["remove all entries of all databases, then exit; policies are kept"]

@@ -1,18 +1,20 @@
 import LarderEngine
 
-/// A disk limit in bytes, as given to `--max-disk` and `LIMIT`.
+/// A limit for disk space, as given to the option `--max-disk` and the command `LIMIT`.
 package enum DiskLimit: Sendable, Equatable {
     case unlimited
     case bytes(Int)
 
-    /// The text for errors about a limit of a larder.
-    static let rule = "\(ByteCount.rule), at least \(DiskMarks.larderBytesMin >> 20)M; or 0 or none for no limit"
-    /// The text for errors about a limit of a database.
+    /// The description of valid limits for a larder, used in error messages.
+    static let rule = "\(ByteCount.rule), at least \(DiskThresholds.larderBytesMin >> 20)M; or 0 or none for no limit"
+    /// The description of valid limits for a database, used in error messages.
     static let databaseRule =
-        "\(ByteCount.rule), at least \(DiskMarks.databaseBytesMin >> 20)M; or 0 or none for no limit"
+        "\(ByteCount.rule), at least \(DiskThresholds.databaseBytesMin >> 20)M; or 0 or none for no limit"
 
-    /// - Returns: nil for a text that is not a limit, or below the minimum.
-    init?(_ text: String, least: Int = DiskMarks.larderBytesMin) {
+    /// Parses a limit.
+    /// - Parameter least: the smallest valid limit, in bytes.
+    /// - Returns: nil if the text is not a limit, or the limit is below `least`.
+    init?(_ text: String, least: Int = DiskThresholds.larderBytesMin) {
         if text.lowercased() == "none" {
             self = .unlimited
             return
@@ -26,6 +28,6 @@ package enum DiskLimit: Sendable, Equatable {
         }
     }
 
-    /// Nil for none.
+    /// The limit in bytes; nil for no limit.
     package var byteCount: Int? { if case .bytes(let bytes) = self { bytes } else { nil } }
 }

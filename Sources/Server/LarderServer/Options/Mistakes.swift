@@ -2,43 +2,43 @@
 struct Mistakes {
     private var ofCommandLine: [(place: Int, text: String)] = []
     private var ofFile: [String] = []
-    /// The options without a value because of an error.
+    /// The options that have no value because of an error.
     private var options: Set<String> = []
-    /// Whether the contents of the file are unknown.
+    /// Whether the configuration file could not be read, so that any option may be wrong.
     private var isFileUnknown = false
 
-    /// Limits the output for a file that is not a configuration file, in which every line is an error.
+    /// The most errors that are shown. If the file is not a configuration file, each of its lines is an error.
     private static let shownMax = 20
 
-    /// Adds an error of the command line.
+    /// Adds an error in the command line.
     /// - Parameters:
-    ///   - place: the position of the wrong word; none for an error about several words, which is reported last.
+    ///   - place: the position of the wrong word. Without it, the error is about several words, and is reported last.
     ///   - option: the option that has no value because of the error.
     mutating func note(_ text: String, at place: Int = .max, about option: String? = nil) {
         ofCommandLine.append((place, text))
         if let option { options.insert(option) }
     }
 
-    /// Adds the errors of the file's lines.
+    /// Adds the errors in the lines of the configuration file.
     /// - Parameter options: the options that have no value because of these errors.
     mutating func note(inFile texts: [String], about options: Set<String>) {
         ofFile += texts
         self.options.formUnion(options)
     }
 
-    /// Adds the reason why the file could not be read.
+    /// Adds the reason why the configuration file could not be read.
     mutating func note(unreadable text: String) {
         ofFile.append(text)
         isFileUnknown = true
     }
 
-    /// Whether the value of an option is unaffected by errors.
+    /// Whether no error affects the value of an option, so that the value can be checked.
     func leaves(_ option: String) -> Bool { !isFileUnknown && !options.contains(option) }
 
     /// All errors, one per line; nil if there are none.
     var failure: OptionFailure? {
         guard !ofCommandLine.isEmpty || !ofFile.isEmpty else { return nil }
-        // Sort by position, and errors of one position in the order in which they were found.
+        // Sort by position. Errors at the same position stay in the order in which they were found.
         let sorted = ofCommandLine.enumerated().sorted {
             ($0.element.place, $0.offset) < ($1.element.place, $1.offset)
         }

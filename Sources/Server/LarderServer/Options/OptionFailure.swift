@@ -1,8 +1,8 @@
 /// The errors of the command line or the configuration file.
 package struct OptionFailure: Error, CustomStringConvertible {
-    /// One line per error.
+    /// All errors, one in each line.
     package let description: String
-    /// Whether the errors are in the configuration file.
+    /// Whether all errors are in the configuration file.
     package let isOfFile: Bool
 
     init(_ description: String, isOfFile: Bool = false) {

@@ -1,21 +1,23 @@
 import LarderEngine
 import LarderPlatform
 
-/// The text of an option, and its conversions. Each conversion throws an error that begins with the option's name.
+/// The text of an option's value, and conversions to other types. Their errors begin with the option's name.
 struct OptionValue {
-    /// The name as given: `--memory` on the command line, `memory` in the configuration file and in CONFIG SET.
+    /// The option's name, as the user wrote it: `--memory` on the command line, `memory` in the file and in CONFIG SET.
     let option: String
     let text: String
 
     typealias Failure = OptionFailure
 
-    /// - Parameter rule: a description of valid texts, for the error.
+    /// Converts the text with `parse`, which returns nil if the text is invalid.
+    /// - Parameter rule: a description of valid texts for the error message.
     func parsed<Value>(_ rule: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
         guard let parsed = parse(text) else { throw Failure("\(option) \(text): must be \(rule)") }
         return parsed
     }
 
-    /// - Parameter words: the valid words.
+    /// Converts the text with `parse`, which returns nil if the text is not one of the valid words.
+    /// - Parameter words: the valid words, for the error message.
     func oneOf<Value>(_ words: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
         try parsed("one of \(words)", parse)
     }
@@ -28,13 +30,14 @@ struct OptionValue {
         return bytes
     }
 
-    /// A number of bytes, up to 1 TiB.
+    /// Parses a number of bytes, at most 1 TiB.
     private static func bytes(_ text: String) -> Int? {
         ByteCount.parse(text, letters: .binary).flatMap { $0 <= 1 << 40 ? Int($0) : nil }
     }
 
-    /// Parses a time span: a whole number of `unit`s. A number without a unit is in `unit`s.
-    /// - Parameter besides: other texts that the option accepts, for the error.
+    /// Parses a time span: a whole number with a unit. `unit` applies if the text has none, and to the result and
+    /// `range`.
+    /// - Parameter besides: a description of other valid texts, for the error message.
     func time(
         _ unit: TimeSpan.Unit, _ range: ClosedRange<Int64>, besides: String = ""
     ) throws(Failure) -> Int64 {
@@ -57,7 +60,7 @@ struct OptionValue {
         return text
     }
 
-    /// Rights of a file in octal digits; the owner can read and write.
+    /// Parses a file mode in octal digits. It must let the owner read and write.
     func mode() throws(Failure) -> mode_t {
         guard let mode = mode_t(text, radix: 8), mode & 0o600 == 0o600, mode <= 0o777, text.first != "+" else {
             throw Failure("\(option) \(text): must be an octal number such as 660, from 600 to 777")
@@ -65,7 +68,7 @@ struct OptionValue {
         return mode
     }
 
-    /// The number of a group.
+    /// Returns the number of a group, which may be given by name or by number.
     func group() throws(Failure) -> gid_t {
         if let number = gid_t(text), text.first != "+" { return number }
         guard let number = Group.number(of: text) else { throw Failure("\(option) \(text): there is no such group") }
@@ -93,14 +96,16 @@ struct OptionValue {
         }
     }
 
-    /// - Parameter kind: the kind of all rules; nil if each rule names its own.
+    /// Parses access rules.
+    /// - Parameter kind: the kind of all rules; nil if each rule contains its own kind.
     func rules(_ kind: AccessRule.Kind?) throws(Failure) -> [AccessRule] {
         do throws(AccessRule.Failure) { return try AccessRule.parse(text, kind) } catch {
             throw Failure("\(option): \(error.description)")
         }
     }
 
-    /// - Parameter orLedger: whether the larder's ledger is allowed.
+    /// Returns a database's name.
+    /// - Parameter orLedger: whether the name of the larder's internal database `LEDGER` is valid too.
     func databaseName(orLedger: Bool = false) throws(Failure) -> String {
         guard DatabaseName.isValid(text) || orLedger && text == DatabaseName.ledger else {
             throw Failure("\(option)=\(text): not a database name: \(DatabaseName.rule)")
@@ -108,7 +113,7 @@ struct OptionValue {
         return text
     }
 
-    /// The first line of a file.
+    /// Reads the file that the option names, and returns its first line.
     func password() throws(Failure) -> [UInt8] {
         var bytes: [UInt8]?
         do throws(FileError) { bytes = try FileSystem.read(text) } catch {

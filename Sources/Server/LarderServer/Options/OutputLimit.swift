@@ -1,12 +1,13 @@
-/// The limits of unread output: Redis' `client-output-buffer-limit`. Each class of clients has a hard limit in bytes,
-/// beyond which a client is disconnected, a soft limit in bytes, and the seconds for which a client may exceed the soft
-/// limit; 0 for no limit.
+/// Redis' setting `client-output-buffer-limit`: limits for the output that a client has not read. Each class of clients
+/// has three values. A client beyond the hard limit, in bytes, is disconnected. So is a client that is beyond the soft
+/// limit, in bytes, for longer than a number of seconds. 0 means no limit.
 ///
-/// `normal` clients send commands: beyond the limit, the daemon stops reading from them, and disconnects them if they
-/// read nothing for `--reply-timeout` seconds. Subscribers are `pubsub` (`--max-subscriber-output`); only their limits
-/// can be changed at run time. There are no replicas.
+/// The class `pubsub` contains subscribers (`--max-subscriber-output`). Only its limits can be changed while the daemon
+/// runs. The class `normal` contains other clients: beyond the soft limit, the daemon stops reading from them, and
+/// disconnects them if they read nothing for `--reply-timeout`. `slave` exists only for compatibility: there are no
+/// replicas.
 enum OutputLimit {
-    /// The largest limit, in bytes; larger values are reduced to it.
+    /// The largest limit in bytes. Larger values are reduced to it.
     private static let bytesMax = Int64(1) << 50
 
     private static func fixed(_ limits: Limits) -> [(name: String, limit: [Int64])] {
@@ -27,7 +28,7 @@ enum OutputLimit {
             .joined(separator: " ")
     }
 
-    /// Parses `class hard soft seconds`, any number of times, with Redis' error texts.
+    /// Parses one or more limits, each `class hard soft seconds`. Error messages are the same as in Redis.
     @Sendable static func change(
         _ server: ServerState, _ text: String
     ) -> Result<@Sendable (ServerState) -> Void, Setting.Problem> {
@@ -53,7 +54,7 @@ enum OutputLimit {
         where asked.contains(where: { $0.name == name && $0.limit != limit }) {
             return .failure(Setting.Problem(text: Setting.immutable))
         }
-        // As in Redis, the last limit of a class is used.
+        // As in Redis, the last of several limits for the same class applies.
         guard let new = asked.last(where: { $0.name == "pubsub" })?.limit.map({ Int(clamping: min($0, bytesMax)) })
         else { return .success { _ in } }
         return .success { server in

@@ -1,33 +1,33 @@
 import LarderEngine
 import LarderPlatform
 
-/// The initial configuration of a server.
+/// The configuration with which a server starts.
 package struct ServerConfiguration: Sendable {
     package var directory: String
     package var socketPath: String
     package var engine = EngineOptions()
     package var limits = Limits()
-    /// The disk limit of the larder; nil for the default.
+    /// The disk limit of the larder, as configured; nil to use the default.
     package var diskBytes: DiskLimit?
-    /// The limit in bytes, with the default; nil for none.
+    /// The disk limit of the larder in bytes, where the default is already applied; nil for no limit.
     package var diskBytesMax: Int? {
         guard let diskBytes else { return DiskBudget.standardBytes(for: directory) }
         return diskBytes.byteCount
     }
-    /// The published events: Redis' `notify-keyspace-events`.
+    /// The keyspace events to publish, in the syntax of Redis' `notify-keyspace-events`.
     package var keyspaceEvents = ""
-    /// Event loops, 1 to 64; connections are distributed over them.
+    /// The number of event loops, 1 to 64. Connections are distributed over them.
     package var threads = 1
-    /// Whether the server handles signals: SIGTERM and SIGINT stop it; SIGHUP makes it reload the configuration file, or
-    /// stops it if there is none.
+    /// Whether the server handles signals: SIGTERM and SIGINT stop it; SIGHUP makes it reload the configuration file,
+    /// or stops it if there is none.
     package var handlesSignals = true
     /// Commands that no user may run.
     package var disabledCommands = CommandSet()
-    /// The access rules.
+    /// The rights that users and groups have.
     package var rules = AccessRules()
     /// The password for AUTH; nil for none.
     package var password: [UInt8]?
-    /// The password file; empty for none.
+    /// The path of the file that contains the password; empty for none.
     package var passwordPath = ""
     /// The configuration file that was read; nil for none.
     package var filePath: String?
@@ -37,9 +37,9 @@ package struct ServerConfiguration: Sendable {
     /// that thread wait.
     package var beforeWork: (@Sendable (String) -> Void)?
 
-    /// The access to the socket that the server creates.
+    /// The mode and the group of the socket that the server creates.
     package var socketAccess = SocketAccess()
-    /// The listening socket created by the service manager; nil if the server creates it.
+    /// The listening socket that a service manager has passed to this process; nil if the server must create one.
     package var passedSocket: PassedSocket?
 
     package init(directory: String, socketPath: String) {
@@ -47,10 +47,11 @@ package struct ServerConfiguration: Sendable {
         self.socketPath = socketPath
     }
 
-    /// The names of the program and its option in errors about the socket.
+    /// The names of the program and its option, for error messages about the socket.
     static let socketProgram = SocketFile.Name(program: "larderd", option: "--socket")
 
-    /// The default memory for entries: a 16th of the machine's, at least 16 MiB, at most 512 MiB.
+    /// The default memory for entries, in bytes: a 16th of the machine's memory, but at least 16 MiB and at most 512
+    /// MiB.
     package static var defaultMemoryBytes: Int {
         let (pages, size) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_PAGESIZE)))
         guard pages > 0, size > 0 else { return 16 << 20 }
@@ -58,14 +59,15 @@ package struct ServerConfiguration: Sendable {
         return min(max((overflow ? Int.max : bytes) / 16, 16 << 20), 512 << 20)
     }
 
-    /// The smallest useful value, at which every few writes cause a checkpoint.
+    /// The smallest size of the journal for a checkpoint, in bytes. At this size, every few writes already cause a
+    /// checkpoint.
     static let checkpointBytesMin = 1 << 10
     private static let segmentBytesMin = 64 << 10
 
-    /// Sets the bytes of journal after which a checkpoint is due, at least ``checkpointBytesMin``.
+    /// Sets the size of the journal that starts a checkpoint, in bytes: at least ``checkpointBytesMin``.
     mutating func setCheckpoint(_ asked: Int) {
         engine.checkpointBytes = asked
-        // A checkpoint removes whole journal files, so there must be several per checkpoint.
+        // A checkpoint can remove only whole journal files, so the journal must consist of several files at that time.
         engine.journalSegmentBytes = min(engine.journalSegmentBytes, max(Self.segmentBytesMin, asked / 4))
     }
 }

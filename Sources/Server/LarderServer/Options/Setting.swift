@@ -1,30 +1,31 @@
 import LarderEngine
 
-/// A setting of CONFIG, with its name in Redis, or with a name of our own.
+/// A setting of CONFIG. Some settings have their name from Redis, others have a name of Larder.
 struct Setting: Sendable {
     let name: String
     let get: @Sendable (ServerState) -> String
     let change: Change
 
-    /// The effect of CONFIG SET on a setting.
+    /// What CONFIG SET does with a setting.
     enum Change: Sendable {
         /// The setting can only be set when larderd starts: CONFIG SET returns Redis' error for immutable settings.
         case never
-        /// Refused, like ``never``, unless the value is the current one: some clients set it unconditionally.
-        case onlyToItself
-        /// Refused with Redis' error for protected settings.
+        /// The setting is immutable like with ``never``, but setting its current value succeeds: some clients always do
+        /// that.
+        case currentValueOnly
+        /// CONFIG SET returns Redis' error for protected settings.
         case protected
-        /// The setting can be changed if its text is valid.
-        /// - Returns: the change to make, or the error in the text.
+        /// The setting can be changed. The closure checks the new text.
+        /// - Returns: a function that makes the change, or the error in the text.
         case checked(@Sendable (ServerState, String) -> Result<@Sendable (ServerState) -> Void, Problem>)
     }
 
     struct Problem: Error { let text: String }
 
-    /// Redis' error for a setting that only the command line and the file can change.
+    /// Redis' error for a setting that cannot be changed while the daemon runs.
     static let immutable = "can't set immutable config"
 
-    /// Whether CONFIG SET can change it.
+    /// Whether CONFIG SET can change the setting.
     var isChangeable: Bool { if case .checked = change { true } else { false } }
 
     init(_ name: String, _ change: Change = .never, _ get: @escaping @Sendable (ServerState) -> String) {
@@ -33,15 +34,16 @@ struct Setting: Sendable {
         self.change = change
     }
 
-    /// The setting under the option's own name, for the option's row. It accepts the same values as the command line.
+    /// Creates the setting that has the name of the option it belongs to. It accepts the values of the command line.
     static func own(_ get: @escaping @Sendable (ServerState) -> String) -> Setting { Setting("", .never, get) }
 
     var isOwn: Bool { name.isEmpty }
 
-    /// A whole number within a range.
+    /// Creates a setting whose value is a whole number in a range.
     /// - Parameters:
-    ///   - unit: the unit of a time span, which may also be given as on the command line: `5m`.
-    ///   - check: returns why a number within the range is still refused, or nil.
+    ///   - unit: the unit of a time span; such a value may also be given as on the command line: `5m`. Nil for other
+    ///     numbers.
+    ///   - check: returns the reason to refuse a number that is in the range; nil to accept it.
     static func number(
         _ name: String, _ range: ClosedRange<Int64>, unit: TimeSpan.Unit? = nil,
         get: @escaping @Sendable (ServerState) -> Int64,
@@ -65,7 +67,7 @@ struct Setting: Sendable {
             { String(get($0)) })
     }
 
-    /// `yes` or `no`; only the current value is accepted.
+    /// Creates a setting that is `yes` or `no` and cannot change: CONFIG SET accepts only the current value.
     static func yesNo(_ name: String, _ value: Bool) -> Setting {
         Setting(
             name,
@@ -81,7 +83,7 @@ struct Setting: Sendable {
             { _ in value ? "yes" : "no" })
     }
 
-    /// A number of bytes in Redis' form: `100`, `64mb`, `1GB`, `2k`, which is 2000. Texts that Redis would refuse are
-    /// parsed as on the command line.
+    /// Parses a number of bytes as Redis does: `100`, `64mb`, `1GB`, or `2k`, which is 2000. A text that Redis would
+    /// refuse is parsed as on the command line.
     static func bytes(_ text: String) -> Int64? { ByteCount.parse(text, letters: .decimal) }
 }

@@ -1,44 +1,45 @@
 import LarderOriginClients
 import LarderPlatform
 
-/// Polls a larder origin for its upstream chain, and suspends the origin while the chain contains a cycle: through this
-/// database, or further upstream. In a cycle all larders would wait for each other.
+/// Polls an origin that is a larder too for its upstream chain: its own origin, the origin of that, and so on. Suspends
+/// the origin while the chain contains a cycle, because all larders in a cycle would wait for each other.
 ///
 /// `@unchecked Sendable`: everything below "Guarded" is guarded by `lock`.
 final class CycleDetector: @unchecked Sendable {
     private let lock = Lock()
-    // Guarded:
-    private var beliefsAsked = 0
+    // Guarded by `lock`:
+    private var recoveriesAtPoll = 0
     private var isUnderWay = false
     private var isHeld = false
     /// The time of the next poll, in milliseconds of the monotonic clock.
     private var due = Int64.max
     private var pause = CycleDetector.soonMilliseconds
 
-    /// The longest interval between polls. A larder further upstream may get another origin, and nothing reports that.
+    /// The longest interval between polls. Polling is needed because no larder reports that it has got another origin.
     private static let usualMilliseconds: Int64 = 10_000
-    /// The first interval. It is short, because several origins may be set at the same time. It is also used while
-    /// there is a cycle or no reply.
+    /// The first interval, and the interval while there is a cycle or no reply. It is short, because several larders
+    /// may get their origins at the same time.
     private static let soonMilliseconds: Int64 = 1_000
 
-    /// Polls if a poll is due. Does not block.
+    /// Sends a request for the upstream chain if a poll is due, or after the origin has become available again. Does
+    /// not block.
     /// - Parameters:
-    ///   - node: this larder and its database.
-    ///   - isUrgent: polls even if no poll is due.
+    ///   - node: the name of this larder and its database in upstream chains.
+    ///   - isUrgent: whether to poll even if no poll is due.
     func ask(_ tier: OriginTier, _ node: String, isUrgent: Bool, monotonic: @escaping @Sendable () -> Int64) {
         let servers = tier.origin.status().servers
-        let beliefs = servers.map(\.beliefs).max() ?? 0
+        let recoveries = servers.map(\.recoveries).max() ?? 0
         let now = monotonic()
         let mustAsk = lock.withLock {
-            guard !isUnderWay, isUrgent || beliefs > beliefsAsked || now >= due else { return false }
-            // A cluster is not a larder.
+            guard !isUnderWay, isUrgent || recoveries > recoveriesAtPoll || now >= due else { return false }
+            // An origin with several servers is a cluster, so it is not a larder.
             guard servers.count == 1 else { return false }
-            if isUrgent || beliefs > beliefsAsked { pause = Self.soonMilliseconds }
-            (isUnderWay, beliefsAsked) = (true, beliefs)
+            if isUrgent || recoveries > recoveriesAtPoll { pause = Self.soonMilliseconds }
+            (isUnderWay, recoveriesAtPoll) = (true, recoveries)
             return true
         }
         guard mustAsk else { return }
-        tier.origin.inquire(OriginPath.question([node])) { [self] result in
+        tier.origin.sendSideRequest(OriginPath.question([node])) { [self] result in
             hear(OriginPath.answer(result), tier, node, monotonic())
         }
     }

@@ -1,21 +1,23 @@
 import LarderOriginClients
 import LarderPlatform
 
-/// Deduplicates upstream-chain requests to one origin; each request uses its own connection. A cycle cannot deadlock: a
-/// request that comes back around carries a longer list of hops, so it is not merged with the first one.
+/// Requests for the upstream chain of one origin. Equal requests that run at the same time are sent once.
+///
+/// Merging them cannot deadlock in a cycle of larders: a request that comes back has more hops, so it differs.
 ///
 /// `@unchecked Sendable`: `waiting` is guarded by `lock`.
 final class HopQueries: @unchecked Sendable {
     private let lock = Lock()
     private var waiting: [[String]: [@Sendable ([String]) -> Void]] = [:]
 
-    /// The most concurrent requests. Further ones get an empty reply.
+    /// The most requests that run at the same time. Further ones get an empty result at once.
     private static let most = 64
 
+    /// Requests the upstream chain of an origin. Does not block.
     /// - Parameters:
-    ///   - nodes: the hops so far.
-    ///   - then: called once, on any thread, with the larders upstream of the origin; empty if the origin is not a
-    ///     larder or does not reply.
+    ///   - nodes: the larders, with their databases, that have forwarded this request so far.
+    ///   - then: called once, on any thread, with the chain from the origin on; empty if the origin is not a larder,
+    ///     does not reply, or too many requests are running.
     func ask(_ origin: any Origin, _ nodes: [String], then: @escaping @Sendable ([String]) -> Void) {
         let (isFirst, isTooMany) = lock.withLock {
             if waiting[nodes] != nil {
@@ -28,7 +30,7 @@ final class HopQueries: @unchecked Sendable {
         }
         if isTooMany { return then([]) }
         guard isFirst else { return }
-        origin.inquire(OriginPath.question(nodes)) { [self] result in
+        origin.sendSideRequest(OriginPath.question(nodes)) { [self] result in
             let all = lock.withLock { waiting.removeValue(forKey: nodes) } ?? []
             var path: [String] = []
             if case .path(let found) = OriginPath.answer(result) { path = found }
@@ -44,7 +46,7 @@ final class HopQueries: @unchecked Sendable {
     }
 }
 
-/// A reply that a thread waits for.
+/// A result that one thread sets, and another thread waits for.
 ///
 /// `@unchecked Sendable`: `value` is guarded by `lock`.
 private final class OneAnswer: @unchecked Sendable {

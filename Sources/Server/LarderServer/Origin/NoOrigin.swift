@@ -1,7 +1,7 @@
 import LarderOriginClients
 import LarderRESP
 
-/// The placeholder before an origin is connected. All calls fail.
+/// A placeholder until the origin is connected. All its calls fail.
 final class NoOrigin: Origin {
     var name: String { "none" }
 

@@ -3,20 +3,21 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// The state of a command that waits for an origin. It belongs to its session and is filled by the origin's threads.
+/// The state of a command that waits for an origin. The command's session owns it; the origin's threads add the
+/// replies.
 ///
 /// `@unchecked Sendable`: everything below "Guarded" is guarded by `lock`.
 final class OriginCall: @unchecked Sendable {
-    /// When the command started, in nanoseconds of the monotonic clock. Values read after that are recent enough for
-    /// the command.
+    /// When the command started, in nanoseconds of the monotonic clock. A value requested from the origin after that is
+    /// recent enough for the command.
     let startedAt: Int64
     let isWoken = Atomic<Bool>(false)
     private let wakeUp: (@Sendable () -> Void)?
     private let lock = Lock()
-    // Guarded:
+    // Guarded by `lock`:
     private var pending = 0
     private var readings: [[UInt8]: Result<OriginReading, OriginError>] = [:]
-    /// Replies of replicas that arrived before the primary's. They may be arbitrarily old.
+    /// Replies of replicas, by key, received before the primary's replies. Their values may be arbitrarily old.
     private var early: [[UInt8]: OriginReading] = [:]
     private var hasNews = false
     private var reply: Result<RESPValue, OriginError>?
@@ -32,10 +33,10 @@ final class OriginCall: @unchecked Sendable {
 
     func reading(_ key: [UInt8]) -> Result<OriginReading, OriginError>? { lock.withLock { readings[key] } }
 
-    /// The origin's reply to a command.
+    /// The origin's reply to a command that was forwarded; nil if there is none yet.
     func takeReply() -> Result<RESPValue, OriginError>? { lock.withLock { reply } }
 
-    /// The first failed read.
+    /// The error of a failed read; nil if no read has failed.
     var failure: OriginError? {
         lock.withLock {
             for reading in readings.values { if case .failure(let error) = reading { return error } }
@@ -43,7 +44,7 @@ final class OriginCall: @unchecked Sendable {
         }
     }
 
-    /// Adds the number of replies to wait for.
+    /// Increases the number of replies to wait for.
     func expect(_ count: Int) {
         lock.withLock {
             pending += count
@@ -55,11 +56,11 @@ final class OriginCall: @unchecked Sendable {
         end { readings[key] = reading }
     }
 
-    /// The reply of a replica.
+    /// The reply of a replica for a key; nil if there is none.
     func early(_ key: [UInt8]) -> OriginReading? { lock.withLock { early[key] } }
 
-    /// Whether a replica has replied since the last call. If its reply does not complete the command, the command
-    /// continues to wait.
+    /// Returns whether a replica has replied since the last call. If the command still waits for primaries, the wake-up
+    /// flag is cleared, so that the next reply can wake the command again.
     func takeNews() -> Bool {
         lock.withLock {
             defer { hasNews = false }
@@ -70,7 +71,7 @@ final class OriginCall: @unchecked Sendable {
 
     func take(_ key: [UInt8], early reading: OriginReading) {
         let isNew = lock.withLock {
-            // A caller that joins a running read gets its early reply twice.
+            // A command that joined a running read can receive the same early reply twice: ignore the second one.
             guard early.updateValue(reading, forKey: key) == nil else { return false }
             hasNews = true
             isWoken.store(true, ordering: .releasing)

@@ -8,11 +8,12 @@ final class OriginFailureLines: @unchecked Sendable {
     private var rates: [String: LineRate] = [:]
 
     private static let eachMilliseconds: Int64 = 60_000
-    /// The most reasons with their own rate; further ones share one rate.
+    /// The most reasons with a rate limit of their own. All further reasons share one limit.
     private static let reasonsMax = 16
 
-    /// - Parameter monotonic: now, in milliseconds of the monotonic clock.
-    /// - Returns: the number of suppressed lines with this reason; nil to suppress this line.
+    /// Returns whether to log a failure with this reason.
+    /// - Parameter monotonic: the current time, in milliseconds of the monotonic clock.
+    /// - Returns: nil to suppress the line; otherwise the number of lines suppressed before it.
     func line(_ reason: String, at monotonic: Int64) -> Int? {
         lock.withLock {
             let kind = rates[reason] != nil || rates.count < Self.reasonsMax ? reason : ""
@@ -20,6 +21,6 @@ final class OriginFailureLines: @unchecked Sendable {
         }
     }
 
-    /// Called when the origin is available again, so that the next failure is logged at once.
+    /// Makes the next failure be logged at once. Called when the origin is available again.
     func forget() { lock.withLock { rates = [:] } }
 }

@@ -1,7 +1,8 @@
 import LarderPlatform
 
-/// The origins of all databases, stored as a fact in the ledger: one line of text per database, then the checksum of
-/// the preceding text. Earlier versions stored them in the file `ORIGINS`.
+/// The origins of all databases, in the format in which they are stored: one line of text per database, then the
+/// checksum of the preceding text. They are one fact in the ledger, which stores the larder's durable facts. Earlier
+/// versions stored them in the file `ORIGINS`.
 struct OriginFile {
     static let factName = "origins"
     static let fileName = "ORIGINS"
@@ -13,7 +14,7 @@ struct OriginFile {
         case damaged
     }
 
-    /// By database name.
+    /// The settings of each origin, by the name of its database.
     var settings: [String: OriginSettings] = [:]
 
     var bytes: [UInt8] {

@@ -1,7 +1,8 @@
 import LarderOriginClients
 import LarderRESP
 
-/// The upstream chain of a database: larders with their databases, from the requested one to the last one.
+/// The upstream chain of a database: a list of larders, each with its database, in which each one is the origin of the
+/// previous one.
 enum OriginPath {
     enum Answer {
         case path([String])
@@ -11,7 +12,8 @@ enum OriginPath {
         case unknown
     }
 
-    /// - Parameter nodes: the hops so far. A larder that finds itself among them does not forward the request.
+    /// Returns the command that requests the upstream chain.
+    /// - Parameter nodes: the hops so far. A larder that finds its own name among them does not forward the request.
     static func question(_ nodes: [String]) -> [[UInt8]] { (["ORIGIN", "PATH"] + nodes).map { Array($0.utf8) } }
 
     static func answer(_ result: Result<RESPValue, OriginError>) -> Answer {
@@ -22,7 +24,8 @@ enum OriginPath {
         }
     }
 
-    /// - Returns: the reason why the origin would deadlock; nil if it does not.
+    /// Checks whether a database is its own origin, directly or through other larders.
+    /// - Returns: the reason why waiting for the origin would be a deadlock; nil if it would not.
     static func circle(of node: String, _ origin: String, _ path: [String]) -> String? {
         guard let index = path.firstIndex(of: node) else { return nil }
         guard index > 0 else { return "a cycle: \(origin) is this database itself" }
@@ -32,7 +35,8 @@ enum OriginPath {
             + "origin for one of them, or none (if queued writes cannot be delivered: ORIGIN NONE DISCARD drops them from the "
             + "outbox, and keeps the values here)"
     }
-    /// - Returns: the reason why the origin cannot reply because of a cycle without this larder; nil if none is known.
+    /// Checks whether the chain ends in a cycle that does not contain this larder.
+    /// - Returns: the reason why the origin cannot reply; nil if there is no such cycle.
     static func circle(behind origin: String, _ path: [String]) -> String? {
         guard let last = path.last, path.dropLast().contains(last) else { return nil }
         return

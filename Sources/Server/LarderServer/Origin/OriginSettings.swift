@@ -1,34 +1,34 @@
 import LarderOriginClients
 import LarderPlatform
 
-/// The address and the user of an origin, without secrets.
+/// The address of an origin and the name of the user to log in as. Contains no password.
 package struct OriginSource: Hashable, Sendable {
     package let url: String
-    /// Nil for the user in the URL, or else the server's default user.
+    /// The user to log in as; if nil, the user in the URL, or else the server's default user.
     package var user: String?
     /// The file whose first line is the password; nil for none.
     package var passwordPath: String?
 }
 
-/// How a database detects changes at its origin, and which servers it reads from.
+/// How a database notices changes at its origin, and whether it also reads from replicas.
 package struct OriginReads: Hashable, Sendable {
     package enum Hearing: Hashable, Sendable {
-        /// The origin tracks the keys that were read, and sends invalidations for them.
+        /// The origin remembers which keys were read, and sends invalidations for them (CLIENT TRACKING).
         case tracking
-        /// The origin sends invalidations for all keys, or for those with one of these prefixes.
+        /// The origin sends invalidations for all keys, or for all keys with one of these prefixes.
         case broadcast(prefixes: [String])
-        /// The origin sends no invalidations. Entries are fresh for the policy's interval or their lifetime at the
-        /// origin.
+        /// The origin sends no invalidations. A cached entry is fresh until the interval of the database's policy or
+        /// its lifetime at the origin is over, whichever ends first.
         case lifetimes
     }
 
     package var hearing = Hearing.tracking
-    /// The time without a reply after which a replica is read too, in milliseconds; nil for never.
+    /// The time without a reply after which the key is also read from a replica, in milliseconds; nil for never.
     package var secondReadAfter: Int?
 
     package static let prefixesMax = 64
 
-    /// In the syntax of ORIGIN.
+    /// These settings as arguments of the ORIGIN command.
     fileprivate var words: [String] {
         let hearing: [String] =
             switch self.hearing {
@@ -39,8 +39,8 @@ package struct OriginReads: Hashable, Sendable {
         return hearing + (secondReadAfter.map { ["REPLICAS", "\($0)"] } ?? [])
     }
 
-    /// Parses an option of ORIGIN and its arguments.
-    /// - Returns: false if it is another option.
+    /// Parses an option of the ORIGIN command, and removes the option's arguments from `rest`.
+    /// - Returns: false if the option is unknown, repeated or incomplete.
     fileprivate mutating func take(_ name: String, _ rest: inout ArraySlice<String>) throws(CommandError) -> Bool {
         switch name {
         case "BCAST" where hearing == .tracking: hearing = .broadcast(prefixes: [])
@@ -50,7 +50,7 @@ package struct OriginReads: Hashable, Sendable {
             guard prefixes.count < Self.prefixesMax else {
                 throw CommandError("ERR at most \(Self.prefixesMax) prefixes are allowed")
             }
-            // Redis refuses overlapping prefixes too: a key must have only one prefix.
+            // Redis refuses overlapping prefixes too: each key may match only one prefix.
             if let other = prefixes.first(where: { $0.hasPrefix(prefix) || prefix.hasPrefix($0) }) {
                 throw CommandError(
                     "ERR the prefixes '\(other)' and '\(prefix)' overlap: one must not begin with the other")
@@ -67,27 +67,29 @@ package struct OriginReads: Hashable, Sendable {
     }
 }
 
-/// The settings of a database's origin, as given to ORIGIN.
+/// The settings of a database's origin, as the ORIGIN command sets them.
 struct OriginSettings: Hashable, Sendable {
     /// How a write reaches the origin.
     enum Writing: String, Sendable {
-        /// The origin acknowledges before the daemon does, and the entry is cached here.
+        /// Write-through: the origin acknowledges a write before the daemon replies, and the entry is cached.
         case through = "THROUGH"
-        /// The origin acknowledges before the daemon does, and the cached entry is removed.
+        /// Write-around: the origin acknowledges a write before the daemon replies, and a cached entry is removed.
         case around = "AROUND"
-        /// The daemon acknowledges, and delivers the write to the origin later.
+        /// Write-behind: the daemon replies at once, and delivers the write to the origin later.
         case behind = "BEHIND"
     }
 
     let source: OriginSource
     let reads: OriginReads
     let writing: Writing
-    /// Whether reads such as GET serve stale entries within their grace while the origin is not available.
+    /// Whether reads such as GET serve stale entries while the origin is not available, for as long as the entries'
+    /// grace period lasts.
     let servesStale: Bool
-    /// See ``OriginTier/since``; 0 if all entries come from this origin.
+    /// Entries stored before this time do not come from this origin: see ``OriginTier/since``. 0 if all entries come
+    /// from it.
     var since: Int64 = 0
 
-    /// The words after the database's name in the larder's file.
+    /// These settings in the format of ``OriginFile``, without the name of the database.
     var words: [String] {
         [source.url, writing.rawValue] + (servesStale ? ["STALE"] : []) + reads.words
             + (source.user.map { ["USER", $0] } ?? []) + (source.passwordPath.map { ["PASSWORDFILE", $0] } ?? [])
@@ -97,12 +99,13 @@ struct OriginSettings: Hashable, Sendable {
         "ORIGIN url [THROUGH|AROUND|BEHIND] [STALE] [BCAST [PREFIX prefix]…|LIFETIMES] [REPLICAS milliseconds] "
         + "[USER name] [PASSWORDFILE path] [DISCARD]"
 
-    /// - Parameter words: from a client or from the file; the first is the URL.
+    /// - Parameter words: the arguments of the ORIGIN command, or the words of a stored line. The first one is the URL.
     init(words: [String]) throws(CommandError) {
         guard let url = words.first, !words.contains(where: { $0.contains { $0.isWhitespace } || $0.isEmpty }) else {
             throw CommandError("ERR the arguments of ORIGIN must not contain spaces: \(Self.syntax)")
         }
-        // Use one form of a socket's address, because both forms are the same origin.
+        // The path of a Unix socket can be written in two forms. Store one form, so that equal origins compare as
+        // equal.
         var source = OriginSource(url: UnixSocket.path(inURL: url).map { "unix://\($0)" } ?? url)
         var writing: Writing?
         var reads = OriginReads()
@@ -135,7 +138,7 @@ struct OriginSettings: Hashable, Sendable {
         self.servesStale = servesStale
     }
 
-    /// Rejects a URL with a password, which would appear in logs and in the larder's files.
+    /// Rejects a URL that contains a password: the password would be visible in logs and in the larder's files.
     func checkHasNoSecret() throws(CommandError) {
         guard (try? OriginAddress(source.url))?.password == nil else {
             throw CommandError(

@@ -1,7 +1,7 @@
 import LarderOriginClients
 
 extension OriginTable {
-    /// Connects to an origin that is Redis, Valkey, a larder, or a cluster.
+    /// Creates the connections to an origin that is Redis, Valkey, a larder, or a cluster of Redis or Valkey.
     package static let redis: OriginFactory = { (source, reads, limits, listener) throws(OriginError) in
         let address: OriginAddress
         do throws(OriginAddress.Failure) {

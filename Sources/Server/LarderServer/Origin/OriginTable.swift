@@ -4,47 +4,48 @@ import LarderOutboxes
 import LarderPlatform
 import Synchronization
 
-/// Makes the connections to an origin; throws if that is not possible. May block.
+/// Creates the connections to an origin. Throws if the settings do not allow it. May block.
 package typealias OriginFactory =
     @Sendable (OriginSource, OriginReads, OriginLimits, any OriginListener) throws(OriginError) -> any Origin
 
-/// The origins of all databases by name, in memory and in the larder's ledger.
+/// The origins of all databases, by the name of the database. Stored in the ledger, the larder's internal database.
 ///
 /// A change is durable in the ledger before it takes effect.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`; the rest is constant or atomic.
 package final class OriginTable: @unchecked Sendable {
-    /// Increases with each change.
+    /// The number of changes so far. Sessions compare it to find out whether they must look up their origin again.
     let generation = Atomic<Int>(0)
     private let lock = Lock()
-    /// Held while a change is made and written, so that changes are serialized.
+    /// Locked during a whole change, including its write to the ledger, so that changes happen one at a time.
     private let changing = Lock()
     private var tiers: [String: OriginTier] = [:]
-    /// The running deliveries of outboxes.
+    /// The deliveries of outboxes, by the name of the database. An outbox contains writes queued for an origin.
     private var deliveries: [String: OutboxDelivery] = [:]
-    /// Origins that could not be set up at the start. They remain in the file.
+    /// Origins that could not be set up when the daemon started. They stay in the ledger.
     private var failed: [String: (OriginSettings, CommandError)] = [:]
-    /// Polls for cycles.
+    /// The thread that polls for cycles of larders.
     private var watch: WorkThread?
     private var isClosed = false
     private let closing = Condition()
-    /// Runs the changes one at a time, because each may wait for an origin.
+    /// The thread on which changes run one at a time. Each change may wait for an origin's reply.
     private var turns: WorkerPool?
-    /// The origin that is checked before it is set.
+    /// The new origin that a running change is checking.
     private var candidate: OriginTier?
-    /// The name of this larder in upstream chains.
+    /// The name of this larder in upstream chains (lists of larders, each with the next one as its origin).
     private let larder: String
     private let surroundings: OriginTier.Surroundings
     private let limits: OriginLimits
     private let keysMax: Int
     private let make: OriginFactory
-    /// Why the origins are unknown. While set, no database with an origin can be used. Guarded by `lock`.
+    /// Why the stored origins could not be read. While it is set, it is unknown which databases have an origin, so none
+    /// of them is served. Guarded by `lock`.
     private var defect: Defect?
 
     private enum Defect {
-        /// The file of an earlier version cannot be read, and is left unchanged.
+        /// A stored list of origins cannot be read. It is left unchanged, for the administrator to repair.
         case unreadable(CommandError)
-        /// The ledger has lost facts, and does not contain the origins. Setting an origin clears this.
+        /// The damaged ledger has lost facts, possibly also the origins. Setting an origin clears this defect.
         case lost(CommandError)
 
         var error: CommandError {
@@ -54,7 +55,7 @@ package final class OriginTable: @unchecked Sendable {
         }
     }
 
-    /// Reads the origins of a larder. Problems are logged.
+    /// Reads the stored origins of a larder, and connects to them. Logs problems instead of throwing them.
     init(
         larder: String, limits: OriginLimits, keysMax: Int, _ surroundings: OriginTier.Surroundings,
         make: @escaping OriginFactory
@@ -80,7 +81,8 @@ package final class OriginTable: @unchecked Sendable {
         watchCycles()
     }
 
-    /// Reads the origins from the ledger, or moves the file of an earlier version into it. Sets ``defect``.
+    /// Reads the origins from the ledger. First moves the file of an earlier version there. On failure, sets
+    /// ``defect``.
     private func readStored() -> OriginFile {
         let ledger = surroundings.engine.ledger
         let path = surroundings.engine.directory + "/" + OriginFile.fileName
@@ -112,12 +114,12 @@ package final class OriginTable: @unchecked Sendable {
         return OriginFile()
     }
 
-    /// Whether any database has an origin, or should have one.
+    /// Whether any database has an origin, or may have one that cannot be used.
     var isUsed: Bool { isAnyUsed.load(ordering: .relaxed) }
     private let isAnyUsed = Atomic<Bool>(true)
 
-    /// The origin of a database; nil if it has none.
-    /// - Throws: if it should have one that cannot be used. Do not serve the database without it.
+    /// Returns the origin of a database; nil if it has none.
+    /// - Throws: an error if its origin cannot be used, or is unknown. In this case the database must not be served.
     func tier(of name: String) throws(CommandError) -> OriginTier? {
         guard isUsed else { return nil }
         let (tier, error) = lock.withLock { (tiers[name], defect?.error ?? failed[name]?.1) }
@@ -125,7 +127,7 @@ package final class OriginTable: @unchecked Sendable {
         return tier
     }
 
-    /// The number of databases whose origin cannot be used; all databases while the origins are unknown.
+    /// The number of databases whose origin cannot be used. While the origins are unknown, the number of all databases.
     var unusableCount: Int {
         lock.withLock { defect == nil ? failed.count : nil } ?? surroundings.engine.databases.count
     }
@@ -133,7 +135,8 @@ package final class OriginTable: @unchecked Sendable {
     /// The usable origins, sorted by the names of their databases.
     var all: [OriginTier] { lock.withLock { Array(tiers.values) }.sorted { $0.database.name < $1.database.name } }
 
-    /// - Parameter outbox: the existing outbox; nil to load it.
+    /// Creates a database's tier (the database in front of its origin), and connects to the origin.
+    /// - Parameter outbox: an outbox that is loaded already; nil to load it if the settings need one.
     private func tier(
         _ settings: OriginSettings, _ name: String, outbox: Outbox? = nil
     ) throws(CommandError) -> OriginTier {
@@ -146,7 +149,8 @@ package final class OriginTable: @unchecked Sendable {
         if let path = settings.source.passwordPath {
             for warning in PasswordFile.warnings(path, program: "larderd") { surroundings.log.warning(warning) }
         }
-        // Open the database's files, which caching needs. If that fails, nothing is cached yet.
+        // Open the database's files now, because caching needs them. If this fails, the daemon tries again with the
+        // first value.
         try? database.prepare(forWriting: true)
         var used: Outbox?
         if settings.writing == .behind {
@@ -162,9 +166,9 @@ package final class OriginTable: @unchecked Sendable {
         return tier
     }
 
-    /// Makes a change on the table's own thread, one at a time; on the caller's thread if the larder has no background
+    /// Makes a change on the table's own thread, after earlier changes; on the caller's thread without background
     /// threads.
-    /// - Parameter then: called once, on any thread.
+    /// - Parameter then: called once with the result, on any thread.
     func inTurn(
         _ change: @escaping @Sendable (OriginTable) throws(CommandError) -> Void,
         then: @escaping @Sendable (Result<Void, CommandError>) -> Void
@@ -180,7 +184,7 @@ package final class OriginTable: @unchecked Sendable {
     }
 
     /// Sets, replaces or removes the origin of a database. May block.
-    /// - Parameter discards: whether the queued writes for the previous origin may be dropped.
+    /// - Parameter discards: whether writes that are still queued for the previous origin may be lost.
     func set(_ settings: OriginSettings?, for name: String, discards: Bool = false) throws(CommandError) {
         if case .unreadable(let error)? = lock.withLock({ defect }) { throw error }
         if settings != nil, DatabaseName.isKept(name) {
@@ -193,7 +197,7 @@ package final class OriginTable: @unchecked Sendable {
             let url = settings?.source.url
             let isSame = before?.source.url == url
             if isSame { settings?.since = previous?.since ?? before?.since ?? 0 }
-            // If the previous origin could not be set up, no tier has loaded its outbox: load it here.
+            // If the previous origin could not be set up, its outbox was not loaded: load it here.
             var found = previous?.outbox
             if previous == nil, before?.writing == .behind { found = try self.outbox(of: name) }
             if found == nil, settings?.writing == .behind { found = try companionToDiscard(name, discards) }
@@ -205,13 +209,13 @@ package final class OriginTable: @unchecked Sendable {
                 try self.tier(settings, name, outbox: continues ? outbox : nil)
             }
             do throws(CommandError) {
-                // This takes as long as the origin needs to reply. The previous origin stays in use meanwhile.
+                // This waits for the new origin's reply. The previous origin stays in use meanwhile.
                 if let tier { try checkIsNoCycle(tier) }
                 if !continues {
                     outbox?.index.seal(true)
                     try checkNothingWaits(name, outbox, discards)
                 }
-                // From here on, no values of the previous origin are cached.
+                // From here on, cache no values of the previous origin, unless the new settings have the same URL.
                 previous?.keep(isSame)
                 if let tier, !isSame, try hasEntries(tier.database) {
                     tier.begin(since: surroundings.engine.now() + 1)
@@ -225,7 +229,8 @@ package final class OriginTable: @unchecked Sendable {
                 if let previous { beginDelivery(previous) }
                 throw error
             }
-            // Close the outbox for sessions that have not noticed the change: their writes would never be delivered.
+            // Sessions that have not noticed the change use the previous tier: close it, as its outbox is not
+            // delivered.
             previous?.close()
         }
     }
@@ -236,7 +241,7 @@ package final class OriginTable: @unchecked Sendable {
             defer { cursor.close() }
             return try cursor.next()
         } catch {
-            // If the database was purged or reopened in the meantime, assume that it has entries.
+            // If the database was purged or reopened during the check, assume that it has entries.
             guard error.code == .purged || error.code == .invalidated else { throw CommandError(error) }
             return true
         }
@@ -245,7 +250,7 @@ package final class OriginTable: @unchecked Sendable {
     private func change(
         _ name: String, to tier: OriginTier?, _ settings: OriginSettings?, _ discarded: Outbox?
     ) throws(CommandError) {
-        // Wait for the running delivery before its outbox is discarded or passed on.
+        // Wait for the running delivery before its outbox is discarded, or gets a new delivery.
         lock.withLock { deliveries.removeValue(forKey: name) }?.stop()
         do throws(LarderError) {
             try discarded?.discard()
@@ -263,14 +268,14 @@ package final class OriginTable: @unchecked Sendable {
         generation.wrappingAdd(1, ordering: .acquiringAndReleasing)
         if let tier {
             beginDelivery(tier)
-            // Check again now: the other larder may have set its origin at the same time.
+            // Check for a cycle again: the other larder may have set its origin at the same time.
             checkCycle(tier, isUrgent: true)
             watchCycles()
         }
         let now = tier.map { "its origin is now \($0.origin.name), \($0.settings.writing.rawValue)" }
         surroundings.log.info("database '\(name)': \(now ?? "its origin was removed")")
         guard let database = try? surroundings.engine.database(name) else { return }
-        // Tracking clients may have copies from before the change.
+        // Notify tracking clients, which may have cached entries from before the change.
         surroundings.notify(database, nil)
     }
 
@@ -297,8 +302,9 @@ package final class OriginTable: @unchecked Sendable {
                 + "lost: wait until ORIGIN reports outbox 0, or add DISCARD. Nothing was changed")
     }
 
-    /// An existing companion database with entries that were not queued for this origin; nil if it is empty.
-    /// - Throws: if it has entries and `discards` is false.
+    /// Returns the outbox of a database that had none if it contains entries, which were queued for another origin or
+    /// written by users; nil if it is empty.
+    /// - Throws: an error if it contains entries and `discards` is false.
     private func companionToDiscard(_ name: String, _ discards: Bool) throws(CommandError) -> Outbox? {
         let companion = try outbox(of: name)
         guard companion.index.waiting > 0 else { return nil }
@@ -312,8 +318,8 @@ package final class OriginTable: @unchecked Sendable {
         return companion
     }
 
-    /// Starts the delivery of the outbox, unless it is running. Without background threads, call ``deliver(_:)``
-    /// instead.
+    /// Starts to deliver the writes in the tier's outbox, unless a delivery exists. Without background threads, nothing
+    /// is delivered until ``deliver(_:)`` is called.
     private func beginDelivery(_ tier: OriginTier) {
         guard let outbox = tier.outbox else { return }
         let delivery = lock.withLock { () -> OutboxDelivery? in
@@ -325,25 +331,27 @@ package final class OriginTable: @unchecked Sendable {
         if surroundings.engine.options.backgroundMaintenance { delivery?.start() }
     }
 
-    /// Reloads an outbox after its companion database was purged, fully or partly. May block.
+    /// Reloads an outbox after its database was purged, fully or partly. Ignores all other databases. May block.
     func outboxPurged(_ companion: String) throws(LarderError) {
         guard DatabaseName.isKept(companion) else { return }
         let name = String(companion.dropLast(DatabaseName.outboxEnding.count))
         try lock.withLock { tiers[name]?.outbox }?.load()
     }
 
-    /// Delivers some queued writes of a database, and waits for the result. For larders without background threads.
-    /// - Returns: the time until the next round, in milliseconds.
+    /// Delivers some of the queued writes of a database, and waits for the results. Used if the larder has no
+    /// background threads.
+    /// - Returns: the time until the next call is useful, in milliseconds; nil if the database has no outbox.
     @discardableResult
     func deliver(_ name: String) -> Int64? { lock.withLock { deliveries[name] }?.round() }
 
     // MARK: Cycles
 
-    /// The upstream chain of a database, from this larder to the last one it can reach. Sends a request to the origin,
-    /// and does not block.
+    /// Finds the upstream chain of a database, from this larder to the last one that can be reached. Sends a request to
+    /// the origin, and does not block.
     /// - Parameters:
-    ///   - nodes: the hops so far. The chain ends when it returns to one of them.
-    ///   - then: called once, on any thread.
+    ///   - nodes: the larders that have forwarded this request so far. If this larder is one of them, the chain ends
+    ///     here.
+    ///   - then: called once with the chain, on any thread.
     func path(
         from name: String, behind nodes: [String], then: @escaping @Sendable ([String]) -> Void
     ) throws(CommandError) {
@@ -354,12 +362,13 @@ package final class OriginTable: @unchecked Sendable {
         tier.hopQueries.ask(tier.origin, nodes + [node]) { then([node] + $0) }
     }
 
-    /// The longest chain that is followed.
+    /// The most larders that a request for the chain passes through.
     private static let lardersMax = 64
 
     private func node(_ name: String) -> String { "\(larder)/\(name)" }
 
-    /// Throws if the upstream chain contains a cycle: its larders would wait for each other forever.
+    /// Requests the origin's upstream chain, and throws if it contains this database. Blocks until the origin has
+    /// replied.
     private func checkIsNoCycle(_ tier: OriginTier) throws(CommandError) {
         let node = node(tier.database.name)
         let mayAsk = lock.withLock {
@@ -373,7 +382,7 @@ package final class OriginTable: @unchecked Sendable {
         throw CommandError("ERR \(reason). Nothing was changed")
     }
 
-    /// Polls for cycles if a poll is due. Does not block.
+    /// Checks each origin for a cycle if a poll is due. Does not block.
     func checkCycles() {
         for tier in all { checkCycle(tier, isUrgent: false) }
     }
@@ -383,7 +392,7 @@ package final class OriginTable: @unchecked Sendable {
         tier.cycleDetector.ask(tier, node(tier.database.name), isUrgent: isUrgent, monotonic: { engine.monotonic() })
     }
 
-    /// Starts polling until the table is closed, if a database has an origin.
+    /// Starts the thread that polls for cycles, unless it runs already or no database has an origin.
     private func watchCycles() {
         guard surroundings.engine.options.backgroundMaintenance, isUsed else { return }
         lock.withLock {
@@ -425,7 +434,8 @@ package final class OriginTable: @unchecked Sendable {
             lock.withLock { defect != nil || !tiers.isEmpty || !failed.isEmpty }, ordering: .releasing)
     }
 
-    /// Closes all connections; outboxes are kept. May block for as long as a call of an origin. Idempotent.
+    /// Closes all connections, and stops all threads. Queued writes stay in their outboxes. Blocks until running calls
+    /// of origins have ended. Idempotent.
     func close() {
         let (watch, turns, candidate) = lock.withLock {
             isClosed = true
@@ -433,7 +443,7 @@ package final class OriginTable: @unchecked Sendable {
             defer { (self.watch, self.turns) = (nil, nil) }
             return (self.watch, self.turns, self.candidate)
         }
-        // Close the candidate first: the reply that it waits for is no longer needed.
+        // Close the candidate first: a change waits for its reply, which is no longer needed.
         candidate?.close()
         watch?.join()
         turns?.stop()

@@ -4,7 +4,7 @@ import LarderOutboxes
 import LarderPlatform
 
 extension OriginTier {
-    /// The fields of ORIGIN and INFO.
+    /// The fields that ORIGIN and INFO show.
     var fields: [(String, String)] {
         let status = origin.status()
         let down = status.servers.filter { !$0.isUp }
@@ -39,14 +39,14 @@ extension OriginTier {
         }
     }
 
-    /// The staleness bound of fresh entries: the most milliseconds after a change was acknowledged; -1 if there is no
-    /// bound.
+    /// The longest time in milliseconds for which an entry is served as fresh after its change at the origin was
+    /// acknowledged; -1 if there is no limit.
     private var bound: Int64 {
         guard settings.reads.hearing == .lifetimes else { return Int64(limits.staleness) }
         return database.rules.policy.intervalMilliseconds ?? -1
     }
 
-    /// The number and age of queued writes, and the counters of deliveries.
+    /// The fields about the outbox: the number and the age of queued writes, and the results of deliveries.
     private var outboxFields: [(String, String)] {
         guard let outbox else { return [] }
         let age = outbox.index.oldest.map { max(0, surroundings.engine.now() - $0) } ?? 0

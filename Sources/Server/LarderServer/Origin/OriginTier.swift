@@ -5,29 +5,31 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// A read-through tier: a database in front of an origin.
+/// A database in front of an origin, as a read-through cache.
 ///
-/// - Reads that miss are sent to the origin, one request per key at a time.
-/// - A value is cached, and marked as current, only if its key was not invalidated since the request was sent.
-/// - Unmarked entries are never served as fresh.
+/// - A read of a key that is not cached is sent to the origin. There is at most one request per key at a time.
+/// - A value is cached, and gets a mark in ``TrackedKeys``, only if its key was not invalidated after the request was
+///   sent.
+/// - The mark means that the entry is current. An entry without a mark is never served as fresh.
 ///
-/// `@unchecked Sendable`: parts are guarded by their locks; ``origin`` and ``since`` are set before the tier is shared;
-/// the rest is constant or thread-safe.
+/// `@unchecked Sendable`: the parts have their own locks. ``origin`` and ``since`` are set before other threads can use
+/// the tier. Everything else is constant or thread-safe.
 final class OriginTier: OriginListener, @unchecked Sendable {
-    /// The tier's dependencies in the daemon.
+    /// The parts of the daemon that a tier uses.
     struct Surroundings: Sendable {
         let engine: Engine
         let log: Log
-        /// Notifies tracking clients that these entries, or with nil all entries of the database, have changed.
+        /// Notifies tracking clients that the entries with these keys have changed; if nil, all entries of the
+        /// database.
         let notify: @Sendable (Database, [[UInt8]]?) -> Void
         /// Runs work that may block.
         let background: @Sendable (@escaping @Sendable () -> Void) -> Void
     }
 
-    /// A request in progress.
+    /// A running request for one key, and its waiting callers.
     private final class Flight {
         let key: [UInt8]
-        /// Whether the key was invalidated during the request, so that the reply must not be cached.
+        /// Whether the key was invalidated while the request was running. Then the reply must not be cached.
         var isDetached = false
         /// The reply of a replica, until the primary's reply arrives.
         var early: OriginReading?
@@ -44,7 +46,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     private final class Part {
         let lock = Lock()
         var flights: [[UInt8]: Flight] = [:]
-        /// Held while a value is stored, so that an older value cannot overwrite a newer one.
+        /// Locked while a value is stored, so that an older value cannot overwrite a newer one.
         let storing = Lock()
     }
 
@@ -52,7 +54,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     let database: Database
     let limits: OriginLimits
     let counts = OriginCounts()
-    /// The queued writes, with write-behind.
+    /// The writes that wait for delivery to the origin; nil unless the database uses write-behind.
     let outbox: Outbox?
     let surroundings: Surroundings
     private let marks: TrackedKeys
@@ -61,14 +63,14 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     let hopQueries = HopQueries()
     private let parts: [Part]
     private(set) var origin: any Origin = NoOrigin()
-    /// Entries stored before this time come from another origin, or were set locally. They are not served, not even as
-    /// stale entries. In milliseconds since 1970, by the engine's clock, which is monotonic.
+    /// Entries stored before this time come from another origin, or were written while there was none. They are not
+    /// served, not even as stale entries. In milliseconds since 1970, by the engine's clock.
     private(set) var since: Int64
-    /// Whether replies of the origin are cached.
+    /// Whether replies of the origin may be cached.
     private let keeps = Atomic<Bool>(true)
 
     private static let partCount = 16
-    /// The longest value that is cached: 1 MiB. Longer values are only returned.
+    /// The longest value that is cached, in bytes: 1 MiB. Longer values are only passed to the client.
     private static let storedBytesMax = 1 << 20
 
     init(
@@ -85,16 +87,16 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         parts = (0..<Self.partCount).map { _ in Part() }
     }
 
-    /// Call it once, before the tier is shared.
+    /// Sets the origin. Call this once, before other threads can use the tier.
     func begin(_ origin: any Origin) { self.origin = origin }
 
     func close() { origin.close() }
 
-    /// Stops caching replies because the origin is being replaced, or resumes it because the origin stays.
+    /// Switches caching of replies off while the origin is being replaced, or on again if the origin stays.
     func keep(_ isOn: Bool) { keeps.store(isOn, ordering: .sequentiallyConsistent) }
 
-    /// Excludes the entries stored before an instant, which come from another origin. Call it before the tier is
-    /// shared.
+    /// Sets ``since``: entries stored before this instant come from another origin, and are not served. Call this
+    /// before other threads can use the tier.
     func begin(since instant: Int64) { since = instant }
 
     var keyCount: Int { marks.count }
@@ -103,65 +105,67 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: State of keys
 
-    /// The state of a key, as far as it is known without a request to the origin.
+    /// What the daemon knows about a key without a request to the origin.
     enum Knowledge {
-        /// The cached entry is current. If the entry is missing, it was evicted, and the key must be read.
+        /// An entry cached for this key is current. If there is none, it was evicted, and the key must be read again.
         case kept
-        /// The origin has no value.
+        /// The origin has no value for this key.
         case absent
         /// A write of the key is queued in the outbox.
         case pending
         case nothing
     }
 
+    /// Returns what is known about a key.
     /// - Parameters:
-    ///   - now: the engine's time.
+    ///   - now: the engine's time, in milliseconds.
     ///   - instant: the current time of the monotonic clock, in nanoseconds.
     func knowledge(
         _ key: UnsafeRawBufferPointer, now: Int64, instant: Int64 = MonotonicClock.nanoseconds()
     ) -> Knowledge {
         if let outbox, outbox.index.isWaiting(key) { return .pending }
         guard let mark = marks.find(Key.hash(key)),
-            mark.rollbacks == surroundings.engine.rollbackCount, isBelieved(mark, instant)
+            mark.rollbacks == surroundings.engine.rollbackCount, isTrusted(mark, instant)
         else { return .nothing }
         guard let absentUntil = mark.absentUntil else { return .kept }
         return now < absentUntil ? .absent : .nothing
     }
 
-    private func isBelieved(_ mark: TrackedKeys.Mark, _ instant: Int64) -> Bool {
+    private func isTrusted(_ mark: TrackedKeys.Mark, _ instant: Int64) -> Bool {
         hasLifetimes ? isYoung(mark.sentAt, instant) : origin.isCurrent(mark.stamp, now: instant)
     }
 
-    /// Whether freshness depends only on lifetimes, because the origin sends no invalidations.
+    /// Whether an entry's freshness depends only on its age, because the origin sends no invalidations.
     private var hasLifetimes: Bool { settings.reads.hearing == .lifetimes }
 
-    /// Whether less than the policy's interval has passed since the request was sent.
+    /// Whether less than the interval of the database's policy has passed since the request was sent.
     private func isYoung(_ sentAt: Int64, _ instant: Int64) -> Bool {
         database.rules.policy.intervalMilliseconds.map { (instant - sentAt) / 1_000_000 < $0 } ?? true
     }
 
-    /// Whether the entry was current at some time since the daemon started, and was not invalidated since.
+    /// Whether the key has a mark: its entry was current at some time since the start, and was not invalidated since.
     func wasKnown(_ key: UnsafeRawBufferPointer) -> Bool { marks.find(Key.hash(key)) != nil }
 
-    /// Whether a value may be returned to a command that started at an instant: it was requested later, or it is still
-    /// current.
+    /// Whether a value may be returned to a command that started at an instant. The value must have been requested
+    /// after that, or must still be current.
     func isValid(_ reading: OriginReading, since start: Int64) -> Bool {
         if reading.sentAt >= start { return true }
         if hasLifetimes { return isYoung(reading.sentAt, MonotonicClock.nanoseconds()) }
         return reading.stamp.map { origin.isCurrent($0, now: MonotonicClock.nanoseconds()) } ?? false
     }
 
-    /// Whether a value is still marked as current, so that the origin's invalidation for its next change will arrive.
+    /// Whether a value that was read is still marked as current. If so, the origin will send an invalidation when it
+    /// changes.
     func isKnown(_ reading: OriginReading, of key: [UInt8]) -> Bool {
         guard let mark = marks.find(Key.hash(of: key)), mark.rollbacks == surroundings.engine.rollbackCount else {
             return false
         }
-        return mark.sentAt == reading.sentAt && isBelieved(mark, MonotonicClock.nanoseconds())
+        return mark.sentAt == reading.sentAt && isTrusted(mark, MonotonicClock.nanoseconds())
     }
 
     // MARK: Requests
 
-    /// Reads keys from the origin, or joins requests in progress.
+    /// Reads keys from the origin. For a key that is being read already, waits for that request's reply.
     /// - Parameters:
     ///   - early: called with the replies of replicas, possibly more than once per key, on any thread.
     ///   - then: called once for each key, on any thread.
@@ -199,7 +203,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
             })
     }
 
-    /// Handles the reply of a replica that arrives before the primary's. Its value is not cached.
+    /// Passes on the reply of a replica that arrives before the primary's. The value is not cached.
     private func hear(_ flight: Flight, _ reading: OriginReading) {
         counts.replicas.add()
         let part = part(Key.hash(of: flight.key))
@@ -210,7 +214,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         for waiter in waiters { waiter.early(reading) }
     }
 
-    /// `@unchecked Sendable`: flights are guarded by their parts; only their constant keys are used without a lock.
+    /// `@unchecked Sendable`: a part's lock guards its flights. Without the lock, only their constant keys are read.
     private struct UncheckedFlights: @unchecked Sendable {
         let flights: [Flight]
     }
@@ -223,7 +227,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         } else {
             counts.failed.add(1)
         }
-        // Remove the flight only after its value was stored, so that no second request is sent for it.
+        // Remove the flight only after its value was stored: otherwise a reader in between would send a second request.
         let waiters = part.lock.withLock {
             if part.flights[flight.key] === flight { part.flights[flight.key] = nil }
             return flight.waiters
@@ -234,12 +238,13 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     // MARK: Caching
 
     /// Caches a value of the origin, and marks it as current.
-    /// - Parameter isValid: whether the value may still be cached; called with the part's `lock` held.
+    /// - Parameter isValid: returns whether the value may still be cached; called with the part's `lock` held.
     private func keep(
         _ reading: OriginReading, _ key: [UInt8], _ hash: Int, _ part: Part, _ rollbacks: UInt64,
         _ isValid: () -> Bool
     ) {
-        // Without invalidations, losing a connection does not affect marks.
+        // If the origin sends no invalidations, losing the connection does not end marks: use the same stamp for all of
+        // them.
         let believed = hasLifetimes ? OriginStamp(part: 0, epoch: 1) : reading.stamp
         guard let stamp = believed, part.lock.withLock(isValid) else { return }
         let now = surroundings.engine.now()
@@ -247,7 +252,8 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         let left = reading.lifetimeMilliseconds.map { $0 - elapsed }
         var absentUntil: Int64?
         if let value = reading.value, left ?? 1 > 0 {
-            // If another value is being stored in this part, do not cache this one: its next reader requests it again.
+            // If another thread is storing a value in this part, do not wait, because this thread must not block. The
+            // next reader of the key requests the value again.
             guard part.storing.tryLock() else { return }
             defer { part.storing.unlock() }
             guard part.lock.withLock(isValid), store(value, key, left, now) else { return }
@@ -264,20 +270,21 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Returns the earlier of the deadlines of the origin and of the policy.
+    /// Returns the rule for a cached value's deadline, which is the earlier one of the origin's and the policy's
+    /// deadlines.
     /// - Parameters:
     ///   - left: the remaining lifetime at the origin, in milliseconds; nil if the value does not expire there.
-    ///   - now: the engine's time.
+    ///   - now: the engine's time, in milliseconds.
     private func rule(_ left: Int64?, _ now: Int64) -> DeadlineRule {
         let interval = database.rules.policy.intervalMilliseconds ?? .max
         return left.map { $0 < interval ? .own(now + max(0, $0)) : .governed } ?? .governed
     }
 
-    /// The deadline rule of a value, as if it were cached now.
+    /// The deadline rule that a value would get if it was cached now.
     func rule(of reading: OriginReading, now: Int64) -> DeadlineRule { rule(reading.lifetimeMilliseconds, now) }
 
-    /// - Returns: whether the value was stored. Long values, and values for which files must be opened, are not stored:
-    ///   this thread must not block.
+    /// Stores a value, unless it is long or files must be opened first, because this thread must not block.
+    /// - Returns: whether the value was stored.
     private func store(_ value: [UInt8], _ key: [UInt8], _ left: Int64?, _ now: Int64) -> Bool {
         guard value.count <= Self.storedBytesMax, keeps.load(ordering: .sequentiallyConsistent) else { return false }
         guard database.isReady(forWriting: true) else {
@@ -293,7 +300,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Removes the cached entry of a key that the origin does not have.
+    /// Removes the cached entry of a key that has no value at the origin.
     private func forget(_ key: [UInt8]) {
         let key = Key(key)
         @Sendable func remove(_ access: Access) -> CommitTicket? {
@@ -304,7 +311,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Stores a value at the origin, and here if the origin sends invalidations for it.
+    /// Sends a write to the origin. If it succeeds, also caches the value, unless the database uses write-around.
     func write(_ write: OriginWrite, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
         drop(write.key)
         let rollbacks = surroundings.engine.rollbackCount
@@ -333,7 +340,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         keep(reading, write.key, hash, part, rollbacks) { part.flights[write.key] == nil && isLast() }
     }
 
-    /// Removes entries at the origin and here.
+    /// Removes keys at the origin, then their cached entries.
     func remove(_ keys: [[UInt8]], then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
         drop(keys)
         origin.remove(keys) { [self] result in
@@ -347,7 +354,8 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Runs a command at the origin that may change keys.
+    /// Runs a command at the origin.
+    /// - Parameter keys: the keys that the command may change. Their cached values are no longer served as current.
     func perform(
         _ words: [[UInt8]], changing keys: [[UInt8]],
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
@@ -361,10 +369,10 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Runs a script or a function at the origin. The reply is returned after all invalidations caused by it were
-    /// received.
-    /// - Parameter otherWords: the same command with the script's source, for an origin that does not have it; nil if
-    ///   the source is unknown.
+    /// Runs a script or a function at the origin. `then` gets the reply only after all invalidations that the script
+    /// caused were received.
+    /// - Parameter otherWords: the same call with the script's source, for an origin that lacks the script; nil if
+    ///   unknown.
     func run(
         script words: [[UInt8]], orElse otherWords: [[UInt8]]?, changing keys: [[UInt8]],
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
@@ -386,8 +394,8 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         "ERR Function not found at the origin, which runs the functions of this database: load it at the origin; "
         + "FUNCTION LOAD here has no effect there"
 
-    /// Runs commands at the origin as a transaction. If it has scripts, the reply is returned after all invalidations
-    /// caused by them were received.
+    /// Runs commands at the origin as a transaction. If some of them are scripts, `then` gets the reply only after all
+    /// invalidations that they caused were received.
     func perform(
         transaction commands: [[[UInt8]]], hasScripts: Bool, changing keys: [[UInt8]],
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
@@ -403,7 +411,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Delivering queued writes
 
-    /// Called after entries were written here and queued for the origin.
+    /// Called after a command has written these keys here, and has queued the writes for the origin (write-behind).
     func hasWrittenHere(_ keys: [[UInt8]]) {
         drop(keys)
         counts.written.add()
@@ -411,7 +419,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     }
 
     /// Delivers a queued write to the origin.
-    /// - Parameter isLast: whether the key has not been written again since the write was queued.
+    /// - Parameter isLast: returns whether the key has not been written again since this write was queued.
     func deliver(
         _ write: OriginWrite, isLast: @escaping @Sendable () -> Bool,
         then: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void
@@ -432,7 +440,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Runs a command at the origin that retries a write of a key.
+    /// Runs a command at the origin that repeats a write whose first attempt has failed, or may have failed.
     func repeatWrite(
         _ words: [[UInt8]], _ key: [UInt8], then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
@@ -444,12 +452,12 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Invalidations
 
-    /// Removes the mark of a key, and detaches its pending request, so that the reply is not cached.
+    /// Removes the mark of a key. If a request for the key is running, its reply will not be cached.
     private func drop(_ key: [UInt8]) {
         let hash = Key.hash(of: key)
         let part = part(hash)
         part.lock.withLock {
-            // Later readers send a new request.
+            // After the removal, new readers of the key send a new request.
             if let flight = part.flights.removeValue(forKey: key) { flight.isDetached = true }
             marks.remove(hash)
         }
@@ -467,14 +475,14 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     func originLost(_ reason: String) {
         counts.lost.add(1)
-        // The next attempt to connect may fail for the same reason: do not log that failure too.
+        // Count this line for the rate limit too: the next attempt to connect may fail for the same reason.
         _ = failureLines.line(reason, at: surroundings.engine.monotonic())
         if hasLifetimes {
             return surroundings.log.warning("database '\(database.name)': its origin is not available: \(reason)")
         }
         surroundings.log.warning(
             "database '\(database.name)': lost its origin's invalidations; cached entries are revalidated: \(reason)")
-        // Notify tracking clients too: changes of their keys may have been missed.
+        // Notify tracking clients too: the daemon may have missed invalidations of keys that they have cached.
         surroundings.notify(database, nil)
     }
 

@@ -5,10 +5,10 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// Delivers the writes of an outbox to the origin on its own thread: in the order of their numbers, in batches, with at
-/// most one delivery per key at a time.
+/// Delivers the queued writes in an outbox to the origin, on its own thread. Writes are delivered in batches, in the
+/// order of their numbers. Each key has at most one running delivery.
 ///
-/// `@unchecked Sendable`: everything below "Confined" is used only by the running round; rounds do not overlap.
+/// `@unchecked Sendable`: everything below "Confined" is used only by `round`, which never runs twice at the same time.
 final class OutboxDelivery: @unchecked Sendable {
     private typealias Turn = OutboxIndex.Turn
 
@@ -21,7 +21,7 @@ final class OutboxDelivery: @unchecked Sendable {
 
     private enum End {
         case done
-        /// The origin has a newer value.
+        /// The write was not applied, because the origin has a newer value.
         case superseded
         case failed(OriginError)
     }
@@ -33,13 +33,13 @@ final class OutboxDelivery: @unchecked Sendable {
     private let stopping = Lock()
     private var thread: WorkThread?
     private let mustStop = Atomic<Bool>(false)
-    // Confined:
-    private var restsUntil: Int64 = 0
+    // Confined to `round`:
+    private var nextAttemptAt: Int64 = 0
     private var failures = 0
     private var rollbacks: UInt64
     private var lines: [String: LineRate] = [:]
 
-    /// The most keys, and bytes of values, in one round.
+    /// The most keys, and the most bytes of values, that one round delivers.
     private static let parcelsMax = 256
     private static let bytesMax = 16 << 20
     /// The least interval between equal log lines, in milliseconds.
@@ -56,13 +56,13 @@ final class OutboxDelivery: @unchecked Sendable {
             thread = WorkThread(name: "larder-outbox") { [self] in
                 while !mustStop.load(ordering: .acquiring) {
                     let pause = round()
-                    outbox.index.wait(milliseconds: pause, isResting: restsUntil > engine.monotonic())
+                    outbox.index.wait(milliseconds: pause, isResting: nextAttemptAt > engine.monotonic())
                 }
             }
         }
     }
 
-    /// Stops the deliveries after the running round. The outbox is kept. Idempotent.
+    /// Stops after the running round has ended. Undelivered writes stay in the outbox. Idempotent.
     func stop() {
         stopping.withLock {
             mustStop.store(true, ordering: .releasing)
@@ -73,20 +73,20 @@ final class OutboxDelivery: @unchecked Sendable {
     }
 
     /// Delivers the next batch, and waits for the results.
-    /// - Returns: the time until the next round if nothing is written until then, in milliseconds.
+    /// - Returns: the time in milliseconds until the next round must run, if no write is queued before that.
     func round() -> Int64 {
         let now = engine.monotonic()
         defer { outbox.index.notifyWaiters(now: engine.monotonic()) }
         if outbox.index.takeRecovery() {
-            restsUntil = min(restsUntil, now + Int64.random(in: 0...RetryBackoff.shortest))
-            // The other connection may still be backing off, so the next attempt may fail. Such a failure must not
-            // cause the longest back-off.
+            nextAttemptAt = min(nextAttemptAt, now + Int64.random(in: 0...RetryBackoff.shortest))
+            // The connection for deliveries may still wait before it connects again, so the next attempt may fail.
+            // Forget earlier failures, so that such a failure does not cause the longest delay.
             failures = 0
         }
-        if restsUntil > now { return max(1, min(restsUntil, outbox.index.nextWaiter) - now) }
+        if nextAttemptAt > now { return max(1, min(nextAttemptAt, outbox.index.nextWaiter) - now) }
         do throws(LarderError) {
             if engine.rollbackCount != rollbacks {
-                // A rollback may have restored deleted writes, and removed others.
+                // A rollback of the engine may have changed which writes are in the outbox: load it again.
                 rollbacks = engine.rollbackCount
                 try outbox.load()
             }
@@ -105,7 +105,7 @@ final class OutboxDelivery: @unchecked Sendable {
             rest()
         }
         let after = engine.monotonic()
-        let next = min(max(restsUntil, outbox.index.nextEvent), outbox.index.nextWaiter)
+        let next = min(max(nextAttemptAt, outbox.index.nextEvent), outbox.index.nextWaiter)
         return next <= after ? 0 : next - after
     }
 
@@ -142,7 +142,7 @@ final class OutboxDelivery: @unchecked Sendable {
                 continue
             }
             settled.append(Outbox.Settled(turn: parcel.turn, number: parcel.entry.number))
-            // Note this before sending: the write may be delivered twice until its removal from the outbox is durable.
+            // If the removal below fails, the write is delivered again, and must not overwrite a newer value then.
             outbox.index.note(parcel.turn, parcel.doubt)
         }
         do throws(LarderError) {
@@ -154,8 +154,9 @@ final class OutboxDelivery: @unchecked Sendable {
         handle(failed, ofAll: all.count)
     }
 
-    /// Reads the current values before the first attempts, so that a retry can detect a newer value.
-    /// - Parameter failed: receives the writes whose values could not be read; nothing is sent for them.
+    /// Reads the origin's current values of all keys that are delivered for the first time. If a delivery must be
+    /// repeated, the values show whether the origin has a newer value.
+    /// - Parameter failed: receives the writes whose values could not be read. They are not sent in this round.
     private func look(_ parcels: [Parcel], _ failed: inout [(Parcel, OriginError)]) -> [Parcel] {
         let first = parcels.indices.filter { parcels[$0].doubt == .none }
         let answers = OutboxAnswers<Result<RESPValue, OriginError>>(first.count)
@@ -167,7 +168,7 @@ final class OutboxDelivery: @unchecked Sendable {
         for (index, answer) in zip(first, answers.wait()) {
             switch answer {
             case .success(let found): parcels[index]?.doubt = .mayBeThere(over: found.string)
-            // The origin runs no scripts for this user, so the current value is unknown.
+            // The origin does not let this user run scripts, so the current value stays unknown.
             case .failure(let error) where Self.isRefusal(error): parcels[index]?.doubt = .mayBeThere(over: nil)
             case .failure(let error):
                 if let parcel = parcels[index] { failed.append((parcel, error)) }
@@ -190,7 +191,7 @@ final class OutboxDelivery: @unchecked Sendable {
                 if case .success(.integer(0)) = result { then(.superseded) } else { then(end(result)) }
             }
         } else if let value = entry.value, !entry.isOver(now: now) {
-            // Send the remaining lifetime, because the clocks may differ.
+            // Send the remaining lifetime, not the deadline, because the origin's clock may differ.
             let lifetime = entry.until.map { OriginWrite.Lifetime.milliseconds($0 - now) } ?? .unlimited
             let write = OriginWrite(key: key, value: value, lifetime: lifetime)
             let (index, number) = (outbox.index, parcel.turn.number)
@@ -211,13 +212,13 @@ final class OutboxDelivery: @unchecked Sendable {
         var reason: OriginError?
         let isPartly = failed.count < count || tier.origin.status().servers.contains(where: \.isUp)
         for (parcel, error) in failed {
-            // If the error is certain, the write was not executed, and its retry is like a first attempt.
+            // If the error is certain, the write was not executed. Its next attempt is then like a first one.
             if error.isUncertain { outbox.index.note(parcel.turn, parcel.doubt) }
             if Self.isRefusal(error) {
                 outbox.counts.refused.add()
                 report("the origin refused a write, which will be retried: \(error)")
                 if case .mayBeThere = parcel.turn.doubt, case .refused = error {
-                    // Without scripts, newer values cannot be detected.
+                    // The origin runs no scripts, so newer values cannot be detected.
                     outbox.index.note(parcel.turn, .mayBeThere(over: nil))
                 }
                 outbox.index.rest(
@@ -239,7 +240,7 @@ final class OutboxDelivery: @unchecked Sendable {
         rest()
     }
 
-    /// Whether the error concerns only this write, not the whole server.
+    /// Whether the error concerns only this write. Other errors concern the whole server.
     private static func isRefusal(_ error: OriginError) -> Bool {
         switch error {
         case .tooLarge: true
@@ -254,7 +255,7 @@ final class OutboxDelivery: @unchecked Sendable {
     ]
 
     private func rest() {
-        restsUntil = engine.monotonic() + RetryBackoff.rest(after: failures)
+        nextAttemptAt = engine.monotonic() + RetryBackoff.rest(after: failures)
         failures += 1
     }
 

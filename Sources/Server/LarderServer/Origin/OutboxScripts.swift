@@ -1,9 +1,9 @@
 import LarderOutboxes
 
-/// Scripts for the origin that keep a retried delivery from overwriting a newer value. For Redis, Valkey and compatible
-/// servers.
+/// Lua scripts that the origin runs, so that a repeated delivery does not overwrite a newer value. They work on Redis,
+/// Valkey and compatible servers.
 enum OutboxScripts {
-    /// Reads the SHA-1 of a value as 40 hexadecimal digits; empty if the key does not exist.
+    /// Sets `d` to the SHA-1 of the key's value as 40 hexadecimal digits; to an empty string if the key does not exist.
     private static let look = """
         local v = redis.pcall('GET', KEYS[1])
         local d = ''
@@ -11,7 +11,7 @@ enum OutboxScripts {
 
         """
 
-    /// Applies the write if the value is still the one from before the first attempt.
+    /// Applies the write if the origin still has the value from before the first attempt, which `ARGV[1]` identifies.
     private static let apply = """
         if d == ARGV[1] then
           if ARGV[2] == '' then redis.call('DEL', KEYS[1])
@@ -23,14 +23,14 @@ enum OutboxScripts {
         return v == ARGV[4] and 1 or 0
         """
 
-    /// The command that reads the digest of a key's value.
+    /// Returns the command that reads the SHA-1 of a key's value.
     static func looking(at key: [UInt8]) -> [[UInt8]] {
         [Array("EVAL".utf8), Array((look + "return d").utf8), [0x31], key]
     }
 
-    /// The command that applies a write unless there is a newer value. It returns 1 if the write was applied by this or
-    /// an earlier attempt, otherwise 0.
-    /// - Parameter before: the result of ``looking(at:)`` before the first attempt.
+    /// Returns the command that applies a write unless the origin has a newer value. The command replies with 1 if this
+    /// or an earlier attempt has applied the write, otherwise with 0.
+    /// - Parameter before: the reply to ``looking(at:)`` before the first attempt.
     static func repeating(_ key: [UInt8], _ entry: OutboxEntry, over before: String, now: Int64) -> [[UInt8]] {
         let value = entry.isOver(now: now) ? nil : entry.value
         return [

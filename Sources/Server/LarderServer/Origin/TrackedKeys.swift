@@ -2,23 +2,24 @@ import LarderEngine
 import LarderOriginClients
 import LarderPlatform
 
-/// Tracks which cached entries are current at the origin. Each of them has a *mark*, with the stamp of its read.
+/// Tracks which cached entries are current at the origin. Each of them has a *mark* that says when and how it was read.
 ///
-/// A mark does not contain the value. No mark is set for a value that the origin may have changed since the read, and
-/// an unmarked entry is read again. Losing a mark costs one request, so the table is bounded and evicts the oldest
-/// marks.
+/// A mark does not contain the value. A value gets no mark if the origin may have changed it after the read. An entry
+/// without a mark is read again before it is served. Losing a mark therefore costs only one request, so the table has a
+/// size limit, and removes the oldest marks.
 ///
-/// Keys are identified by a 64-bit hash with a secret of this process: among a million marks, a collision has a
-/// probability of 10⁻⁷.
+/// Keys are identified by a 64-bit hash with a secret of this process. The probability that two of a million keys have
+/// the same hash is less than 10⁻⁷.
 ///
-/// `@unchecked Sendable`: parts are guarded by their locks.
+/// `@unchecked Sendable`: each part has its own lock.
 final class TrackedKeys: @unchecked Sendable {
     struct Mark {
         let stamp: OriginStamp
-        /// For an absent entry, the time until which it is assumed to be absent, in milliseconds since 1970. Nil for an
-        /// existing entry.
+        /// If the origin has no value for the key: the time until which the key is assumed to be absent, in
+        /// milliseconds since 1970. Nil if the key has a value.
         let absentUntil: Int64?
-        /// The engine's rollback count before the value was stored. If it has changed since, the value may be lost.
+        /// The engine's number of rollbacks before the value was stored. If the number has changed, the value may be
+        /// lost.
         let rollbacks: UInt64
         /// When the request was sent, in nanoseconds of the monotonic clock.
         let sentAt: Int64
@@ -35,7 +36,7 @@ final class TrackedKeys: @unchecked Sendable {
     private final class Part {
         let lock = Lock()
         var marks: [Int: Mark] = [:]
-        /// The hashes in the order of their marks, as a ring buffer.
+        /// The hashes in the order in which their marks were added, as a ring buffer. `next` is the oldest one.
         var order: [Int] = []
         var next = 0
     }
@@ -44,7 +45,7 @@ final class TrackedKeys: @unchecked Sendable {
     private let partMax: Int
     private static let partCount = 16
 
-    /// - Parameter most: the most marks; rounded up to a multiple of 16.
+    /// - Parameter most: the size limit in marks; rounded up to a multiple of 16.
     init(most: Int) {
         partMax = max(1, (most + Self.partCount - 1) / Self.partCount)
         parts = (0..<Self.partCount).map { _ in Part() }
@@ -52,7 +53,8 @@ final class TrackedKeys: @unchecked Sendable {
 
     var count: Int { parts.reduce(0) { sum, part in sum + part.lock.withLock { part.marks.count } } }
 
-    /// Uses the highest bits, because the part's dictionary uses the lower ones.
+    /// Returns the part for a hash. Uses the highest bits of the hash, because the part's dictionary uses the lower
+    /// bits.
     private func part(_ hash: Int) -> Part { parts[Int(UInt(bitPattern: hash) >> 60)] }
 
     func find(_ hash: Int) -> Mark? {
@@ -72,7 +74,7 @@ final class TrackedKeys: @unchecked Sendable {
             } else {
                 mark.place = part.next
                 let oldest = part.order[part.next]
-                // Its mark may have been removed, and set again at another position.
+                // The mark at this position may have been removed, and set again at another position.
                 if part.marks[oldest]?.place == part.next { part.marks[oldest] = nil }
                 part.order[part.next] = hash
                 part.next = (part.next + 1) % partMax

@@ -3,35 +3,36 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// The current access rules, and a log of refusals.
+/// The current access rules, and the refused calls for ACL LOG.
 ///
-/// `@unchecked Sendable`: the rules, the names and the log are guarded by `lock`; the rest is atomic.
+/// `@unchecked Sendable`: `lock` guards the rules, the user names, the refusals and the line rates; the rest is atomic.
 final class AccessControl: @unchecked Sendable {
-    /// A refusal, for ACL LOG.
+    /// One line of ACL LOG: a call that was refused, or a wrong password.
     struct Denial: Sendable {
         enum Reason: String, Sendable {
             case command, database, channel, auth
         }
 
         let reason: Reason
-        /// `toplevel`, `multi` or `lua`.
+        /// Where the command was called: `toplevel`, in a transaction (`multi`), or in a script (`lua`).
         let context: String
-        /// The command, the database or the channel; for a wrong password, the command that contained it.
+        /// The refused command, database or channel; for a wrong password, the command that contained the password.
         let object: String
-        /// For a wrong password, the user name given with it.
+        /// The connection's user; for a wrong password, the user name that was given with it.
         let user: String
-        /// Whether the reason is that the command is disabled for all users.
-        var isSwitchedOff = false
-        /// The line of CLIENT LIST.
+        /// Whether the command was refused because `--disable-commands` disables it for all users.
+        var isDisabled = false
+        /// The client, in the format of CLIENT LIST.
         var client: String
         var count = 1
-        /// The time of the last refusal, in milliseconds of the engine's time.
+        /// The time of the last refusal, in milliseconds of the engine's clock.
         var at: Int64
     }
 
-    /// Changes whenever the rules change; 0 if there were never any rules.
+    /// Increases with each change of the rules; 0 if there were never any rules. A session compares it to find out
+    /// whether its rights are out of date.
     let generation: Atomic<Int>
-    /// Refused commands, refused channels, and wrong passwords.
+    /// The numbers of refused commands (and databases), refused channels, and wrong passwords.
     let commandsDenied = Atomic<Int>(0)
     let channelsDenied = Atomic<Int>(0)
     let passwordsDenied = Atomic<Int>(0)
@@ -39,16 +40,16 @@ final class AccessControl: @unchecked Sendable {
     private var rulesNow: AccessRules
     private var names: [uid_t: String] = [:]
     private var denials: [Denial] = []
-    // Two separate rates, so that lines of one kind do not suppress the other kind.
+    // Each kind of log line has its own rate limit, so that many lines of one kind do not suppress the other kind.
     private var refusalLines = LineRate(milliseconds: 1000)
     private var passwordLines = LineRate(milliseconds: 1000)
     private let log: Log
 
-    /// The most user names that are remembered.
+    /// The size limit of `names`, the cache of user names.
     private static let namesMax = 1024
-    /// The most refusals that are remembered, as in Redis.
+    /// The most refusals that ACL LOG keeps, as in Redis.
     private static let denialsMax = 128
-    /// As in Redis, equal refusals within this time are counted as one.
+    /// As in Redis, equal refusals within this time after the last one are counted in the same line of ACL LOG.
     private static let sameMilliseconds: Int64 = 60_000
 
     init(_ rules: AccessRules, log: Log) {
@@ -59,6 +60,7 @@ final class AccessControl: @unchecked Sendable {
 
     var rules: AccessRules { lock.withLock { rulesNow } }
 
+    /// Replaces the rules.
     /// - Returns: the previous rules.
     func change(_ rules: AccessRules) -> AccessRules {
         lock.withLock {
@@ -71,22 +73,22 @@ final class AccessControl: @unchecked Sendable {
 
     // MARK: Users
 
-    /// The name of a connection's user; `default` without rules, as in Redis. The first lookup of each user may query a
-    /// directory service.
+    /// Returns the name of a connection's user; as in Redis, `default` if there are no rules. The first call for each
+    /// user may query a directory service, which can take long.
     func userName(_ peer: PeerCredentials?) -> String {
         guard !rules.isEmpty else { return "default" }
         return peer.map { name(of: $0.user) } ?? "unknown"
     }
 
-    /// Whether a user name is known, from a rule or a connection.
+    /// Whether a rule names this user, or a user of this name has connected.
     func isUser(_ name: String) -> Bool {
         lock.withLock { rulesNow.all.contains { $0.kind == .user && $0.who == name } || names.values.contains(name) }
     }
 
     private func name(of user: uid_t) -> String {
         if let known = lock.withLock({ names[user] }) { return known }
-        // Do not hold the lock: a directory service may be slow. Replace white space, because it separates the output's
-        // fields.
+        // Do not hold the lock: a directory service may be slow. Replace white space in the name, because white space
+        // separates the fields where the name is shown.
         let name = User.name(of: user).map { String($0.map { $0.isWhitespace ? "_" : $0 }) } ?? String(user)
         lock.withLock {
             if names.count >= Self.namesMax { names = [:] }
@@ -97,8 +99,8 @@ final class AccessControl: @unchecked Sendable {
 
     // MARK: Refusals
 
-    /// Counts a refusal, and logs at most one per second.
-    /// - Parameter at: milliseconds of the engine's time.
+    /// Adds a refusal to ACL LOG and counts it. Logs at most one refusal per second.
+    /// - Parameter monotonic: the current time of the monotonic clock, in milliseconds.
     func note(_ denial: Denial, monotonic: Int64) {
         if denial.reason == .channel { channelsDenied.add(1) } else { commandsDenied.add(1) }
         let skipped = lock.withLock {
@@ -108,15 +110,15 @@ final class AccessControl: @unchecked Sendable {
         guard let skipped else { return }
         let object = "'\(printableKey(denial.object.utf8))'"
         let what =
-            denial.isSwitchedOff
+            denial.isDisabled
             ? "user \(denial.user) called \(object), which is disabled (--disable-commands)"
             : "user \(denial.user) has no right to \(denial.reason == .command ? "run" : "use \(denial.reason.rawValue)") "
                 + "\(object) (--rights)"
         log.warning(what + LineRate.rest(skipped, "refusals"))
     }
 
-    /// Counts a wrong password, and logs at most one per second. The user name given with the password is not logged,
-    /// because users sometimes enter the password there.
+    /// Adds a wrong password to ACL LOG and counts it. Logs at most one per second. The user name given with the
+    /// password is not logged, because users sometimes enter the password in its place.
     /// - Parameter who: the connection and its user.
     func notePassword(_ denial: Denial, of who: String, monotonic: Int64) {
         passwordsDenied.add(1)
@@ -128,7 +130,7 @@ final class AccessControl: @unchecked Sendable {
         log.warning("\(who) sent a wrong password" + LineRate.rest(skipped, "wrong passwords"))
     }
 
-    /// Called with `lock` held.
+    /// Adds a refusal, or increases the count of an equal recent one. The caller holds `lock`.
     private func remember(_ denial: Denial) {
         let index = denials.firstIndex {
             $0.reason == denial.reason && $0.context == denial.context && $0.object == denial.object
@@ -140,7 +142,7 @@ final class AccessControl: @unchecked Sendable {
         if denials.count > Self.denialsMax { denials.removeLast() }
     }
 
-    /// Newest first.
+    /// The refusals for ACL LOG, newest first.
     var remembered: [Denial] { lock.withLock { denials } }
 
     func forget() { lock.withLock { denials = [] } }

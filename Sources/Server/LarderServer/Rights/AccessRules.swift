@@ -9,17 +9,17 @@ struct AccessRule: Equatable, Sendable {
     }
 
     let kind: Kind
-    /// The name or number as given.
+    /// The name or number of the user or group, as given in the option.
     let who: String
     let number: UInt32
     let level: AccessLevel
-    /// Nil for all databases.
+    /// The database in which the right is granted; nil for all databases.
     let database: String?
 
-    /// The form for `--rights`.
+    /// The rule in the syntax of `--rights`.
     var text: String { "\(kind.rawValue):\(shortText)" }
 
-    /// The form for `--allow-uid` and `--allow-gid`.
+    /// The rule in the syntax of `--allow-uid` and `--allow-gid`.
     var shortText: String { "\(who)=\(level.name)" + (database.map { "@\($0)" } ?? "") }
 
     func concerns(_ peer: PeerCredentials) -> Bool {
@@ -37,9 +37,9 @@ extension AccessRule {
 
     static let rule = "LEVEL is read, write or administer"
 
-    /// Parses the rules in a text, separated by commas or white space: `alice=write@shop`, or `user:alice=write@shop`
-    /// if the kind is not known.
-    /// - Throws: all errors in the text.
+    /// Parses rules that are separated by commas or white space. A rule is like `alice=write@shop` if `kind` is given,
+    /// and like `user:alice=write@shop` if `kind` is nil.
+    /// - Throws: one failure that describes all errors in the text.
     static func parse(_ text: String, _ kind: Kind?) throws(Failure) -> [AccessRule] {
         var rules: [AccessRule] = []
         var problems: [String] = []
@@ -104,7 +104,7 @@ extension AccessRule {
     private static func number(of who: String, _ kind: Kind, _ word: String) throws(Failure) -> UInt32 {
         guard !who.isEmpty else { throw failure(word, "there is no name before the '='") }
         if who.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-            // The largest number means "none".
+            // The largest number is not a valid ID: system calls use it for "no user" and "no group".
             guard let number = UInt32(who), number != .max else {
                 throw failure(word, "no \(kind.rawValue) can have the number \(who)")
             }
@@ -122,13 +122,13 @@ extension AccessRule {
     }
 }
 
-/// The access rules of all options. Without rules, any user who can connect has all rights.
+/// The access rules from all options. If there are none, any user who can connect has all rights.
 package struct AccessRules: Equatable, Sendable {
-    /// `--allow-uid`
+    /// The rules of `--allow-uid`.
     var users: [AccessRule] = []
-    /// `--allow-gid`
+    /// The rules of `--allow-gid`.
     var groups: [AccessRule] = []
-    /// `--rights`
+    /// The rules of `--rights`.
     var others: [AccessRule] = []
 
     package init() {}
@@ -136,7 +136,7 @@ package struct AccessRules: Equatable, Sendable {
     var all: [AccessRule] { users + groups + others }
     var isEmpty: Bool { users.isEmpty && groups.isEmpty && others.isEmpty }
 
-    /// The line for the log.
+    /// The line that the daemon logs about its rules.
     var summary: String {
         isEmpty
             ? "any user who can connect has all rights (--rights)"
@@ -144,8 +144,8 @@ package struct AccessRules: Equatable, Sendable {
     }
 
     /// Returns the rights of a connection.
-    /// - Parameter peer: nil if the system does not report the user.
-    /// - Returns: nil if there are no rules.
+    /// - Parameter peer: the user and groups of the connected process; nil if the system does not report them.
+    /// - Returns: nil if there are no rules, so that every call is allowed.
     func rights(of peer: PeerCredentials?) -> Rights? {
         guard !isEmpty else { return nil }
         guard let peer else { return Rights() }

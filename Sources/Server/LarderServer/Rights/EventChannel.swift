@@ -1,7 +1,7 @@
 /// The channels on which the server publishes the events of a database: `__keyspace@N__:…`, `__keyevent@N__:…` and
-/// `__change@N__…`.
+/// `__change@N__…`, where `N` is the name of the database.
 enum EventChannel {
-    /// The databases whose events a channel or a pattern may deliver.
+    /// The databases whose events are published on a channel, or on channels that match a pattern.
     enum Databases: Equatable {
         case none
         case one(String)
@@ -16,8 +16,8 @@ enum EventChannel {
         return .one(name(channel[start.count...]))
     }
 
-    /// The databases whose events a pattern may match, or more: only the text before the first special character is
-    /// used.
+    /// Returns the databases whose event channels a pattern may match. The result may contain too many databases, but
+    /// never too few: only the text before the first special character is examined.
     static func databases(ofPattern pattern: UnsafeRawBufferPointer) -> Databases {
         let special = Array("*?[\\".utf8)
         let literal = pattern.prefix { !special.contains($0) }
@@ -33,8 +33,8 @@ enum EventChannel {
         return .none
     }
 
-    /// The database's name, which ends at the `__` before a colon or before the end. The name itself may contain
-    /// underscores.
+    /// Returns the database's name: the text up to the `__` before the first colon, or before the end of the channel.
+    /// The name itself may contain underscores.
     private static func name(_ rest: Slice<UnsafeRawBufferPointer>) -> String {
         let name = rest.prefix { $0 != UInt8(ascii: ":") }
         let isEnded = name.count >= end.count && name.suffix(end.count).elementsEqual(end)

@@ -4,13 +4,13 @@ import LarderRESP
 
 /// The rights of one connection.
 struct Rights: Equatable, Sendable {
-    /// The right in all databases.
+    /// The right in all databases; nil if there is none.
     private(set) var everywhere: AccessLevel?
-    /// Rights in single databases, if they are higher than the rights in all databases.
+    /// The rights in single databases that exceed the right in all databases.
     private(set) var databases: [String: AccessLevel] = [:]
 
     /// Adds a right.
-    /// - Parameter database: nil for all.
+    /// - Parameter database: the database in which the right is granted; nil for all databases.
     mutating func allow(_ level: AccessLevel, in database: String?) {
         if let database {
             databases[database] = max(databases[database] ?? level, level)
@@ -20,37 +20,39 @@ struct Rights: Equatable, Sendable {
         databases = databases.filter { covers($0.value, in: nil) == false }
     }
 
-    /// - Parameter database: nil for all.
+    /// Whether a right is granted.
+    /// - Parameter database: the database in which the right is needed; nil if it is needed in all databases.
     func covers(_ level: AccessLevel, in database: String?) -> Bool {
-        // Outboxes are written only by the daemon and administrators.
+        // An outbox is a database with the queued writes of another database. Only the daemon and administrators may
+        // write there.
         let level = level == .write && database.map(DatabaseName.isKept) ?? false ? .administer : level
         if let everywhere, everywhere >= level { return true }
         guard let database, let own = databases[database] else { return false }
         return own >= level
     }
 
-    /// Whether a level is allowed in any database.
+    /// Whether the level is granted in at least one database.
     func coversSomewhere(_ level: AccessLevel) -> Bool {
         covers(level, in: nil) || databases.values.contains { $0 >= level }
     }
 
-    /// Whether these rights include all of `others`.
+    /// Whether these rights include all rights in `others`.
     func covers(_ others: Rights) -> Bool {
         if let everywhere = others.everywhere, !covers(everywhere, in: nil) { return false }
         return others.databases.allSatisfy { covers($0.value, in: $0.key) }
     }
 
-    /// Whether calls can be refused.
+    /// Whether any call can be refused; false for administrators of all databases.
     var areLimited: Bool { everywhere != .administer }
 
-    /// Why a call is not allowed: the command, the database or the channel, and the missing right.
+    /// What is refused, and which right is missing.
     enum Refusal: Equatable {
         case command(Missing)
-        /// The command would be allowed in another database.
+        /// The right is missing in this database, but exists in another one.
         case database(String, Missing)
         case channel([UInt8], Missing)
 
-        /// Redis' error text with the missing level, and with the database if the command is allowed in another one.
+        /// Redis' error message, followed by the missing right in parentheses.
         func text(_ row: CommandMetadata, user: String) -> String {
             switch self {
             case .command(let missing):
@@ -67,7 +69,7 @@ struct Rights: Equatable, Sendable {
         static let shownMax = 128
     }
 
-    /// The right that a call needs.
+    /// A right that a call needs, but the user does not have.
     struct Missing: Equatable {
         let level: AccessLevel
         var isEverywhere = false
@@ -75,14 +77,16 @@ struct Rights: Equatable, Sendable {
         var text: String { "(needs \(level.name)\(isEverywhere ? " in all databases" : ""))" }
     }
 
+    /// Checks whether a call is allowed.
     /// - Parameters:
+    ///   - count: the number of the call's words, including the command's name.
     ///   - selected: the database in which the call would run.
-    ///   - word: returns the bytes of the call's words.
+    ///   - word: returns the bytes of the word with an index.
     /// - Returns: nil if the call is allowed.
     func refusal(
         _ row: CommandMetadata, count: Int, selected: String, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
-        // All rights allow every call.
+        // Users with all rights may run every call.
         guard areLimited else { return nil }
         guard let required = row.requiredRight(count: count) else {
             return namedRefusal(row, count, word) ?? broadcastRefusal(row, count, word)
@@ -104,7 +108,7 @@ struct Rights: Equatable, Sendable {
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
         for named in row.namedDatabases(count: count, isWord: { equalsIgnoringCase(word($0), $1) }) {
-            // Longer words are not database names.
+            // A longer word is not a database name.
             let name = String(decoding: word(named.word).prefix(Refusal.shownMax), as: UTF8.self)
             if !covers(named.level, in: name) {
                 let missing = Missing(level: named.level)
@@ -114,8 +118,7 @@ struct Rights: Equatable, Sendable {
         return nil
     }
 
-    /// Refuses CLIENT TRACKING ON with BCAST to users without read access to all databases, because it reports keys of
-    /// all databases.
+    /// Refuses CLIENT TRACKING ON with BCAST unless the user may read all databases, whose keys it reports.
     private func broadcastRefusal(
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
@@ -133,12 +136,12 @@ struct Rights: Equatable, Sendable {
         return nil
     }
 
-    /// Event channels reveal changes: subscribing to them needs read access to the database, publishing to them needs
-    /// write access.
+    /// Checks the channels of a call. Messages on event channels reveal changes of a database: subscribing needs the
+    /// right to read that database. Publishing there needs the right to write it.
     private func channelRefusal(
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
-        // Sharded channels are separate from event channels.
+        // The sharded channels (SSUBSCRIBE, SPUBLISH) have their own names, and no events are published there.
         guard row.usesChannels, row.channels == nil else { return nil }
         let level: AccessLevel = row.flags.contains(.publishes) ? .write : .read
         let last = row.flags.contains(.publishes) ? 1 : count - 1
@@ -162,6 +165,6 @@ struct Rights: Equatable, Sendable {
 }
 
 extension CommandMetadata {
-    /// Whether the channels in the command's calls are patterns.
+    /// Whether the command's arguments are patterns of channels.
     fileprivate var isOfPatterns: Bool { self == .psubscribe }
 }

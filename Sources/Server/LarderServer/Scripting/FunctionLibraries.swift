@@ -1,27 +1,27 @@
 import LarderEngine
 import LarderPlatform
 
-/// The function libraries, in memory and in the larder's ledger.
+/// The function libraries of a larder. They are stored in the ledger, the larder's internal database.
 ///
 /// A change is durable in the ledger before it takes effect.
 ///
-/// `@unchecked Sendable`: ``state`` is guarded by `lock`; everything else is constant.
+/// `@unchecked Sendable`: `lock` guards ``state``; everything else is constant.
 package final class FunctionLibraries: @unchecked Sendable {
-    /// A consistent set of all libraries.
+    /// All libraries at one instant.
     struct State {
         fileprivate(set) var libraries: [String: FunctionLibrary] = [:]
-        /// The functions of all libraries by their lower-case names, because FCALL ignores case.
+        /// The functions of all libraries, by their names in lower case, because FCALL ignores case.
         fileprivate var functions: [String: Script] = [:]
 
-        /// Sorted by name.
+        /// The libraries, sorted by name.
         var sorted: [FunctionLibrary] { libraries.values.sorted { $0.name < $1.name } }
 
         var functionCount: Int { functions.count }
 
-        /// The size of all sources.
+        /// The size of the sources of all libraries, in bytes.
         var byteCount: Int { libraries.values.reduce(0) { $0 + $1.text.count } }
 
-        /// Finds a function by name, ignoring case; nil if there is none.
+        /// Finds a function by its name, ignoring case; nil if there is none.
         func find(_ name: UnsafeRawBufferPointer) -> Script? {
             let name = String(decoding: name, as: UTF8.self)
             return functions[name] ?? (functions.isEmpty ? nil : functions[name.lowercased()])
@@ -42,20 +42,20 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    /// How FUNCTION RESTORE treats existing libraries.
+    /// What FUNCTION RESTORE does with the existing libraries.
     enum RestorePolicy {
         case flush, append, replace
     }
 
     static let factName = "functions"
-    /// The file of earlier versions.
+    /// The name of the file in which earlier versions stored the libraries.
     static let fileName = "FUNCTIONS"
-    /// The longest stored text that is read: four times the default limit, because the limit may have been higher when
-    /// it was written.
+    /// The longest stored text that is read, in bytes. It is four times the default of the limit `--max-scripts`,
+    /// because the limit may have been higher when the text was stored.
     static let fileBytesMax = 64 << 20
 
     private let lock = Lock()
-    /// Held while a change is made and written, so that changes are serialized.
+    /// Locked during a whole change, including its write to the ledger, so that changes happen one at a time.
     private let changing = Lock()
     private var state = State()
     private let ledger: Ledger
@@ -64,15 +64,15 @@ package final class FunctionLibraries: @unchecked Sendable {
     private let scripts: ScriptCache
     private let log: Log
     private let lines: LimitedLines
-    /// Why the stored libraries cannot be used. If this is set, there are no functions, and the stored libraries are
-    /// left unchanged.
+    /// Why the stored libraries could not be read; nil if they could. While it is set, there are no functions, and the
+    /// stored libraries are left unchanged.
     private var defect: CommandError?
 
-    /// Reads the functions of a larder. Problems are logged.
+    /// Reads the stored libraries. Logs problems instead of throwing them.
     /// - Parameters:
-    ///   - bytesMax: the size limit of all sources.
-    ///   - now: used to name a damaged file, which is kept.
-    ///   - lines: the limit on log lines of the libraries.
+    ///   - bytesMax: the limit for the size of all sources together, in bytes.
+    ///   - now: the current time, which becomes part of the new name of a damaged file.
+    ///   - lines: limits the log lines that libraries write.
     init(
         ledger: Ledger, directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64, log: Log,
         lines: LimitedLines
@@ -93,7 +93,7 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    /// Imports the file of an earlier version, if there is one.
+    /// Moves the file of an earlier version to the ledger, if there is one.
     private func takeOverFile(_ now: Int64) throws(LarderError) {
         let found: [UInt8]?
         do throws(FileError) {
@@ -120,7 +120,7 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    /// Renames a damaged file, so that the next change does not overwrite it.
+    /// Renames a damaged file, so that it is kept for the administrator.
     private func setAside(_ now: Int64) {
         ledger.countLoss()
         let place = "\(path).damaged-\(now)"
@@ -133,8 +133,8 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    /// Loads a stored library. If that fails, the library is kept without its functions, so that the next change does
-    /// not remove it.
+    /// Loads a stored library. If that fails, keeps its source without functions, so that the next change does not
+    /// remove the library from the ledger.
     private func loadAtStart(_ text: [UInt8]) {
         do throws(CommandError) {
             try state.insert(try library(text, by: "a kept library"))
@@ -149,13 +149,13 @@ package final class FunctionLibraries: @unchecked Sendable {
 
     // MARK: Lookup
 
-    /// The current libraries.
+    /// Returns the current libraries. Throws if they could not be read.
     func current() throws(CommandError) -> State {
         if let defect { throw defect }
         return lock.withLock { state }
     }
 
-    /// Finds a function by name, ignoring case; nil if there is none.
+    /// Finds a function by its name, ignoring case; nil if there is none.
     func find(_ name: UnsafeRawBufferPointer) -> Script? {
         lock.withLock { state.find(name) }
     }
@@ -163,8 +163,8 @@ package final class FunctionLibraries: @unchecked Sendable {
     // MARK: Changes
 
     /// Loads a library.
-    /// - Parameter writer: the client, for the log.
-    /// - Returns: its name.
+    /// - Parameter writer: the name of the client in log lines.
+    /// - Returns: the name of the library.
     func load(_ text: [UInt8], replaces: Bool, by writer: String) throws(CommandError) -> String {
         let name = try FunctionLibrary.parse(text).name
         try change { (next) throws(CommandError) in
@@ -188,8 +188,8 @@ package final class FunctionLibraries: @unchecked Sendable {
         try change { (next) throws(CommandError) in next = State() }
     }
 
-    /// Restores the libraries from a payload of ``dump()``.
-    /// - Parameter writer: the client, for the log.
+    /// Restores libraries from the result of ``dump()``.
+    /// - Parameter writer: the name of the client in log lines.
     func restore(_ payload: [UInt8], _ policy: RestorePolicy, by writer: String) throws(CommandError) {
         let texts: [[UInt8]]
         do throws(DumpPayload.Defect) {
@@ -212,24 +212,24 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    /// The sources of the libraries in a payload of ``dump()``.
+    /// Returns the sources of the libraries in a result of ``dump()``.
     package static func texts(of payload: [UInt8], bytesMax: Int) throws(DumpPayload.Defect) -> [[UInt8]] {
         try payload.withUnsafeBytes { bytes in
             Result { () throws(DumpPayload.Defect) in try DumpPayload.decodeLibraries(bytes, bytesMax: bytesMax) }
         }.get()
     }
 
-    /// All libraries, in the format of Redis 7.0.
+    /// Returns the sources of all libraries in the format of Redis 7.0.
     func dump() throws(CommandError) -> [UInt8] { DumpPayload.encode(libraries: try current().sorted.map(\.text)) }
 
-    /// Makes a change, unless `body` throws. May block.
+    /// Changes the libraries, and stores them. If `body` throws, nothing is changed. May block.
     private func change(_ body: (inout State) throws(CommandError) -> Void) throws(CommandError) {
         if let defect { throw defect }
         try changing.withLock { () throws(CommandError) in
             let previous = lock.withLock { state }
             var next = previous
             try body(&next)
-            // If the limit was higher in the past, the size may exceed the current limit, but must not grow.
+            // The sources may already exceed the limit, if it was higher before. They must not become longer then.
             guard next.byteCount <= max(bytesMax, previous.byteCount) else {
                 throw CommandError(
                     "ERR function libraries are limited to \(bytesMax) bytes (--max-scripts): "
@@ -246,7 +246,7 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    /// Compiles a source, and collects the functions that it registers.
+    /// Compiles the source of a library, and collects the functions that it registers.
     private func library(_ text: [UInt8], by writer: String) throws(CommandError) -> FunctionLibrary {
         let (name, code) = try FunctionLibrary.parse(text)
         let registration = LibraryRegistration(log: ScriptLog(lines, of: writer))

@@ -1,17 +1,17 @@
 import CLarderLuaBridge
 import LarderRESP
 
-/// A function library, as loaded by FUNCTION LOAD. Immutable.
+/// A function library that FUNCTION LOAD has loaded. Immutable.
 struct FunctionLibrary: Sendable {
     let name: String
-    /// The whole source, including its first line.
+    /// The whole source, including the first line with the library's name.
     let text: [UInt8]
-    /// In the order of their registration.
+    /// The functions, in the order in which the library has registered them.
     let functions: [LibraryFunction]
     let code: ScriptCode
 
-    /// Splits a source into the name in its first line, and the code.
-    /// - Throws: the errors of Redis 7.0. Quotes in the line are not supported.
+    /// Splits a source into the library's name, which is in the first line, and the code.
+    /// - Throws: the same errors as Redis 7.0. Quotes in the first line are not supported.
     static func parse(_ text: [UInt8]) throws(CommandError) -> (name: String, code: ScriptCode) {
         guard text.count >= 2, text[0] == UInt8(ascii: "#"), text[1] == UInt8(ascii: "!") else {
             throw CommandError("ERR Missing library metadata")
@@ -39,7 +39,7 @@ struct FunctionLibrary: Sendable {
         return (name, ScriptCode(Array(text[end...]), isLibrary: true))
     }
 
-    /// Whether the name of a library or a function is valid.
+    /// Whether the name of a library or of a function is valid.
     static func isName(_ name: some Collection<UInt8>) -> Bool {
         !name.isEmpty
             && name.allSatisfy { byte in
@@ -52,23 +52,23 @@ struct FunctionLibrary: Sendable {
             }
     }
 
-    /// Redis' error for invalid names, also of functions.
+    /// Redis' error message for an invalid name of a library. It is also used for functions.
     static let nameRule: StaticString =
         "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
 }
 
-/// A function of a library. Immutable.
+/// A function in a library. Immutable.
 struct LibraryFunction: Sendable {
     let name: String
     let description: [UInt8]?
-    /// Bits, in the order of the bridge's flag names.
+    /// The function's flags as bits. Bit n is the flag whose name `larder_script_flag_name(n)` returns.
     let flags: UInt32
     let script: Script
 
-    /// The bit of the flag that forbids writing.
+    /// The bit of the flag `no-writes`, which forbids the function to write.
     static let noWrites: UInt32 = 1
 
-    /// Redis' names of its flags.
+    /// The names that Redis uses for the function's flags.
     var flagNames: [String] {
         var names: [String] = []
         var bit: UInt32 = 0

@@ -2,26 +2,25 @@ import CLarderLuaBridge
 import LarderRESP
 import LarderVocabulary
 
-/// A Lua interpreter and its compiled scripts. Scripts leave no state in it.
+/// A Lua interpreter, and the scripts that it has compiled. A script leaves no state in it for the next script.
 ///
-/// Used by one thread at a time; ``ScriptCache`` hands it out. `@unchecked Sendable`: it is passed between threads as a
-/// value.
+/// Only one thread uses it at a time; ``ScriptCache`` lends it to the threads. `@unchecked Sendable`: for this reason.
 final class Interpreter: @unchecked Sendable {
     private let state: OpaquePointer
-    /// The compiled scripts, by number.
+    /// The compiled scripts, by the number of their code.
     private var functions: [Int: Int32] = [:]
-    /// For short scripts on an event loop.
+    /// The callbacks for short scripts, which run on an event loop.
     let quick = QuickScriptHost()
     private let quickFunctions: UnsafeMutablePointer<larder_script_host>
-    /// The ``ScriptCache/generation`` of its scripts.
+    /// The ``ScriptCache/generation`` in which the interpreter was created. SCRIPT FLUSH begins a new one.
     let generation: Int
 
-    /// The most compiled scripts. An interpreter with more is replaced, because scripts that are no longer cached are
-    /// not removed individually.
+    /// The most compiled scripts. If there are more, the interpreter is replaced: scripts cannot be removed singly.
     private let functionsMax: Int
     private let bytesMax: Int
 
-    /// Nil if there is not enough memory.
+    /// Creates an interpreter.
+    /// - Returns: nil if there is not enough memory.
     init?(bytesMax: Int, functionsMax: Int, generation: Int) {
         guard
             let state = larder_script_create(
@@ -40,16 +39,17 @@ final class Interpreter: @unchecked Sendable {
         quickFunctions.deallocate()
     }
 
-    /// Whether it can run other scripts. An interpreter that has grown, by garbage or by compiled scripts, would waste
-    /// memory, and leave less for its next script.
+    /// Whether it may run further scripts. If it has grown, by garbage or by compiled scripts, it would waste memory,
+    /// and leave less memory for the next script.
     var isReusable: Bool {
         !larder_script_is_spoilt(state) && functions.count <= functionsMax && byteCount <= bytesMax / 4
     }
 
-    /// Memory use of the interpreter.
+    /// The memory that the interpreter uses, in bytes.
     var byteCount: Int { larder_script_bytes(state) }
 
-    /// Compiles a script, unless it is compiled already.
+    /// Compiles a script, unless that was done before.
+    /// - Returns: the interpreter's number of the compiled script.
     func compile(_ code: ScriptCode) throws(CommandError) -> Int32 {
         if let function = functions[code.number] { return function }
         let function = code.body.withUnsafeBufferPointer {
@@ -60,11 +60,12 @@ final class Interpreter: @unchecked Sendable {
         return function
     }
 
-    /// The result of a run, with its encoded reply.
+    /// How a script has ended.
     enum End {
-        /// Valid until the next call.
+        /// The script has replied. The bytes are its encoded reply, and are valid until the next call.
         case replied(UnsafeRawBufferPointer)
-        /// The host stopped it with this number.
+        /// The host's callback has stopped the script. The number is the reason that the callback gave: see
+        /// ``ScriptEnding``.
         case ended(Int32)
     }
 
@@ -82,8 +83,8 @@ final class Interpreter: @unchecked Sendable {
         }
     }
 
-    /// Runs a script with ``quick``, which must be prepared.
-    /// - Returns: nil if the script is not compiled here yet, or was abandoned.
+    /// Runs a script with the callbacks of ``quick``, which must have been prepared.
+    /// - Returns: the encoded reply; nil if this interpreter has not compiled the script, or the script was stopped.
     func runQuickly(
         _ script: Script, words: UnsafeBufferPointer<larder_script_word>, keyCount: Int, version: RESPVersion,
         replyBytesMax: Int
@@ -95,7 +96,7 @@ final class Interpreter: @unchecked Sendable {
         }
     }
 
-    /// Whether a script is compiled here.
+    /// Whether this interpreter has compiled a script.
     func knows(_ script: Script) -> Bool { functions[script.code.number] != nil }
 
     private func run(
@@ -120,10 +121,10 @@ final class Interpreter: @unchecked Sendable {
         return .replied(output)
     }
 
-    /// The longest error of a library that fails to load, in bytes.
+    /// The longest error message of a library, in bytes.
     private static let errorBytesMax = 1 << 20
 
-    /// Runs a library, which registers its functions.
+    /// Runs the code of a library, which registers the library's functions.
     func register(_ library: ScriptCode, _ registration: LibraryRegistration) throws(CommandError) {
         let function = try compile(library)
         let end = withUnsafePointer(to: registration.host) { host in
@@ -151,7 +152,7 @@ final class Interpreter: @unchecked Sendable {
 }
 
 extension CommandError {
-    /// An encoded error reply.
+    /// Creates an error from its encoded reply.
     init(encoded reply: UnsafeRawBufferPointer) {
         bytes = Array(reply.dropFirst().dropLast(2))
     }

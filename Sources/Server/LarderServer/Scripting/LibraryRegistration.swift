@@ -1,9 +1,9 @@
 import CLarderLuaBridge
 import LarderPlatform
 
-/// Collects the functions that a library registers while it is loaded, and stops a library that takes too long.
+/// Collects the functions that a library registers while it is loaded. Stops the library if this takes too long.
 ///
-/// Used by one thread.
+/// Used by only one thread.
 final class LibraryRegistration {
     struct Declaration {
         let name: String
@@ -16,7 +16,7 @@ final class LibraryRegistration {
     private var log: ScriptLog
     private let end: Int64
 
-    /// The time limit of Redis.
+    /// The time limit for loading a library, as in Redis: 500 ms.
     private static let nanosecondsMax: Int64 = 500_000_000
 
     init(log: ScriptLog) {
@@ -24,11 +24,11 @@ final class LibraryRegistration {
         end = MonotonicClock.nanoseconds() + Self.nanosecondsMax
     }
 
-    /// The callbacks for the interpreter. Valid as long as this object exists.
+    /// The callbacks for the interpreter. They are valid as long as this object exists.
     var host: larder_script_host {
         larder_script_host(
             context: Unmanaged.passUnretained(self).toOpaque(),
-            // A library being loaded cannot run commands.
+            // While a library is loaded, it must not call commands.
             call: { _, _, _, _, _ in ScriptEnding.abandoned.rawValue },
             interrupt: { LibraryRegistration.of($0)?.isTooLong == true ? ScriptEnding.timedOut.rawValue : 0 },
             weigh: { _ in 0 },
@@ -44,14 +44,14 @@ final class LibraryRegistration {
 
     private var isTooLong: Bool { MonotonicClock.nanoseconds() > end }
 
-    /// Adds a function, or returns the error.
+    /// The interpreter's callback that adds a function. Returns the error message; nil if there is no error.
     static let add:
         @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<larder_script_declaration>?) -> UnsafePointer<CChar>? =
             {
                 context, declaration in
                 guard let registration = LibraryRegistration.of(context), let declaration else { return nil }
                 return registration.add(declaration.pointee).map {
-                    // A static string is zero-terminated, and is never freed.
+                    // A static string ends with a zero byte, and is never freed.
                     UnsafeRawPointer($0.utf8Start).assumingMemoryBound(to: CChar.self)
                 }
             }
@@ -60,7 +60,7 @@ final class LibraryRegistration {
         let bytes = UnsafeRawBufferPointer(declaration.name)
         guard FunctionLibrary.isName(bytes) else { return FunctionLibrary.nameRule }
         let name = String(decoding: bytes, as: UTF8.self)
-        // Refuse names that differ only in case: FCALL could not distinguish them.
+        // Refuse names that differ only in case, because FCALL ignores case.
         guard names.insert(name.lowercased()).inserted else { return "Function already exists in the library" }
         declarations.append(
             Declaration(

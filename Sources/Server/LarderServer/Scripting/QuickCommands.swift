@@ -3,16 +3,16 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The commands used for counters, locks and limits, in their usual forms, on a few entries in memory. The results are
-/// the same as those of the commands' handlers, which run all other calls.
+/// A fast implementation of the commands that are typical for counters, locks and rate limits. It supports their usual
+/// forms, on a few entries in memory. The results are those of the commands' handlers, which run all other calls.
 struct QuickCommands {
     let entries: Update
 
-    /// The most keys, and the longest value that is copied here, in bytes.
+    /// The most keys, and the length in bytes of the longest value that is stored or copied.
     static let keysMax = 8
     private static let valueBytesMax = 64 << 10
 
-    /// Whether a command is supported here. GET is not, because it has a faster path.
+    /// Whether this type implements a command. GET is implemented for scripts only: alone, it has a faster path.
     static func has(_ word: ShortWord) -> Bool {
         switch word {
         case .incr, .incrby, .del, .unlink, .expire, .pexpire, .decr, .decrby, .ttl, .pttl, .set, .exists: true
@@ -20,13 +20,13 @@ struct QuickCommands {
         }
     }
 
-    /// Adds a key. Its bytes must stay valid until the commands have run.
-    /// - Returns: false if there are too many keys, the key is too long, or it was already added.
+    /// Adds a key that the commands may use. Its bytes must stay valid until the commands have run.
+    /// - Returns: false if the key was not added, because there are too many, it is too long, or it was added before.
     func add(_ key: UnsafeRawBufferPointer) -> Bool { entries.count < Self.keysMax && entries.add(key) }
 
-    /// Runs a command whose key is one of ``entries``.
-    /// - Parameter words: the command's name first.
-    /// - Returns: the command that ran; nil if it is left to the usual path.
+    /// Runs a command if its key is one of ``entries``.
+    /// - Parameter words: the words of the command, beginning with its name.
+    /// - Returns: the command that has run; nil if nothing was done, so that its handler must run.
     func call(
         _ words: UnsafeBufferPointer<larder_script_word>, _ answer: inout larder_script_answer
     ) -> CommandMetadata? {
@@ -51,7 +51,7 @@ struct QuickCommands {
         return count == 3 ? call(name, index, UnsafeRawBufferPointer(words[2]), &answer) : nil
     }
 
-    /// Runs a command with a key and no other arguments.
+    /// Runs a command whose only argument is its key.
     private func call(_ name: ShortWord, _ index: Int, _ answer: inout larder_script_answer) -> CommandMetadata? {
         switch name {
         case .del, .unlink:
@@ -72,7 +72,7 @@ struct QuickCommands {
         }
     }
 
-    /// Runs a command with a key and a number.
+    /// Runs a command whose arguments are its key and a number.
     private func call(
         _ name: ShortWord, _ index: Int, _ word: UnsafeRawBufferPointer, _ answer: inout larder_script_answer
     ) -> CommandMetadata? {
@@ -81,7 +81,7 @@ struct QuickCommands {
         case .incrby: return add(value, index, &answer) ? .incrby : nil
         case .decrby: return value != .min && add(-value, index, &answer) ? .decrby : nil
         case .expire, .pexpire:
-            // Leave past deadlines and invalid numbers to the handler.
+            // For deadlines in the past and invalid numbers, let the handler run.
             guard value > 0, value <= Int64.max / 4000, entries.payload(index)?.count ?? 0 <= Self.valueBytesMax else {
                 return nil
             }
@@ -92,7 +92,8 @@ struct QuickCommands {
         }
     }
 
-    /// `SET key value`, optionally with a lifetime and a condition.
+    /// Runs `SET key value`, also with a lifetime or a condition.
+    /// - Returns: false if nothing was done, so that the handler must run.
     private func set(
         _ index: Int, _ words: UnsafeBufferPointer<larder_script_word>, _ answer: inout larder_script_answer
     ) -> Bool {

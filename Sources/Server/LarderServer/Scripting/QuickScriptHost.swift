@@ -4,25 +4,27 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// The commands that a short script can call on the fast path: ``QuickCommands`` on its declared keys, in memory. Any
-/// other call abandons the attempt before anything is applied, and the script starts again on the usual path.
+/// The callbacks of a script on the fast path. The script can only call ``QuickCommands`` for keys that it has
+/// declared, and whose entries are in memory. Any other call stops the script before its changes are applied; then it
+/// starts again on the usual path.
 ///
-/// Belongs to an interpreter, and is used with it by one thread at a time.
+/// It belongs to an interpreter, so only one thread uses it at a time.
 final class QuickScriptHost {
     let commands = QuickCommands(entries: Update())
-    /// The commands that ran, for the counters. Commands beyond the limit are not counted.
+    /// The commands that have run, for the statistics. At most `rowsMax` of them are recorded.
     private(set) var rows: [CommandMetadata] = []
-    /// The access rules, and their generation when the script was allowed to run all of these commands. If the rules
-    /// change, the usual path checks each call.
+    /// The access rules, and their generation at the time when the user was allowed to run all of these commands. If
+    /// the rules have changed, the script starts again on the usual path, which checks each call.
     private var access: AccessControl?
     private var generation = 0
-    /// The time of the interpreter's first check whether to continue, in nanoseconds of the monotonic clock; 0 before.
+    /// When the interpreter first asked whether to continue, in nanoseconds of the monotonic clock; 0 if it has not
+    /// asked yet.
     private var begin: Int64 = 0
 
     private static let rowsMax = 64
 
-    /// Prepares for a script.
-    /// - Parameter generation: the ``AccessControl/generation`` of the rules that allow all commands here.
+    /// Prepares this object for the next script.
+    /// - Parameter generation: the ``AccessControl/generation`` in which the user may run all commands of this type.
     func begin(_ access: AccessControl, generation: Int) {
         self.access = access
         self.generation = generation
@@ -31,7 +33,7 @@ final class QuickScriptHost {
         commands.entries.end()
     }
 
-    /// The callbacks for the interpreter. Valid as long as this object exists.
+    /// The callbacks for the interpreter. They are valid as long as this object exists.
     var functions: larder_script_host {
         larder_script_host(
             context: Unmanaged.passUnretained(self).toOpaque(),
@@ -58,8 +60,8 @@ final class QuickScriptHost {
         return time - begin > ScriptSlice.onLoop
     }
 
-    /// Runs a command.
-    /// - Returns: false if it is left to the usual path.
+    /// Runs a command that the script has called.
+    /// - Returns: false if the script must start again on the usual path.
     private func call(
         _ words: UnsafePointer<larder_script_word>, _ count: Int, _ answer: inout larder_script_answer
     ) -> Bool {

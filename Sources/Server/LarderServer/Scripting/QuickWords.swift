@@ -1,6 +1,6 @@
 import LarderRESP
 
-/// The names of the commands in ``QuickCommands``.
+/// The names of the commands and options in ``QuickCommands`` as integers, which can be compared quickly.
 extension ShortWord {
     static var del: ShortWord { ShortWord(constant: 0x6C_65_64, length: 3) }
     static var unlink: ShortWord { ShortWord(constant: 0x6B_6E_69_6C_6E_75, length: 6) }

@@ -2,7 +2,7 @@ import CLarderMessageDigest
 import LarderRESP
 import Synchronization
 
-/// The SHA-1 of a script's source, which identifies it in EVALSHA.
+/// The SHA-1 digest of a script's source. EVALSHA identifies the script by it.
 struct ScriptDigest: Hashable, Sendable {
     private let first: UInt64
     private let second: UInt64
@@ -10,7 +10,7 @@ struct ScriptDigest: Hashable, Sendable {
 
     private static let digits = Array("0123456789abcdef".utf8)
 
-    /// Computes it (libmd).
+    /// Computes the digest of a source.
     init(of bytes: UnsafeRawBufferPointer) {
         var context = SHA1_CTX()
         var digest: (UInt64, UInt64, UInt32) = (0, 0, 0)
@@ -18,7 +18,7 @@ struct ScriptDigest: Hashable, Sendable {
         if let start = bytes.baseAddress {
             SHA1Update(&context, start.assumingMemoryBound(to: UInt8.self), bytes.count)
         }
-        // 20 bytes, without padding between the parts.
+        // The three integers of the tuple are contiguous, so they have room for the 20 bytes.
         withUnsafeMutableBytes(of: &digest) { place in
             if let start = place.baseAddress {
                 SHA1Final(start.assumingMemoryBound(to: UInt8.self), &context)
@@ -27,7 +27,7 @@ struct ScriptDigest: Hashable, Sendable {
         (first, second, third) = (digest.0.bigEndian, digest.1.bigEndian, digest.2.bigEndian)
     }
 
-    /// Parses 40 hexadecimal digits, in any case; nil for anything else.
+    /// Parses 40 hexadecimal digits, ignoring case. Returns nil for all other texts.
     init?(hexadecimal text: UnsafeRawBufferPointer) {
         guard text.count == 40 else { return nil }
         var parts: (UInt64, UInt64, UInt64) = (0, 0, 0)
@@ -48,12 +48,12 @@ struct ScriptDigest: Hashable, Sendable {
         (first, second, third) = (parts.0, parts.1, UInt32(parts.2))
     }
 
-    /// Writes the digits to a buffer of at least 40 bytes.
+    /// Writes the 40 hexadecimal digits to a buffer, which must be large enough.
     func write(to place: UnsafeMutablePointer<CChar>?) {
         for (index, digit) in hexadecimal.enumerated() { place?[index] = CChar(bitPattern: digit) }
     }
 
-    /// 40 hexadecimal digits in lower case.
+    /// The digest as 40 hexadecimal digits in lower case.
     var hexadecimal: [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(40)
@@ -64,19 +64,20 @@ struct ScriptDigest: Hashable, Sendable {
     }
 }
 
-/// The flags in a script's first line, `#!lua flags=no-writes`, or of a library's function.
+/// The flags of a script, from its first line (`#!lua flags=no-writes`); or those of a function, from its registration.
 struct ScriptFlags: Sendable, Equatable {
-    /// Whether there are flags. A script without flags may also be run by EVAL_RO.
+    /// Whether the source declares flags. EVAL_RO also runs a script that declares none.
     var isDeclared = false
     var noWrites = false
 }
 
-/// A source that interpreters compile. Immutable.
+/// The source code of a script or a library, which interpreters compile. Immutable.
 struct ScriptCode: Sendable {
-    /// The source without the text of a `#!` line. Its line break is kept, so that line numbers in errors are right.
+    /// The source, without the text of a first line that begins with `#!`. The end of that line remains, so that error
+    /// messages contain the right line numbers.
     let body: [UInt8]
     let isLibrary: Bool
-    /// Unique for each source in the process.
+    /// A number that identifies this code in the process.
     let number: Int
 
     private static let nextNumber = Atomic<Int>(0)
@@ -88,21 +89,21 @@ struct ScriptCode: Sendable {
     }
 }
 
-/// A script, or a function of a library. Immutable.
+/// A script, or a function in a library. Immutable, except for a few atomic values.
 final class Script: Sendable {
-    /// The digest of its source; nil for a function.
+    /// The digest of the script's source; nil for a function.
     let digest: ScriptDigest?
     let code: ScriptCode
-    /// The `#!` line; empty if there is none.
+    /// The first line of the source if it begins with `#!`, otherwise empty.
     private let head: [UInt8]
     let flags: ScriptFlags
-    /// The name in errors, zero-terminated: its digest, or the function's name.
+    /// The name in error messages, ending with a zero byte: a script's digest, or a function's name.
     let name: [CChar]
-    /// Whether the script was found to need more than ``QuickScriptHost`` supports.
+    /// Whether an attempt on the fast path has failed, because the script needs more than ``QuickScriptHost`` supports.
     let isUnusual = Atomic<Bool>(false)
-    /// When the script was last used, as a count of uses of all scripts.
+    /// When the script was last used, by a counter that increases with each use of any script.
     let lastUse = Atomic<Int>(0)
-    /// Whether SCRIPT LOAD keeps the script until SCRIPT FLUSH.
+    /// Whether SCRIPT LOAD has loaded the script, so that it stays in the cache until SCRIPT FLUSH.
     let isLoaded = Atomic<Bool>(false)
 
     init(_ digest: ScriptDigest, _ text: UnsafeRawBufferPointer) throws(CommandError) {
@@ -114,7 +115,7 @@ final class Script: Sendable {
         name = digest.hexadecimal.map { CChar(bitPattern: $0) } + [0]
     }
 
-    /// A function of a library.
+    /// Creates a function of a library.
     init(function name: String, of library: ScriptCode, noWrites: Bool) {
         digest = nil
         code = library
@@ -123,16 +124,16 @@ final class Script: Sendable {
         self.name = name.utf8.map { CChar(bitPattern: $0) } + [0]
     }
 
-    /// The source as given to EVAL; for a function, the source of its library.
+    /// The script's source, as EVAL has received it. For a function, the code of its library.
     var text: [UInt8] { head + code.body }
 
-    /// The approximate memory use, without the compiled forms.
+    /// The approximate memory that the script uses in bytes, without its compiled forms.
     var byteCount: Int { head.count + code.body.count + 256 }
 
-    /// ``name`` as a string.
+    /// The name of the script or function, as a string.
     var title: String { String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
 
-    /// Splits a source into the flags of its first line, and the remaining source.
+    /// Splits a source into the flags in its first line, and the code.
     private static func parse(_ text: UnsafeRawBufferPointer) throws(CommandError) -> (ScriptFlags, [UInt8]) {
         guard text.count >= 2, text[0] == UInt8(ascii: "#"), text[1] == UInt8(ascii: "!") else {
             return (ScriptFlags(), Array(text))
@@ -151,7 +152,8 @@ final class Script: Sendable {
             for flag in word.dropFirst("flags=".count).split(separator: ",") {
                 switch flag {
                 case "no-writes": flags.noWrites = true
-                // Ignore these flags: Larder refuses no script because of memory or stale data, and has no cluster.
+                // These flags have no effect: Larder refuses no script because of memory or stale data, and is not a
+                // cluster.
                 case "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys": break
                 default: throw CommandError("ERR Unexpected flag in script shebang: \(flag)")
                 }
@@ -161,9 +163,9 @@ final class Script: Sendable {
     }
 }
 
-/// The first line of a script or a library: `#!lua` and options.
+/// Parses the first line of a script or a library, which consists of `#!lua` and options.
 enum ScriptShebang {
-    /// The words of a line.
+    /// Returns the words of the line.
     static func words(_ line: some Collection<UInt8>) -> [Substring] {
         String(decoding: line, as: UTF8.self)
             .split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" || $0 == "\u{0B}" || $0 == "\u{0C}" })

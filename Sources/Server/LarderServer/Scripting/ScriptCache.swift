@@ -1,28 +1,28 @@
 import LarderPlatform
 import Synchronization
 
-/// The cached scripts, and idle interpreters.
+/// The cache of scripts, and the interpreters that no thread uses at present.
 ///
-/// Scripts of EVAL are kept while they are among the last ones used. Scripts of SCRIPT LOAD are kept until SCRIPT
-/// FLUSH, if the client that loaded them may flush.
+/// A script of EVAL stays in the cache as long as it is among the last ones used. A script of SCRIPT LOAD stays until
+/// SCRIPT FLUSH, if the client that loaded it may run SCRIPT FLUSH.
 ///
-/// `@unchecked Sendable`: the state is guarded by `lock`.
+/// `@unchecked Sendable`: `lock` guards the scripts and interpreters; the rest is atomic or constant.
 final class ScriptCache: @unchecked Sendable {
     private static let idleMax = 8
 
-    /// The most scripts of EVAL, and the most bytes of all scripts.
+    /// The most scripts that EVAL adds to the cache, and the most bytes of all scripts.
     private let evaluatedMax: Int
     private let bytesMax: Int
-    /// The memory limit of an interpreter.
+    /// The most memory that one interpreter may use, in bytes.
     private let memoryMax: Int
     private let lock = Lock()
     private var scripts: [ScriptDigest: Script] = [:]
     private var evaluatedCount = 0
     private var byteCount = 0
     private var idle: [Interpreter] = []
-    /// Incremented by SCRIPT FLUSH: older interpreters are discarded.
+    /// The number of SCRIPT FLUSH commands so far. Interpreters from before the last one are discarded.
     private var generation = 0
-    /// Running scripts that can be killed, because they hold no locks.
+    /// The running scripts that hold no locks, and can therefore be killed.
     private var running: [ObjectIdentifier: (ScriptKillSwitch, RunningScript)] = [:]
     private let uses = Atomic<Int>(0)
 
@@ -36,24 +36,23 @@ final class ScriptCache: @unchecked Sendable {
 
     // MARK: Scripts
 
-    /// How long a script is cached.
+    /// How long a script stays in the cache.
     enum Keeping {
-        /// Keep the script while it is among the last ones used, if there is space.
+        /// The script stays while it is among the last ones used. If there is no space, it is not cached.
         case ifThereIsRoom
-        /// Keep the script while it is among the last ones used.
+        /// The script stays while it is among the last ones used. If there is no space, this is an error.
         case whileUsed
         case untilFlushed
     }
 
-    /// Finds a script by its digest; nil if it is unknown.
+    /// Finds a script by its digest. Returns nil if it is not in the cache.
     func find(_ digest: ScriptDigest) -> Script? {
         guard let script = lock.withLock({ scripts[digest] }) else { return nil }
         script.lastUse.store(uses.wrappingAdd(1, ordering: .relaxed).newValue, ordering: .relaxed)
         return script
     }
 
-    /// Returns the cached script with a source, or adds it. It is compiled first, so that a script with errors is not
-    /// cached.
+    /// Returns the script with a source from the cache, or compiles and adds it. A script with errors is not cached.
     func script(_ text: UnsafeRawBufferPointer, _ keeping: Keeping) throws(CommandError) -> Script {
         let digest = ScriptDigest(of: text)
         if let known = find(digest) {
@@ -90,7 +89,7 @@ final class ScriptCache: @unchecked Sendable {
                 byteCount -= oldest.byteCount
                 counts.evicted.wrappingAdd(1, ordering: .relaxed)
             }
-            // If there is no space, the script runs but is not cached.
+            // If there is not enough space, return the script without caching it.
             guard script.byteCount <= room else { return script }
             scripts[digest] = script
             script.lastUse.store(uses.wrappingAdd(1, ordering: .relaxed).newValue, ordering: .relaxed)
@@ -100,7 +99,7 @@ final class ScriptCache: @unchecked Sendable {
         }
     }
 
-    /// Keeps a script until SCRIPT FLUSH.
+    /// Keeps a script in the cache until SCRIPT FLUSH.
     private func keep(_ script: Script, _ digest: ScriptDigest) throws(CommandError) {
         try lock.withLock { () throws(CommandError) in
             guard !script.isLoaded.load(ordering: .relaxed) else { return }
@@ -122,7 +121,7 @@ final class ScriptCache: @unchecked Sendable {
             "ERR scripts are limited to \(bytesMax) bytes (--max-scripts): use SCRIPT FLUSH")
     }
 
-    /// Removes all scripts.
+    /// Removes all scripts from the cache.
     func flush() {
         let previous = lock.withLock {
             generation += 1
@@ -134,16 +133,16 @@ final class ScriptCache: @unchecked Sendable {
             }
             return (scripts, idle)
         }
-        // Release them without holding the lock.
+        // Release them only now, so that this takes no time while the lock is held.
         withExtendedLifetime(previous) {}
     }
 
-    /// The number and the size of the cached scripts.
+    /// The number of cached scripts, and their size in bytes.
     var kept: (count: Int, bytes: Int) { lock.withLock { (scripts.count, byteCount) } }
 
     // MARK: Interpreters
 
-    /// Takes an interpreter, which must be returned.
+    /// Returns an interpreter, which only the caller may use until it calls ``give(_:)``.
     func take() throws(CommandError) -> Interpreter {
         let (found, generation) = lock.withLock { (idle.popLast(), self.generation) }
         if let found { return found }
@@ -153,7 +152,7 @@ final class ScriptCache: @unchecked Sendable {
         return made
     }
 
-    /// Takes an idle interpreter, which the caller must return; nil if there is none.
+    /// Returns an interpreter that exists already; nil if all are in use. The caller must call ``give(_:)``.
     func takeIdle() -> Interpreter? { lock.withLock { idle.popLast() } }
 
     func give(_ interpreter: Interpreter) {
@@ -163,7 +162,7 @@ final class ScriptCache: @unchecked Sendable {
         }
     }
 
-    /// Memory use of idle interpreters.
+    /// The memory of all interpreters that are not in use, in bytes.
     var idleBytes: Int { lock.withLock { idle.reduce(0) { $0 + $1.byteCount } } }
 
     // MARK: Long-running scripts
@@ -178,9 +177,9 @@ final class ScriptCache: @unchecked Sendable {
         case scripts, functions
     }
 
-    /// Kills long-running scripts.
-    /// - Parameter kind: only scripts, or only functions; nil for both.
-    /// - Returns: the number of killed scripts.
+    /// Kills the scripts that run for a long time.
+    /// - Parameter kind: which ones to kill; nil for scripts and functions.
+    /// - Returns: the number of scripts and functions that were killed.
     func kill(_ kind: Kind? = nil) -> Int {
         lock.withLock {
             var count = 0
@@ -192,21 +191,22 @@ final class ScriptCache: @unchecked Sendable {
         }
     }
 
-    /// The longest-running function; nil if there is no long-running one.
+    /// The function that has been running for the longest time; nil if no function is running for long.
     var runningFunction: RunningScript? {
         lock.withLock { running.values.map(\.1).filter(\.isFunction).min { $0.begin < $1.begin } }
     }
 
-    /// The number of long-running scripts.
+    /// The number of scripts and functions that are running for a long time.
     var runningCount: Int { lock.withLock { running.count } }
 }
 
-/// Counts of scripts by result.
+/// The number of scripts by what happened to them.
 struct ScriptCounts: ~Copyable {
     let runs = Atomic<Int>(0)
-    /// Restarts of scripts, because of undeclared keys, or because other clients changed the entries that were read.
+    /// How often a script has started again, because it used keys that it had not declared, or because other clients
+    /// had changed entries that it had read.
     let repeats = Atomic<Int>(0)
-    /// Scripts that continued without locks because they were slow.
+    /// Scripts that were so slow that they continued without locks.
     let longRuns = Atomic<Int>(0)
     let killed = Atomic<Int>(0)
     let timedOut = Atomic<Int>(0)

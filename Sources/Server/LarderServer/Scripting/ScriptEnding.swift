@@ -1,13 +1,13 @@
 import Synchronization
 
-/// Why a script stopped without a reply.
+/// Why a script was stopped before it has replied.
 enum ScriptEnding: Int32 {
-    /// The attempt was abandoned; the transaction's run contains the reason.
+    /// The attempt was given up, and the script may start again. The ``TransactionRun`` contains the reason.
     case abandoned = 1
     case killed, timedOut, tooMuch, tooLongInTransaction
 }
 
-/// How long a script may hold locks, in nanoseconds.
+/// How long a script may run with locks held, in nanoseconds.
 enum ScriptSlice {
     /// On an event loop: 1 ms.
     static let onLoop: Int64 = 1_000_000
@@ -15,18 +15,18 @@ enum ScriptSlice {
     static let blocking: Int64 = 5_000_000
 }
 
-/// Lets other connections kill a script. Thread-safe.
+/// A switch with which other connections can kill a script. Thread-safe.
 final class ScriptKillSwitch: Sendable {
     let isKilled = Atomic<Bool>(false)
 }
 
-/// A long-running script, as shown to other clients.
+/// The description of a script that is running for a long time, for other clients.
 struct RunningScript: Sendable {
-    /// The script's digest, or the function's name.
+    /// The digest of the script, or the name of the function.
     let name: String
     let isFunction: Bool
-    /// The call, shortened.
+    /// The words of the call. Their number and lengths are limited.
     let words: [[UInt8]]
-    /// The start time, in nanoseconds of the monotonic clock.
+    /// When the script was called, in nanoseconds of the monotonic clock.
     let begin: Int64
 }

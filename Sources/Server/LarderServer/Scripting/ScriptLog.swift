@@ -1,23 +1,24 @@
 import LarderEngine
 import LarderPlatform
 
-/// The log lines of one run of a script.
+/// Writes the log lines of a script, and limits their number. One object is used for one run of the script.
 struct ScriptLog {
     private let lines: LimitedLines
     private let writer: String
     private var count = 0
 
-    /// The most lines of one run, and the most bytes of each.
+    /// The most lines that one run may log, and the most bytes of each line.
     private static let linesMax = 100
     private static let bytesMax = 1024
 
-    /// - Parameter writer: the owner of the script.
+    /// - Parameter writer: the name of the client that has called or loaded the script.
     init(_ lines: LimitedLines, of writer: String) {
         self.lines = lines
         self.writer = writer
     }
 
-    /// - Parameter level: 0 (debug) to 3 (warning).
+    /// Logs a line of the script.
+    /// - Parameter level: from 0 (debug) to 3 (warning).
     mutating func add(_ level: Int, _ text: UnsafeRawBufferPointer) {
         guard count <= Self.linesMax else { return }
         let levels: [Log.Level] = [.debug, .debug, .info, .warning]
@@ -33,7 +34,7 @@ struct ScriptLog {
 }
 
 extension LimitedLines {
-    /// The limit on the lines of all scripts.
+    /// Creates the common limit for the log lines of all scripts.
     static func ofScripts(_ log: Log, clock: @escaping @Sendable () -> Int64) -> LimitedLines {
         LimitedLines(log, clock: clock) { " (\($0) lines of scripts were dropped before this)" }
     }

@@ -12,7 +12,7 @@ extension UnsafeRawBufferPointer {
 }
 
 extension ReplyBuffer {
-    /// Writes the result of one of ``QuickCommands``.
+    /// Writes the result of a command of ``QuickCommands``.
     mutating func reply(_ answer: larder_script_answer) {
         switch answer.kind {
         case LARDER_ANSWER_STRING: bulk(UnsafeRawBufferPointer(start: answer.bytes, count: answer.count))

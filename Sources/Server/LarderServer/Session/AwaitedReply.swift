@@ -1,7 +1,7 @@
 import LarderPlatform
 import LarderRESP
 
-/// A reply that another thread will deliver. It belongs to its session; any thread may set it.
+/// A command's reply that another thread will deliver. The command's session owns it; any thread may set it.
 ///
 /// `@unchecked Sendable`: the reply is guarded by `lock`.
 final class AwaitedReply: @unchecked Sendable {
@@ -11,7 +11,7 @@ final class AwaitedReply: @unchecked Sendable {
     private var reply: Reply?
     private let wakeUp: (@Sendable () -> Void)?
 
-    /// - Parameter wakeUp: makes the command run again.
+    /// - Parameter wakeUp: makes the event loop run the command again; called when the reply is set.
     init(wakeUp: (@Sendable () -> Void)?) { self.wakeUp = wakeUp }
 
     /// The reply; nil until it is set.

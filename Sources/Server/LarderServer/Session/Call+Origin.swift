@@ -3,29 +3,30 @@ import LarderOriginClients
 import LarderOutboxes
 import LarderVocabulary
 
-/// Reads entries of a database with an origin. Current entries are read here. For others, the command requests them
-/// from the origin, and runs again with the replies.
+/// Reads entries of a database with an origin. Entries that are current are read here. For other keys, the session
+/// sends a request to the origin, and runs the command again when the replies have arrived.
 extension Call {
-    /// Whether reads go through the origin. Reads of a snapshot do not: they see the larder.
+    /// Whether reads must consult the origin. Reads of a snapshot, and reads in a transaction, use only the entries
+    /// here.
     var readsOrigin: Bool {
         guard session.origin.isUsed, run == nil else { return false }
         if case .current = session.view { return true }
         return false
     }
 
-    /// Throws if the database has an origin: transactions do not use origins.
+    /// Throws if the database has an origin, because commands in a transaction cannot read from origins.
     func checkHasNoOrigin() throws(CommandError) {
         guard server.origins.isUsed, try server.origins.tier(of: database.name) != nil else { return }
         throw .originInTransaction
     }
 
-    /// Throws if the database is an outbox: only its owner changes it.
+    /// Throws if the database is an outbox, which contains queued writes: commands must not store entries in it.
     func checkIsNoOutbox() throws(CommandError) {
         if CompanionName.isOne(database.name) { throw .inOutbox }
     }
 
-    /// Throws if another database has an origin: entries cannot be moved into it, because the origin would not have
-    /// them.
+    /// Throws if another database is an outbox or has an origin. Entries cannot be moved into a database with an
+    /// origin, because the origin would not have them.
     func checkHasNoOrigin(_ other: Database) throws(CommandError) {
         if CompanionName.isOne(other.name) { throw .inOutbox }
         guard server.origins.isUsed, try server.origins.tier(of: other.name) != nil else { return }
@@ -33,8 +34,8 @@ extension Call {
     }
 
     /// Reads the fresh entry of a key.
-    /// - Parameter servesStale: whether a stale entry is returned too, if the origin has the option STALE.
-    /// - Returns: whether there is such an entry.
+    /// - Parameter servesStale: whether to return a stale entry if the origin cannot be used and has the option STALE.
+    /// - Returns: whether there is an entry. If it is unknown, throws after setting ``missing``.
     mutating func readBehindOrigin(
         _ key: Key, below bytesMax: Int = .max, servesStale: Bool = true,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
@@ -64,7 +65,7 @@ extension Call {
         switch bytes.withUnsafeBytes({ tier.knowledge($0, now: now) }) {
         case .absent: return false
         case .kept: if try readKept(key, below: bytesMax, body) { return true }
-        // The queued write was delivered in the meantime.
+        // The queued write was delivered after the first check: continue as for an unknown key.
         case .pending, .nothing: break
         }
         if servesStale, session.origin.servesStale, tier.settings.servesStale, try readUnverified(key, body) {
@@ -74,7 +75,7 @@ extension Call {
         throw CommandError("ORIGIN this command needs the origin")
     }
 
-    /// Reads the fresh entries of several keys, up to the limit of one reply.
+    /// Reads the fresh entries of several keys. Throws if their values exceed the limit of one reply.
     mutating func readBehindOrigin(_ keys: [Key]) throws(CommandError) -> [Record?] {
         var room = server.limits.replyBytesMax
         var records: [Record?] = []
@@ -94,7 +95,7 @@ extension Call {
         return records
     }
 
-    /// Counts the keys that have an entry of any type.
+    /// Counts the keys that have a fresh entry, or a value of another type than string at the origin.
     mutating func countBehindOrigin(_ keys: [Key]) throws(CommandError) -> Int {
         var count = 0
         for key in keys {
@@ -108,14 +109,14 @@ extension Call {
         return count
     }
 
-    /// Whether the last key read exists, but is not a string.
+    /// Returns whether the last read has failed because the key's value is not a string. Resets the flag.
     private mutating func takeOtherType() -> Bool {
         defer { isOfOtherType = false }
         return isOfOtherType
     }
 
-    /// Reads a queued write from the outbox. No newer value exists here.
-    /// - Returns: whether there is an entry; nil if the key no longer has a queued write.
+    /// Reads a queued write from the outbox. While a write is queued, it is the newest value of its key.
+    /// - Returns: whether the key has a value after that write; nil if the write is no longer queued.
     private mutating func readWaiting(
         _ outbox: Outbox, _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool? {
@@ -150,8 +151,8 @@ extension Call {
         throw cold()
     }
 
-    /// Reads a possibly stale value, if the database has a grace: the cached entry, or the reply of a replica of the
-    /// origin.
+    /// Reads a value that may be stale: the cached entry, or the reply of one of the origin's replicas. Finds nothing
+    /// if the database has no grace period, in which stale values may be served.
     mutating func readUnverified(
         _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
@@ -159,8 +160,8 @@ extension Call {
         guard let tier = session.origin.tier, let reading = session.origin.call?.early(Array(key.bytes)),
             let value = reading.value, rules.grace > 0
         else { return try readStale(key, body) }
-        // If the entry here was current once, prefer it: a replica may lag behind it, and behind writes through this
-        // daemon.
+        // If the cached entry was current at some time, prefer it. A replica may have an older value, and may lack
+        // writes that clients made through this daemon.
         if key.withBytes({ tier.wasKnown($0) }), try readStale(key, body) { return true }
         let rule = tier.rule(of: reading, now: now)
         value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
@@ -170,11 +171,11 @@ extension Call {
         return true
     }
 
-    /// Reads the cached entry within its grace, fresh or stale.
+    /// Reads the cached entry, fresh or stale, unless its grace period is over.
     private mutating func readStale(
         _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
-        // Older entries come from another origin, or were set locally.
+        // Entries stored before this time come from another origin, or were written while there was none.
         let since = session.origin.tier?.since ?? 0
         var isFound = false
         let isAnswered: Bool
@@ -217,13 +218,13 @@ extension CommandError {
                 + "read and store them instead, or set ORIGIN NONE first")
     }
 
-    /// The origin's own error, or the reason why there is no reply.
+    /// Creates the reply for a failed request: the origin's own error, or the reason why the origin did not reply.
     init(_ error: OriginError) {
         if case .refused(let reply) = error { self.init(reply) } else { self.init("ORIGIN \(error)") }
     }
 }
 
 extension OriginError {
-    /// Whether the key exists at the origin, but is not a string.
+    /// Whether the request failed because the value of the key at the origin is not a string.
     var isOfOtherType: Bool { if case .refused(let reply) = self { reply.hasPrefix("WRONGTYPE") } else { false } }
 }

@@ -1,9 +1,10 @@
 import LarderRESP
 
 extension Call {
-    /// Waits for a reply from another thread without blocking other connections. The command then runs again, and must
-    /// call ``awaitedReply()`` first.
-    /// - Parameter begin: receives the function that sets the reply; call that once, on any thread.
+    /// Makes the command wait for a reply from another thread. Other connections are served meanwhile. The command then
+    /// runs again, and must call ``awaitedReply()`` first.
+    /// - Parameter begin: starts the work. It gets the function that sets the reply; call that function once, on any
+    ///   thread.
     func awaitReply(
         _ begin: (_ reply: @escaping @Sendable (AwaitedReply.Reply) -> Void) throws(CommandError) -> Void
     ) throws(CommandError) -> Outcome {
@@ -13,8 +14,9 @@ extension Call {
         return try awaitedReply() ?? .done
     }
 
-    /// Replies with the awaited reply, or continues to wait; nil if the command waits for no reply. An error ends the
-    /// wait.
+    /// Sends the awaited reply if it has arrived; otherwise the command continues to wait. Throws if the reply is an
+    /// error.
+    /// - Returns: nil if the command has not begun to wait.
     func awaitedReply() throws(CommandError) -> Outcome? {
         guard let awaited = session.awaited else { return nil }
         if let reply = awaited.value {
@@ -28,6 +30,6 @@ extension Call {
         return .waits(until: session.clock.monotonic() + Self.wakeUpsMilliseconds)
     }
 
-    /// How often a waiting command checks by itself, in addition to being woken by others.
+    /// A waiting command runs again after this time even if no other thread has woken it.
     private static let wakeUpsMilliseconds: Int64 = 60_000
 }

@@ -4,34 +4,35 @@ import LarderRESP
 
 /// A running command: its words, its time, and its reply.
 ///
-/// Confined to the connection's event loop. A handler writes its reply last, so that an error that it throws is the
-/// only reply.
+/// Used only by the owner of the session, which is its event loop or another thread. A handler must write its reply
+/// last, so that an error that it throws is the only reply.
 struct Call {
     let session: Session
     let server: ServerState
-    /// The command's `now`, in milliseconds since 1970.
+    /// The time that the command uses for expiry, in milliseconds since 1970.
     let now: Int64
-    /// How far ``now`` is ahead of the wall clock, in milliseconds; 0 unless the wall clock was set back. Clients name
-    /// instants by the wall clock. Reads the clocks: use it only in commands that take or return an instant.
+    /// How far ``now`` is ahead of the wall clock, in milliseconds; 0 unless the wall clock was set back. Commands that
+    /// take or return an instant need it, because clients use the wall clock. It reads the clocks, so do not use it in
+    /// other commands.
     var timeAhead: Int64 { server.engine.clockOffsetMilliseconds }
     /// Whether the command may wait for the disk, because it does not run on an event loop.
     let mayBlock: Bool
-    /// The commit that the reply waits for.
+    /// The commit that must succeed before the reply is sent.
     var ticket = CommitTicket.none
-    /// The words of a queued command; nil to use the parser's words.
+    /// The words of a command in a transaction; nil if the parser has the words.
     private let command: QueuedCommand?
-    /// The transaction of the command. While it is set, do not call the engine, because the transaction holds its
+    /// The transaction of the command. While it is set, do not call the engine: the transaction holds the engine's
     /// locks.
     let run: TransactionRun?
-    /// Whether the command needs the disk, but must not block. It has had no effect then, and runs again from the start
-    /// on another thread.
+    /// Whether the command needed the disk on a thread that must not block. It has had no effect then, and runs again
+    /// from the start on another thread.
     private(set) var isCold = false
-    /// The key that must be read from the origin. The command has had no effect yet, and runs again when the origin has
-    /// replied.
+    /// A key that must be read from the origin before the command can run. The command has had no effect yet, and runs
+    /// again when the origin has replied.
     var missing: [UInt8]?
-    /// Whether the last key read exists at the origin, but is not a string.
+    /// Whether the value of the last key read is not a string at the origin.
     var isOfOtherType = false
-    /// Whether a stale value was read.
+    /// Whether the command has read a stale value.
     var hasReadStale = false
 
     init(
@@ -53,7 +54,7 @@ struct Call {
     /// The number of words, including the command's name.
     var count: Int { command?.count ?? session.parser.argumentCount }
 
-    /// A word's bytes, valid while the handler runs.
+    /// Returns the bytes of a word. They are valid until the handler returns.
     func bytes(_ index: Int) -> UnsafeRawBufferPointer { command?[index] ?? session.parser.argument(index) }
 
     func text(_ index: Int) -> String { String(decoding: bytes(index), as: UTF8.self) }
@@ -62,7 +63,7 @@ struct Call {
 
     var words: [[UInt8]] { (0..<count).map { array($0) } }
 
-    /// Whether a word is `word` (given in capitals), in any case.
+    /// Whether a word equals `word`, ignoring case. `word` must be in capitals.
     func isWord(_ index: Int, _ word: StaticString) -> Bool { equalsIgnoringCase(bytes(index), word) }
 
     func key(_ index: Int) throws(CommandError) -> Key {
@@ -85,41 +86,43 @@ struct Call {
         return value
     }
 
-    /// The command's name without the subcommand.
+    /// The command's name without its subcommand.
     var name: String { spec?.name ?? "" }
 
     // MARK: The database
 
     var database: Database { session.database }
 
-    /// The database with a name. Creates no files.
+    /// Returns the database with a name. Creates no files.
     func database(_ name: String) throws(CommandError) -> Database {
         if let run { return try run.database(name) }
         do throws(LarderError) { return try server.engine.database(name) } catch { throw CommandError(error) }
     }
 
-    /// The rules that decide whether the current database's entries are fresh.
+    /// The rules by which entries of the current database are fresh or stale.
     var rules: FreshnessRules { run?.rules(database) ?? database.rules }
 
-    /// Whether the command belongs to a transaction, and so runs with locks held.
+    /// Whether the command belongs to a transaction, and therefore runs while the transaction's locks are held.
     var isInTransaction: Bool { run != nil }
 
-    /// Stops a command that would have to wait for the disk.
+    /// Returns an error to throw if the command must wait for the disk. It is not sent: the command runs again
+    /// elsewhere.
     mutating func cold() -> CommandError {
         isCold = true
         return CommandError("ERR the entry is not in memory")
     }
 
-    /// Moves a command that will process this many bytes to a thread where it does not delay other connections. A
-    /// command of a transaction runs where the transaction runs.
+    /// Throws if the command must run on another thread, where it does not delay other connections, because it will
+    /// process many bytes. Commands of a transaction run on the thread of the transaction.
     mutating func mayTakeLong(bytes: Int) throws(CommandError) {
         if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
     }
 
-    /// Moves a command that will build a value of this many bytes to the thread that builds long values. It builds them
-    /// one at a time, which limits their memory to one value, regardless of the number of clients.
+    /// Throws if the command must run on the thread that builds long values, because it will build a value of this
+    /// size. That thread runs one command at a time, so only one long value is in memory, regardless of the number of
+    /// clients.
     ///
-    /// In a transaction, ``Call/admits(_:_:)`` decides.
+    /// In a transaction, ``Call/admits(_:_:)`` makes this decision.
     mutating func mayBuild(bytes: Int) throws(CommandError) {
         try mayTakeLong(bytes: bytes)
         guard bytes >= Database.largeValueBytesMin, !isInTransaction else { return }
@@ -129,21 +132,21 @@ struct Call {
         }
     }
 
-    /// Whether an update may build a value of this many bytes.
+    /// Returns whether an update may build a value of this many bytes on this thread.
     func admits(_ bytes: Int, _ update: Update) -> Admission {
         guard bytes <= server.limits.valueBytesMax - update.builtBytes else { return .tooMuch }
         if bytes < Database.largeValueBytesMin || session.mayBuildLong { return .granted }
         return .elsewhere
     }
 
-    /// Runs a change that builds a value. If the change must run on another thread, it has no effect here.
+    /// Runs a change that builds a value. If it must run on another thread, it changes nothing, and this call throws.
     mutating func build<Result>(
         _ keys: [Key], _ body: (inout Update, Call) -> Built<Result>
     ) throws(CommandError) -> Result {
         let call = self
         if !isInTransaction { session.waitForRoomToBuild() }
-        // Do not fill the cache: the old value will not be read again, and the cache would keep the value even if it is
-        // larger than the cache.
+        // Do not load the old value into the cache: it is about to be replaced, and may be larger than the cache's
+        // limit.
         switch try update(keys, loading: true, fillCache: false, { body(&$0, call) }) {
         case .value(let result): return result
         case .failure(let error): throw error
@@ -157,10 +160,10 @@ struct Call {
         }
     }
 
-    /// Whether, and where, a value may be built.
+    /// Whether a value may be built, and on which thread.
     enum Admission {
         case granted
-        /// Only on the thread for long values.
+        /// The value may be built only on the thread for long values.
         case elsewhere
         case tooMuch
     }
@@ -171,21 +174,22 @@ struct Call {
         case refused(Admission)
     }
 
-    /// The metadata of an entry, without its payload.
+    /// The header of an entry, and the length of its value in bytes.
     struct Facts {
         let header: RecordHeader
         let payloadCount: Int
     }
 
-    /// Returns the metadata of a key's fresh entry.
+    /// Returns the header and length of a key's fresh entry; nil if there is none.
+    /// - Parameter index: the position of the key in the command.
     mutating func facts(_ index: Int) throws(CommandError) -> Facts? {
         var facts: Facts?
         try read(index) { header, payload in facts = Facts(header: header, payloadCount: payload.count) }
         return facts
     }
 
-    /// Returns the header of a key's stored entry, fresh or stale, and its payload's length in bytes. Transactions and
-    /// snapshots see fresh entries only.
+    /// Returns the header of a key's entry, fresh or stale, and the length of its value in bytes; nil if there is none.
+    /// In transactions, in snapshots and in databases with an origin, only fresh entries are found.
     mutating func kept(_ index: Int) throws(CommandError) -> (RecordHeader, payloadCount: Int)? {
         guard run == nil, try session.snapshot() == nil, !readsOrigin else {
             return try facts(index).map { ($0.header, $0.payloadCount) }
@@ -207,19 +211,19 @@ struct Call {
         return found
     }
 
-    /// Replies with the payload of the fresh entry of a key, or null.
+    /// Replies with the value of a key's fresh entry, or with null.
     mutating func replyWithValue(_ index: Int) throws(CommandError) {
         let replies = session.replyMemory
-        // Long values are copied on a thread that delays no other connection.
+        // Leave long values to another thread, where copying them does not delay other connections.
         let isFresh = try read(index, below: Limits.loopBytesMax) { _, payload in replies.pointee.bulk(payload) }
         if !isFresh { replies.pointee.null() }
     }
 
-    /// Reads the key that is the word at `index`, from the connection's snapshot if one is open.
+    /// Reads the key that is the word at `index`, from the connection's snapshot if it has opened one.
     /// - Parameters:
-    ///   - bytesMax: longer entries are not read on an event loop.
-    ///   - body: called with the fresh entry, if there is one. It may only copy what it needs.
-    /// - Returns: whether there is one.
+    ///   - bytesMax: an entry of this length or longer is not read on an event loop; the call throws ``cold()``.
+    ///   - body: called with the fresh entry, if there is one. It must be short, and may only copy what it needs.
+    /// - Returns: whether there is a fresh entry.
     @discardableResult
     mutating func read(
         _ index: Int, below bytesMax: Int = .max, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
@@ -274,7 +278,7 @@ struct Call {
     private static let snapshotIsOpen = CommandError(
         "ERR a snapshot is open, and transactions read current entries: SNAPSHOT CLOSE first")
 
-    /// The fresh entry of a key, for a command that may block.
+    /// Returns a key's fresh entry from a snapshot, or from the current state if `open` is nil. May block.
     private mutating func read(_ key: Key, _ open: OpenSnapshot?) throws(CommandError) -> Record? {
         do throws(LarderError) {
             if let open { return try open.snapshot.get(key) }
@@ -286,9 +290,9 @@ struct Call {
         }
     }
 
-    /// Replies with the payloads of the fresh entries of several keys at one instant; null for a key without an entry.
+    /// Replies with the values of the fresh entries of several keys, all at one instant; null for a key without one.
     mutating func replyWithValues(_ keys: [Key]) throws(CommandError) {
-        // In a transaction, and with an open snapshot, reply with a copy of each entry.
+        // In a transaction, in a snapshot, and with an origin, reply with copies of the entries.
         guard run == nil, try session.snapshot() == nil, !readsOrigin else {
             let records = try read(keys)
             session.replies.array(count: records.count)
@@ -310,7 +314,7 @@ struct Call {
         }
     }
 
-    /// Like ``replyWithValues(_:)``, on an event loop: long values are copied on another thread.
+    /// Does the same on an event loop. Throws ``cold()`` for long values, which another thread must copy.
     private mutating func replyWithValuesInMemory(_ keys: [Key]) throws(CommandError) {
         let call = self
         var headers: [(Int, RecordHeader)] = []
@@ -324,12 +328,12 @@ struct Call {
         for (index, header) in headers { note(keys[index], header, rules) }
     }
 
-    /// Holds the fresh entries of several keys at one instant, if their values fit into one reply. Very long values are
-    /// copied on the thread for long values, one command at a time.
+    /// Returns the fresh entries of several keys at one instant. Throws if their values exceed the limit of one reply,
+    /// or if very long values must be copied on the thread for long values.
     private mutating func hold(_ keys: [Key]) throws(CommandError) -> HeldEntries {
         let bytesMax = server.limits.replyBytesMax
-        // First read the entries one at a time. That loads them into memory, if allowed, and stops at the reply's
-        // limit.
+        // First read each entry alone. This loads entries into memory if possible, and stops at the limit for one
+        // reply.
         var byteCount = 0
         for index in keys.indices {
             try read(index + 1) { byteCount += $1.count }
@@ -350,14 +354,14 @@ struct Call {
         return entries
     }
 
-    /// Reads the fresh entries of several keys at one instant, if their values fit into one reply.
+    /// Returns the fresh entries of several keys at one instant. Throws if their values exceed the limit of one reply.
     mutating func read(_ keys: [Key]) throws(CommandError) -> [Record?] {
         if readsOrigin { return try readBehindOrigin(keys) }
         let open = try session.snapshot()
         if run != nil, open != nil { throw Self.snapshotIsOpen }
         var room = server.limits.replyBytesMax
         if mayBlock {
-            // Read one entry at a time, to stop at the reply's limit.
+            // First read the entries one at a time, to stop when the reply's limit is exceeded.
             var records: [Record?] = []
             for key in keys {
                 let record = try read(key, open)
@@ -368,15 +372,15 @@ struct Call {
         } else if open != nil {
             throw cold()
         }
-        // Then read all of them at one instant; most are in memory now.
+        // Then read all entries at one instant. Most of them are in memory now.
         let records = try update(keys, loading: true) { update in keys.indices.map { update.current($0) } }
         room = server.limits.replyBytesMax
         for record in records { try take(record, from: &room) }
         return records
     }
 
-    /// Throws if the values to load exceed the limit of one reply. Values that are already in memory are limited by the
-    /// memory's size.
+    /// Throws if the values of the keys exceed the limit of one reply, so that loading them cannot take too much
+    /// memory. On an event loop, nothing is checked: there, only values that are already in memory are read.
     mutating func limitTotal(of keys: some Sequence<Key>) throws(CommandError) {
         guard mayBlock else { return }
         var room = server.limits.replyBytesMax
@@ -388,7 +392,7 @@ struct Call {
         if room < 0 { throw .tooLongReply(server.limits) }
     }
 
-    /// Counts the keys with a fresh entry. A key given twice counts twice.
+    /// Counts the keys that have a fresh entry. A key that is given twice counts twice.
     mutating func countFresh(_ keys: [Key]) throws(CommandError) -> Int {
         if readsOrigin { return try countBehindOrigin(keys) }
         if let open = try session.snapshot() {
@@ -403,23 +407,24 @@ struct Call {
         }
     }
 
-    /// Removes the entries of keys.
-    /// - Returns: the number of fresh entries removed.
+    /// Removes the entries of the given keys.
+    /// - Returns: how many of the removed entries were fresh.
     mutating func remove(_ keys: [Key]) throws(CommandError) -> Int {
         try update(keys, loading: true, headersOnly: true) { update in
             keys.indices.count { EntryChanges.remove(update, $0) }
         }
     }
 
-    /// Runs one change of entries. The reply waits for its commit.
+    /// Runs one change of the entries with these keys. The reply waits for the commit of the change.
     /// - Parameters:
-    ///   - headersOnly: whether the body needs no payloads, so that none are loaded.
-    ///   - version: the version of a replicated change that `body` applies.
+    ///   - loading: whether `body` needs the existing entries.
+    ///   - headersOnly: whether `body` needs only the headers of the entries, so that their values are not loaded.
+    ///   - version: the version of a change from another larder that `body` applies; nil for a client's own change.
     mutating func update<Result>(
         _ keys: [Key], loading: Bool, headersOnly: Bool = false, fillCache: Bool = true,
         observing version: ChangeVersion? = nil, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
-        // Look up the old entry, because the event depends on whether the entry is new.
+        // Some events need the existing entry, because they report whether a key is new.
         let loading = loading || server.notifier.needsPrevious
         if let run {
             try checkHasNoOrigin()
@@ -448,7 +453,8 @@ struct Call {
         return try committed(result, ticket)
     }
 
-    /// Stores keys and values, alternating from `first`. The reply waits until all are committed.
+    /// Stores the keys and values that alternate in the command's words from `first` on. The reply waits until all are
+    /// committed.
     mutating func putPairs(from first: Int) throws(CommandError) {
         let keys = try keys(from: first, step: 2)
         let values = keys.indices.map { bytes(first + 2 * $0 + 1) }
@@ -468,13 +474,14 @@ struct Call {
         }
     }
 
-    /// Stages a long value for an update of this key alone; nil for a shorter value. Blocks for the disk.
+    /// Writes a long value to disk before the update that stores it. `key` must be the only key of the update. Blocks.
+    /// - Returns: nil if the value is short, or must not be written ahead.
     mutating func stage(
         _ value: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule = .governed, grace: Int64? = nil
     )
         throws(CommandError) -> LargeValue?
     {
-        // Long commands run only where blocking is allowed, and transactions are limited in size.
+        // Commands with long values run only where blocking is allowed. The size of transactions is limited.
         guard value.count >= Database.largeValueBytesMin, mayBlock, !isInTransaction else { return nil }
         do throws(LarderError) {
             return try database.stage(value, key, rule: rule, grace: grace)
@@ -484,20 +491,20 @@ struct Call {
     }
 
     /// Returns the result of a change, and makes the reply wait for its commit.
-    /// - Parameter ticket: nil if the change would have had to block on a thread that must not block.
+    /// - Parameter ticket: nil if the change was not made, because this thread must not block.
     private mutating func committed<Result>(_ result: Result?, _ ticket: CommitTicket?) throws(CommandError) -> Result {
         guard let ticket else { throw cold() }
         depends(on: ticket)
         return Self.made(result)
     }
 
-    /// Unwraps the result of an update's body, which was called unless an error was thrown.
+    /// Returns the result of an update's body. The body has always run unless an error was thrown.
     private static func made<Result>(_ result: Result?) -> Result {
         guard let result else { preconditionFailure("the body of an update was not called") }
         return result
     }
 
-    /// Sets the origin of a change, and records the keys for change subscribers and tracking clients.
+    /// Records which client and command make a change, and records loaded keys if the client tracks its reads.
     private func prepare(_ update: inout Update, hasLoaded: Bool) {
         update.origin = WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)
         guard hasLoaded, session.tracksReads else { return }
@@ -506,18 +513,18 @@ struct Call {
         }
     }
 
-    /// The command's metadata.
+    /// The command's row in the table of commands; nil for an unknown command.
     var spec: CommandMetadata? { command?.row ?? session.lastRow }
 
-    /// Records the deadline of an entry that the client may cache.
+    /// Records the deadline of an entry that the client may cache, so that the client can be notified when it expires.
     func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {
         guard let deadline = rules.deadline(header) else { return }
         server.tracking.didRead(Array(key.bytes), deadline: deadline)
     }
 
-    /// Runs one change of entries of two databases, the connection's and another one, as one commit unit. The other
-    /// database's files are created if it is written to.
-    /// - Parameter loading: whether each database's entries are read; in a transaction they always are.
+    /// Runs one change of entries of the current database and of another one; either both databases are changed or
+    /// none. The other database's files are created if it is written to.
+    /// - Parameter loading: whether the existing entries of each database are read. A transaction always reads them.
     mutating func update<Result>(
         _ keys: [Key], and other: Database, _ otherKeys: [Key], loading: (Bool, Bool) = (true, true),
         _ body: (inout Update, inout Update) throws(LarderError) -> Result
@@ -532,7 +539,7 @@ struct Call {
             }
             return Self.made(result)
         }
-        // Create missing files only if the database is written to.
+        // First try without creating files for a database that has none: they are needed only if the body writes to it.
         for needsFiles in [other.exists, true] {
             if needsFiles, !other.isReady(forWriting: true) { try prepare(other) }
             var result: Result?
@@ -562,7 +569,7 @@ struct Call {
         throw CommandError("ERR the database was purged or deleted during the command: try again")
     }
 
-    /// Opens the files of another database, and creates them if missing.
+    /// Opens the files of another database, and creates them if they are missing. Throws ``cold()`` on an event loop.
     mutating func prepare(_ other: Database) throws(CommandError) {
         guard mayBlock else { throw cold() }
         do throws(LarderError) { try other.prepare(forWriting: true) } catch { throw CommandError(error) }

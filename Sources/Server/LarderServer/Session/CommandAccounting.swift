@@ -2,7 +2,8 @@ import LarderCommandCatalog
 import LarderPlatform
 import LarderRESP
 
-/// The counts of fast-path commands, which are not reported individually.
+/// The number of commands that ran on the fast path since they were last added to the statistics. They are not timed
+/// one by one.
 struct FastPathCounts {
     var get = 0
     var set = 0
@@ -12,43 +13,43 @@ struct FastPathCounts {
     var eval = 0
     var evalsha = 0
     var fcall = 0
-    /// Commands of ``QuickCommands``, which are counted individually.
+    /// Commands on the path of ``QuickCommands``, which are already in the statistics.
     var quick = 0
-    /// How many more commands may use the last reading of the clock. A command counts as one, plus one for each KiB
-    /// that it copies.
+    /// How much work may still use the last reading of the clock. A command takes one unit, plus one per KiB that it
+    /// copies.
     var workLeft = 0
-    /// The average duration of a command in the last timed run.
+    /// The average duration of a command in the last run that was timed.
     var nanosecondsEach: Int64 = 0
-    /// The number of runs of the session, which determines the runs that are timed.
+    /// The number of calls of the session's `run`. It determines which of them are timed.
     var runs = 0
 
-    /// The number of commands for one reading of the clock: some tens of microseconds of work.
+    /// The units of work after which the clock is read again. They take some tens of microseconds.
     static let workPerTime = 64
 }
 
-/// A deferred command, which is counted when its work is done.
+/// A command whose work runs on another thread. It is added to the statistics when the work is done.
 struct PendingNote {
     let row: CommandMetadata
-    /// Nil to use the parser's words.
+    /// The words of a command in a transaction; nil if the parser has the words.
     let command: QueuedCommand?
-    /// The position at which its reply starts; nil in a transaction.
+    /// The position in the output at which the command's reply starts; nil in a transaction.
     let start: Int?
 }
 
-/// Owns the counts, times and log entries of one connection's commands, and the record that other threads may read.
+/// The statistics and log entries of one connection's commands, and the connection's record for other threads.
 ///
-/// Used by the owner of its session only.
+/// Used only by the owner of its session.
 final class CommandAccounting {
     let server: ServerState
     let counter: CommandCounter
-    /// The record of the connection for other threads.
+    /// The record of the connection, which other threads may read.
     let record: ClientRecord
-    /// The commands on the fast path since the last ``noteRun(_:_:_:outputBytes:)``. A pointer avoids the exclusivity
-    /// checks on a class's stored properties.
+    /// The commands that ran on the fast path since the last call of `noteRun`. A pointer, because each access to a
+    /// class's stored property would be checked for exclusivity at run time.
     let fastPath = UnsafeMutablePointer<FastPathCounts>.allocate(capacity: 1)
-    /// The running deferred command, which is counted when its work is done.
+    /// The command whose work runs on another thread; nil if there is none.
     var pending: PendingNote?
-    /// The command that waits until its database is open; it is refused if that fails.
+    /// The command that waits until its database's files are open. If they cannot be opened, it is counted as rejected.
     var preparing: CommandMetadata?
 
     init(server: ServerState, counter: CommandCounter, record: ClientRecord) {
@@ -60,7 +61,7 @@ final class CommandAccounting {
 
     deinit { fastPath.deallocate() }
 
-    /// The numbers of the fast-path commands.
+    /// The positions of the fast-path commands in the table of commands.
     private static let numbers = (
         get: CommandMetadata.get.number, set: CommandMetadata.set.number, ping: CommandMetadata.ping.number,
         mget: CommandMetadata.mget.number, fetch: CommandMetadata.fetch.number,
@@ -68,18 +69,19 @@ final class CommandAccounting {
         fcall: CommandMetadata.fcall.number
     )
 
-    /// Every 16th run of the session is timed. Fast-path commands in other runs are assumed to take as long.
+    /// One of 16 runs of the session is timed. The commands in the other runs are assumed to take as long.
     private static let runsPerSample = 16
 
-    /// - Returns: the start of this run of the session if it is timed, otherwise 0.
+    /// Begins a run of the session.
+    /// - Returns: the time of the monotonic clock in nanoseconds if this run is timed, otherwise 0.
     func beginSample() -> Int64 {
         fastPath.pointee.runs &+= 1
         return fastPath.pointee.runs % Self.runsPerSample == 1 ? MonotonicClock.nanoseconds() : 0
     }
 
-    /// Counts the commands of a run of the session.
+    /// Adds the commands of a run of the session to the statistics.
     /// - Parameters:
-    ///   - count: all commands.
+    ///   - count: the number of commands that have run, on any path.
     ///   - sample: the result of ``beginSample()``.
     func noteRun(_ count: Int, _ now: Int64?, _ sample: Int64, outputBytes: Int) {
         counter.total.add(count)
@@ -88,7 +90,7 @@ final class CommandAccounting {
             done.get + done.set + done.ping + done.mget + done.fetch + done.eval + done.evalsha
             + done.fcall + done.quick
         if doneCount > 0 {
-            // Skip runs in which other commands ran too, because the time includes them.
+            // The measured time includes all commands. So it is used only if all of them ran on the fast path.
             if sample != 0, doneCount == count {
                 fastPath.pointee.nanosecondsEach = max(0, MonotonicClock.nanoseconds() - sample) / Int64(doneCount)
             }
@@ -114,7 +116,7 @@ final class CommandAccounting {
         record.outputBytes.store(outputBytes, ordering: .relaxed)
     }
 
-    /// Counts one command of ``QuickCommands``, with the last measured duration of the fast path.
+    /// Counts one command of ``QuickCommands``, and assumes that it took as long as the fast path's last average.
     func noteQuick(_ number: Int) {
         fastPath.pointee.quick += 1
         note(number, 1)
@@ -126,8 +128,9 @@ final class CommandAccounting {
         record.lastCommand.store(number, ordering: .relaxed)
     }
 
-    /// Counts a command that ran, and logs it if it was slow, unless its connection is unlogged.
-    /// - Parameter word: returns one of the `count` words of its call.
+    /// Counts a command that has run. If it was slow, adds it to SLOWLOG and LATENCY, unless the client has disabled
+    /// that.
+    /// - Parameter word: returns the bytes of one of the command's `count` words.
     func note(
         _ spec: CommandMetadata, _ nanoseconds: Int64, _ failed: Bool, _ count: Int,
         _ word: (Int) -> UnsafeRawBufferPointer

@@ -1,15 +1,15 @@
 import LarderEngine
 import LarderPlatform
 
-/// The state of a CHANGES command that waits for a change. A value type, used by the session's owner.
+/// The wait of a CHANGES command for the next change. A value type, used only by the session's owner.
 struct FeedWait {
     /// The clock and the callbacks of a waiting command.
     struct Means {
         /// The current time of the monotonic clock, in milliseconds.
         let clock: Int64
-        /// Makes the command run again; nil if commands must not wait any more.
+        /// Makes the event loop run the command again; nil if the command must not wait.
         let wakeUp: (@Sendable () -> Void)?
-        /// Runs work that would block the loop.
+        /// Runs work on another thread, because it would block the loop.
         let elsewhere: (@escaping @Sendable () -> Void) -> Void
     }
 
@@ -18,22 +18,23 @@ struct FeedWait {
         /// The end of the wait, in milliseconds of the monotonic clock.
         let until: Int64
         let isWoken: WaitingFetch.Flag
-        /// Determines the start of the feed; nil once that is known.
+        /// Receives the end of the feed, if the wait begins there; nil once that position is known.
         let beginning: Beginning?
         var waiter: FeedWaiter?
     }
 
     private var waiting: Waiting?
-    /// The end of the feed at the command's start: it reads from there.
+    /// The end of the feed at the start of the command, from which the command reads; nil if the client gave a
+    /// position.
     private(set) var end: FeedPosition?
 
-    /// Whether a command waits and was not woken.
+    /// Whether a command waits and has not been woken.
     var isWaiting: Bool { waiting.map { !$0.isWoken.isSet } ?? false }
 
-    /// Waits if there is nothing to return.
-    /// - Parameter milliseconds: nil to not wait, 0 to wait forever.
-    /// - Returns: the end of the wait, by the monotonic clock. Nil if the command must reply now; if ``end`` is set, it
-    ///   reads from there.
+    /// Decides whether the command must wait because there are no changes to return.
+    /// - Parameter milliseconds: the longest wait; nil to not wait, 0 for no limit.
+    /// - Returns: the time at which the wait ends, in milliseconds of the monotonic clock; nil if the command must
+    ///   reply now. If ``end`` is set, the reply starts there.
     mutating func mustWait(
         behind position: FeedPosition, _ prefix: [UInt8], milliseconds: Int64?, _ database: Database, _ means: Means
     ) -> Int64? {
@@ -61,7 +62,7 @@ struct FeedWait {
         guard position.start == .end, let wakeUp = means.wakeUp else {
             return wait(behind: position, prefix, until: until, database, means)
         }
-        // Look up the current end of the database's changes, which may not be in the change log yet.
+        // Determine the end of the feed on another thread, because recent changes may not be in the change log yet.
         let (beginning, isWoken) = (Beginning(), WaitingFetch.Flag())
         waiting = Waiting(database: database, until: until, isWoken: isWoken, beginning: beginning)
         means.elsewhere {
@@ -88,7 +89,7 @@ struct FeedWait {
         return until
     }
 
-    /// Ends the wait.
+    /// Ends the wait. Has no effect if no command waits.
     mutating func stop() {
         guard let waiting else { return }
         if let waiter = waiting.waiter { waiting.database.stopWaiting(waiter) }
@@ -96,7 +97,7 @@ struct FeedWait {
     }
 }
 
-/// The end of a feed, once it is known.
+/// The position of a feed's end, which another thread determines.
 ///
 /// `@unchecked Sendable`: the value is guarded by `lock`.
 private final class Beginning: @unchecked Sendable {

@@ -1,13 +1,14 @@
 import LarderEngine
 import Synchronization
 
-/// A FETCH that waits for another connection's value. It belongs to its session; any thread may wake it.
+/// A FETCH command that waits while another client, which has the lease of the key, computes the value. The session
+/// owns it; any thread may wake it.
 final class WaitingFetch: Sendable {
     let request: FetchRequest
     let database: Database
     /// The end of the wait, in milliseconds of the monotonic clock.
     let until: Int64
-    /// Whether the command must run again.
+    /// Whether another thread has woken the command, so that it must run again.
     let isWoken: Flag
 
     /// A flag that any thread may set.
@@ -26,15 +27,16 @@ final class WaitingFetch: Sendable {
     }
 }
 
-/// The leases of a connection, and its waiting FETCH. A value type, used by the session's owner.
+/// The leases of a connection, and its waiting FETCH command. A lease is the exclusive right to compute a missing
+/// value. A value type, used only by the session's owner.
 struct Fetching {
-    /// The waiting command.
+    /// The waiting command; nil if none waits.
     var waiting: WaitingFetch?
-    /// The connection's leases; nil before the first.
+    /// The connection's leases; nil before it gets the first one.
     private var leases: LeaseHolder?
 
-    /// Returns the holder of the connection's leases.
-    /// - Parameter most: the most leases.
+    /// Returns the holder of the connection's leases, and creates it if there is none.
+    /// - Parameter most: the most leases that the connection may have.
     mutating func holder(most: Int) -> LeaseHolder {
         if let leases { return leases }
         let holder = LeaseHolder(most: most, limitName: "--max-leases")
@@ -42,8 +44,8 @@ struct Fetching {
         return holder
     }
 
-    /// Passes the leases on to waiters, because the connection was closed or reset. Many leases are released on another
-    /// thread, so that this does not delay other connections.
+    /// Releases the leases to waiting clients, because the connection was closed or reset. Many leases are released on
+    /// another thread, because this would delay other connections.
     mutating func end(elsewhere: ((@escaping @Sendable () -> Void) -> Void)?) {
         if let waiting { waiting.database.stopWaiting(waiting.request) }
         waiting = nil

@@ -4,19 +4,20 @@ import LarderRESP
 /// The replies of one connection that wait for commits, in the order of their requests. A reply is *decided* when its
 /// commit has succeeded or failed.
 ///
-/// - Positions count the bytes of replies since the connection was opened.
+/// - Positions count the bytes of all replies since the connection was opened.
 /// - Replies do not overlap: each starts at or after the end of the previous one.
 ///
-/// A value type, guarded by its owner.
+/// A value type, used only by its owner.
 struct HeldReplies {
     private struct Entry {
         var start: Int
         var end: Int
-        /// `.none` once the reply is decided, and only waits for the previous replies.
+        /// The commit that the reply waits for; `.none` once it is decided, and the reply only waits for the replies
+        /// before it.
         var ticket: CommitTicket
     }
 
-    /// The state of a ticket.
+    /// The state of the commit that a ticket identifies.
     enum Decision {
         case open
         case committed
@@ -24,26 +25,27 @@ struct HeldReplies {
     }
 
     private var entries: [Entry] = []
-    /// Entries before this index are released.
+    /// The index of the first reply that has not been released. Entries before it will be removed.
     private var first = 0
 
     var isEmpty: Bool { first == entries.count }
 
-    /// Where the first held reply starts: nothing from that position on may be sent. Nil if none is held.
+    /// The position at which the first held reply starts; nil if none is held. Nothing from that position on may be
+    /// sent.
     var firstStart: Int? { isEmpty ? nil : entries[first].start }
 
     mutating func add(start: Int, end: Int, _ ticket: CommitTicket) {
         entries.append(Entry(start: start, end: end, ticket: ticket))
     }
 
-    /// Releases the decided replies at the front; replies whose commits failed become errors first.
+    /// Releases the decided replies at the front. A reply whose commit has failed is replaced by an error first.
     ///
-    /// Replies after an undecided one are not checked, unless a reply fails. In that case, all are checked in one pass
-    /// over the bytes, regardless of the number of failures.
+    /// Replies after an undecided one are not checked, unless an earlier reply is replaced. Then all failed replies are
+    /// replaced in one pass over the bytes, so that the cost does not depend on the number of failures.
     /// - Parameters:
-    ///   - sent: the number of bytes taken from the front of `replies` since the connection was opened.
-    ///   - decision: returns the state of a ticket.
-    mutating func settle(in replies: inout ReplyBuffer, sent: Int, _ decision: (CommitTicket) -> Decision) {
+    ///   - sent: the number of bytes that were removed from the front of `replies` since the connection was opened.
+    ///   - decision: returns the state of a commit.
+    mutating func releaseDecided(in replies: inout ReplyBuffer, sent: Int, _ decision: (CommitTicket) -> Decision) {
         scan: while first < entries.count {
             let ticket = entries[first].ticket
             if ticket != .none {
@@ -64,7 +66,7 @@ struct HeldReplies {
         }
     }
 
-    /// Replaces all failed replies with errors, and moves the following bytes.
+    /// Replaces all failed replies with errors. This moves the bytes after them.
     private mutating func replaceFailed(
         in replies: inout ReplyBuffer, _ sent: Int, _ decision: (CommitTicket) -> Decision
     ) {

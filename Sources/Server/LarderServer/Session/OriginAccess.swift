@@ -1,29 +1,30 @@
-/// The connection's view of its database's origin. A value type, used by the session's owner.
+/// What a session knows about its database's origin. A value type, used only by the session's owner.
 struct OriginAccess {
     /// The origin of the selected database; nil if it has none.
     var tier: OriginTier?
-    /// Why the database's origin cannot be used.
+    /// Why the database's origin cannot be used; nil if it can, or if there is none.
     var failure: CommandError?
-    /// Whether the database is an outbox.
+    /// Whether the database is an outbox, which contains queued writes for an origin.
     var isOutbox = false
-    /// The ``OriginTable/generation`` of these values.
+    /// The value of ``OriginTable/generation`` when the other properties were set. If it has changed, they are
+    /// outdated.
     var generation = 0
-    /// The progress of the current command.
+    /// The current command's requests to the origin; nil if it has sent none.
     var call: OriginCall?
-    /// The number of following requests that were prefetched.
+    /// For how many of the following commands the keys were already requested from the origin.
     var aheadCount = 0
-    /// Whether the current command may return a stale value, because it has waited long enough.
+    /// Whether the current command may return a stale value, because it has waited for the origin long enough.
     var servesStale = false
 
-    /// Whether the current command is a read that was forwarded to the origin unchanged.
+    /// Whether the current command is a read that the origin executes unchanged.
     var isForwarded = false
 
     /// Whether commands must be checked for an origin or outbox before they run.
-    var isLookedAt: Bool { isUsed || isOutbox || call != nil }
+    var needsCheck: Bool { isUsed || isOutbox || call != nil }
 
     var isUsed: Bool { tier != nil || failure != nil }
 
-    /// Resets the state of the finished command.
+    /// Resets the state that belongs to the finished command.
     mutating func endCall() {
         call = nil
         servesStale = false

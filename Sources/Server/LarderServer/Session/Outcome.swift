@@ -4,15 +4,15 @@ import LarderRESP
 enum Outcome {
     /// The reply is written.
     case done
-    /// The reply is written, and the connection is closed once it is sent.
+    /// The reply is written, and the connection must be closed after it is sent.
     case close
-    /// The reply will be written by a thread that may block; nothing is written yet.
+    /// Nothing is written yet. A thread that may block must run this work, which writes the reply.
     case deferred(DeferredWork)
-    /// Nothing is written. The command runs again when it is woken, or at this time of the monotonic clock. Meanwhile,
-    /// other connections are served.
+    /// Nothing is written. The command runs again when it is woken, and at this time of the monotonic clock (in
+    /// milliseconds) at the latest. Meanwhile, other connections are served.
     case waits(until: Int64)
 }
 
-/// Runs on a worker and writes the reply.
-/// - Returns: a function for the connection's loop to call afterwards, or nil.
+/// Work that runs on a thread that may block, and writes the command's reply.
+/// - Returns: a function that the connection's loop calls afterwards; nil if there is nothing more to do.
 typealias DeferredWork = @Sendable (inout ReplyBuffer) throws(CommandError) -> (@Sendable (Session) -> Void)?

@@ -4,19 +4,19 @@ import LarderRESP
 
 /// Statistics, MONITOR, CLIENT PAUSE and CLIENT REPLY.
 extension Session {
-    /// Counts a command that ran, and logs it if it was slow.
+    /// Adds a command that has run to the statistics, and to the slow log if it was slow.
     func note(_ spec: CommandMetadata, _ call: Call, nanoseconds: Int64, failed: Bool) {
         accounting.note(spec, nanoseconds, failed, call.count) { call.bytes($0) }
     }
 
-    /// Whether deferred work may be dropped if the connection was closed: it only produces a reply, and no transaction
-    /// has started.
+    /// Whether the work of the current command may be dropped if its client has disconnected: the work must only
+    /// produce a reply, and must not belong to a running transaction.
     var mayDropWork: Bool {
         guard let spec = accounting.pending?.row, transactions.execution == nil else { return false }
         return !isSilent || !spec.flags.contains(.write)
     }
 
-    /// Counts a deferred command whose work is done, and completes it.
+    /// Adds a command whose work on another thread is done to the statistics, and completes its reply.
     func notePending(_ result: WorkResult) {
         guard let pending = accounting.pending else { return }
         accounting.pending = nil
@@ -30,7 +30,7 @@ extension Session {
         if let start = pending.start { endCommand(start) }
     }
 
-    /// Updates the fields of the record that are not updated with each command.
+    /// Updates those fields of the record that are not updated with each command.
     func noteRecord() {
         record.protocolVersion.store(replies.version.rawValue, ordering: .relaxed)
         record.inputBytes.store(parser.bufferedBytes, ordering: .relaxed)
@@ -43,7 +43,7 @@ extension Session {
         record.watchedKeys.store(transactions.watches.count, ordering: .relaxed)
     }
 
-    /// Whether nothing was sent to the client for `milliseconds`, and nothing is waiting to be sent.
+    /// Whether the client has sent nothing for `milliseconds`. Never true for subscribers and MONITOR clients.
     func isIdle(for milliseconds: Int64) -> Bool {
         subscription.names == nil && !isMonitoring
             && server.engine.now() - record.lastActivity.load(ordering: .relaxed) > milliseconds
@@ -66,7 +66,7 @@ extension Session {
         server.noteAttention()
     }
 
-    /// Refuses commands on entries if the connection is a monitor, with Redis' error: Redis treats monitors like
+    /// Refuses commands on entries for MONITOR clients, with the error of Redis, which treats these clients like
     /// replicas.
     func checkMonitoring(_ spec: CommandMetadata) throws(CommandError) {
         guard isMonitoring else { return }
@@ -75,9 +75,9 @@ extension Session {
         }
     }
 
-    /// Shows a command to the monitoring connections.
+    /// Sends a command to the clients that use MONITOR.
     func show(_ spec: CommandMetadata, _ call: Call) {
-        // As in Redis, administrative commands are not shown.
+        // Administrative commands are not shown, as in Redis.
         guard !spec.flags.contains(.admin), !record.isUnlogged.load(ordering: .relaxed) else { return }
         let secrets = spec.secretRange(call.count) { call.bytes($0) }
         let line = Monitors.line(
@@ -99,14 +99,14 @@ extension Session {
         return server.pause.holds(isWrite: isWrite, now: server.engine.monotonic())
     }
 
-    /// Whether the running command gets no reply.
+    /// Whether the running command sends no reply, because of CLIENT REPLY.
     var isSilent: Bool { modes.replyMode == .off || modes.replyMode == .skipping || modes.replyMode == .skipsNext }
 
-    /// Completes a command whose reply starts at `start`, and discards the reply if CLIENT REPLY requires it.
+    /// Ends a command whose reply starts at `start`. Discards the reply if CLIENT REPLY has switched it off.
     func endCommand(_ start: Int) {
         defer { replyQueue.keepsReply = false }
         guard modes.replyMode != .on else { return }
-        // Bytes already sent, such as the header of a long transaction, cannot be discarded.
+        // Bytes that were already sent, such as the header of a long transaction's reply, are not discarded.
         if !replyQueue.keepsReply { replyQueue.discard(from: start) }
         switch modes.replyMode {
         case .skipsNext: modes.replyMode = .skipping

@@ -1,12 +1,12 @@
 import LarderCommandCatalog
 import LarderRESP
 
-/// Subscriptions of a session.
+/// The subscriptions of a session, and the messages for its client.
 extension Session {
     var subscriber: Subscriber { Subscriber(id: id, queue: pushes) }
 
-    /// RESP2 clients cannot distinguish messages from replies, so a connection with subscriptions may run only a few
-    /// commands.
+    /// Whether only few commands are allowed: in RESP2, a client with subscriptions cannot distinguish messages from
+    /// replies.
     var isInSubscriberMode: Bool { subscription.names != nil && replies.version == .two }
 
     /// Refuses a command that subscriber mode does not allow.
@@ -18,34 +18,34 @@ extension Session {
     }
 
     func subscribe(_ name: [UInt8], _ kind: PubSub.Kind) {
-        // Mutate in place: changing a copy and writing it back would copy all names each time.
+        // Change the subscriptions in place: changing a copy and storing it would copy all names each time.
         if subscription.names == nil { subscription.names = Subscriptions() }
         if subscription.names?.insert(name, kind) == true { server.pubsub.add(subscriber, to: name, kind) }
         noteMode()
-        // Check the rights again: they may have changed after the command was checked, when this connection had no
-        // subscriptions yet.
+        // Check the rights again: they may have changed after the command was checked, but before the subscription.
         renewRights()
     }
 
-    /// - Parameter isInTransaction: whether a transaction has started a reply, which a message must not interrupt.
+    /// - Parameter isInTransaction: whether the reply of a transaction has begun. No message may interrupt it.
     func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isInTransaction: Bool) {
         if subscription.names?.remove(name, kind) == true {
             server.pubsub.remove(subscriber, from: name, kind)
-            // First deliver the messages that were published before this command.
+            // First deliver the messages that were published before this command ran.
             if isOnLoop, !isInTransaction { pushes.deliverAll() }
         }
         if subscription.names?.isEmpty == true { subscription.names = nil }
         noteMode()
     }
 
-    /// Call it after a mode of the connection that affects common commands has changed.
+    /// Updates the conditions for the fast paths, and the connection's record. Call it after any change of the
+    /// connection's modes, subscriptions, transaction or origin.
     func noteMode() {
         parserMemory.pointee.isUnauthenticated = !modes.isAuthenticated
         let tracks = modes.tracking.map { !$0.isBroadcast } ?? false
         let takesGets =
             subscription.names == nil && transactions.queue == nil && modes.isAuthenticated && modes.replyMode == .on
             && !tracks && fastLevel != nil
-        takesFastGets = takesGets && !origin.isLookedAt
+        takesFastGets = takesGets && !origin.needsCheck
         takesOriginGets = takesGets && origin.tier != nil
         takesFastPath = takesFastGets && fastLevel == .write
         record.redirect.store(modes.tracking.map { Int($0.redirect) } ?? -1, ordering: .relaxed)
@@ -65,29 +65,29 @@ extension Session {
         noteMode()
     }
 
-    /// Publishes a command's message. In a transaction, messages are published after the transaction was applied,
-    /// because its commands may have to run again.
-    /// - Returns: the number of copies sent.
+    /// Publishes the message of a PUBLISH command. Messages of a transaction are published only after the transaction
+    /// was applied, because its commands may have to run several times.
+    /// - Returns: the number of clients that receive it.
     func publish(_ publication: Publication, isInTransaction: Bool) -> Int {
         if isInTransaction {
             subscription.published.append(publication)
             return server.pubsub.count(publication)
         }
         let count = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil)
-        // As in Redis, a message from a connection to itself precedes the command's reply. If that reply is discarded,
-        // the message is sent with the others.
+        // As in Redis, a message from a client to itself precedes the command's reply. If CLIENT REPLY discards that
+        // reply, deliver the message with the other ones later.
         if subscription.names != nil, isOnLoop, modes.replyMode == .on { pushes.deliverAll() }
         return count
     }
 
-    /// Publishes the messages of the commands of a transaction.
+    /// Publishes the messages that the commands of a transaction have collected.
     func sendPublished() {
         let all = subscription.published
         subscription.published = []
         for publication in all { _ = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil) }
     }
 
-    /// Call it after a deferred command's reply is complete.
+    /// Sends the messages that had to wait for the reply of a deferred command. Call it after that reply is complete.
     func sendPushesBehindReply() {
         guard !subscription.behindReply.isEmpty else { return }
         let messages = subscription.behindReply
@@ -95,13 +95,14 @@ extension Session {
         for message in messages { push(message) }
     }
 
-    /// Sends a message to the client after its replies.
+    /// Adds a message for the client to the output, after the replies that are already there.
     func push(_ message: PushMessage) {
-        // To a MONITOR client, the lines are replies: CLIENT REPLY OFF suppresses them.
+        // Lines of MONITOR are replies to that command, so CLIENT REPLY OFF suppresses them.
         if message.isLine, modes.replyMode != .on { return }
-        // Wait until EXEC has replied: nothing may interrupt its reply, which may wait for another thread.
+        // Keep the message until EXEC has replied: nothing may interrupt that reply, which may wait for another thread.
         if let execution = transactions.execution, execution.isBegun { return execution.pushes.append(message) }
-        // As in Redis, a message that FLUSHALL or a similar command sends to its own connection follows the reply.
+        // As in Redis, if FLUSHALL or a similar command invalidates its own client's keys, the message follows its
+        // reply.
         if message.isOfEverything, isWaiting,
             accounting.pending?.row.flags.isSuperset(of: [.write, .wholeDatabase]) ?? false
         {

@@ -6,7 +6,7 @@ import LarderRESP
 extension Session {
     // MARK: Queueing
 
-    /// Queues the current command instead of running it.
+    /// Adds the current command to the transaction instead of running it.
     func enqueue(_ spec: CommandMetadata) throws(CommandError) {
         guard !spec.flags.contains(.noMulti) else {
             throw CommandError("ERR Command not allowed inside a transaction")
@@ -29,8 +29,8 @@ extension Session {
     /// The number of keys that this connection watches.
     var watchCount: Int { transactions.watches.count }
 
-    /// Watches the given keys of the current database, except those already watched.
-    /// - Returns: false if the disk must be read, but this thread must not block.
+    /// Watches the given keys of the current database, except for keys that the connection watches already.
+    /// - Returns: false if nothing was watched, because the disk must be read, and this thread must not block.
     func watch(_ keys: [Key], now: Int64, mayBlock: Bool) throws(LarderError) -> Bool {
         var fresh: [Key] = []
         var seen = Set(transactions.watches.filter { $0.database === self.database }.map(\.key))

@@ -4,8 +4,7 @@ import LarderRESP
 
 /// Access rules of a session.
 extension Session {
-    /// Applies the current access rules if they have changed. Closes a connection whose subscriptions are no longer
-    /// allowed.
+    /// Looks up the rights again if the rules have changed. If one was lost, closes a connection with subscriptions.
     func renewRights() {
         let generation = server.access.generation.load(ordering: .acquiring)
         guard generation != rightsGeneration else { return }
@@ -21,8 +20,8 @@ extension Session {
 
     static let reduced = "its user lost rights while the connection was subscribed to changes, messages or commands"
 
-    /// Updates the use of the fast path, which does not check rights: only users who may run all of its commands in the
-    /// selected database use it.
+    /// Determines which commands may use the fast path. That path does not check rights, so it is used only if the user
+    /// may run all of its commands in the selected database.
     func noteFastRights() {
         let name = database.name
         let level: AccessLevel? =
@@ -37,8 +36,8 @@ extension Session {
         case toplevel, multi, lua
     }
 
-    /// Throws if the connection's user does not have the right to make a call.
-    /// - Parameter word: returns the bytes of its words.
+    /// Throws if the connection's user does not have the right to run a command.
+    /// - Parameter word: returns the bytes of one of the command's words.
     func checkRights(
         _ row: CommandMetadata, count: Int, in context: CallContext = .toplevel, _ word: (Int) -> UnsafeRawBufferPointer
     ) throws(CommandError) {
@@ -49,31 +48,33 @@ extension Session {
         throw refuse(row, refusal, queued == nil ? context : .multi)
     }
 
-    /// Whether this connection's invalidations may be redirected to another connection.
+    /// Whether a client with this ID may get this client's invalidations. For limited rights, it must be of the same
+    /// user.
     func mayRedirect(to id: Int64) -> Bool {
         guard let rights, rights.areLimited, let target = server.clientRegistry.find(id) else { return true }
         return target.credentials?.user == record.credentials?.user
     }
 
-    /// Whether this connection's user may receive the events of a database, by the rules at the time of the event.
-    var hears: @Sendable (String) -> Bool {
+    /// Returns whether the user may receive events of a database, by the rules at the time of each event.
+    var mayNotify: @Sendable (String) -> Bool {
         { [access = server.access, credentials = record.credentials] name in
             if access.generation.load(ordering: .acquiring) == 0 { return true }
             return access.rules.rights(of: credentials)?.covers(.read, in: name) ?? true
         }
     }
 
-    /// Logs the call of a disabled command.
-    func refuseSwitchedOff(_ row: CommandMetadata, _ context: CallContext) -> CommandError {
-        note(denial(.command, context, row.name, isSwitchedOff: true))
+    /// Adds the call of a disabled command to ACL LOG.
+    /// - Returns: the error to reply.
+    func refuseDisabled(_ row: CommandMetadata, _ context: CallContext) -> CommandError {
+        note(denial(.command, context, row.name, isDisabled: true))
         return .switchedOff(row)
     }
 
-    /// The client's name in the log.
+    /// The name of the user and the client in log lines.
     var logName: String { "\(record.known.user) (client \(id))" }
 
-    /// Logs a wrong password.
-    /// - Parameter name: the user name given with it.
+    /// Adds a wrong password to ACL LOG.
+    /// - Parameter name: the user name that was given with the password.
     func notePassword(_ command: String, name: String) {
         let who = record.credentials.map { "client \(id) (uid \($0.user))" } ?? "client \(id)"
         let context: CallContext = transactions.queue == nil && transactions.execution == nil ? .toplevel : .multi
@@ -83,11 +84,11 @@ extension Session {
 
     private func denial(
         _ reason: AccessControl.Denial.Reason, _ context: CallContext, _ object: String, user: String? = nil,
-        isSwitchedOff: Bool = false
+        isDisabled: Bool = false
     ) -> AccessControl.Denial {
         AccessControl.Denial(
             reason: reason, context: context.rawValue, object: object, user: user ?? record.known.user,
-            isSwitchedOff: isSwitchedOff, client: record.line(now: server.engine.now()), at: server.engine.now())
+            isDisabled: isDisabled, client: record.line(now: server.engine.now()), at: server.engine.now())
     }
 
     private func note(_ denial: AccessControl.Denial) { server.access.note(denial, monotonic: clock.monotonic()) }
@@ -109,11 +110,11 @@ extension Session {
 }
 
 extension ServerState {
-    /// Applies access rules. Open connections follow them from their next command on.
+    /// Replaces the access rules. Each open connection applies them before its next command.
     func change(_ rules: AccessRules) {
         let old = access.change(rules)
         for record in clientRegistry.all where record.listens {
-            // Check subscriptions now: a connection that sends no commands would keep receiving messages.
+            // Check subscribers now, because they receive messages without sending commands.
             guard let now = rules.rights(of: record.credentials) else { continue }
             let before = old.rights(of: record.credentials)
             if before.map({ !now.covers($0) }) ?? now.areLimited { record.close(Session.reduced) }

@@ -3,9 +3,10 @@ import LarderEngine
 import LarderOriginClients
 import LarderRESP
 
-/// Client-side caching: the client keeps copies of entries and is notified when they change.
+/// Client-side caching (CLIENT TRACKING): the client keeps copies of entries, and the daemon notifies it when they
+/// change.
 extension Session {
-    /// Whether keys that are read are tracked.
+    /// Whether the daemon must remember the keys that the current command reads.
     var tracksReads: Bool {
         guard let tracking = modes.tracking else { return false }
         switch tracking.mode {
@@ -28,7 +29,7 @@ extension Session {
         if client != nil { renewRights() }
     }
 
-    /// Records the keys that the parsed command is about to read or change, and writes the messages that precede its
+    /// Records which keys the command reads or changes. First writes invalidations that must precede the command's
     /// reply.
     func noteUse(_ spec: CommandMetadata, _ start: inout Int) {
         let changed = willUse(spec, count: parser.argumentCount, isAlone: true) { parser.argument($0) }
@@ -37,12 +38,12 @@ extension Session {
         start = replyQueue.position
     }
 
-    /// Records the keys that a command is about to read or change.
+    /// Records which keys a command is about to read or change.
     /// - Parameters:
-    ///   - isAlone: whether a message can precede the command's reply, which is not possible within a transaction.
-    ///   - word: returns the command's words.
-    /// - Returns: keys that this client has changed before. It must be notified of them before the command's reply,
-    ///   which contains their new values.
+    ///   - isAlone: whether a message can precede the command's reply. Within a transaction, this is not possible.
+    ///   - word: returns the bytes of one of the command's words.
+    /// - Returns: keys of a read that this client has changed itself before. It must receive their invalidations before
+    ///   the reply, because the reply contains the new values.
     @discardableResult
     func willUse(
         _ spec: CommandMetadata, count: Int, isAlone: Bool = false, _ word: (Int) -> UnsafeRawBufferPointer
@@ -55,8 +56,9 @@ extension Session {
             }
         }
         guard spec.flags.contains(.readonly), tracksReads else { return [] }
-        // The client's own changes until this unit need no notification when they are committed: it is notified
-        // before this reply, or does not want to be (NOLOOP). 0 if it cannot be notified before this reply.
+        // A unit is the number of a commit. This client's own changes up to `ownUnit` are not reported again when they
+        // are committed: it is notified before this reply, or does not want to be (NOLOOP). 0 if it cannot be notified
+        // before the reply.
         let ownUnit = isAlone && tracking.redirect == 0 || tracking.isNoLoop ? replyQueue.lastTicket.sequence : 0
         var changed: [[UInt8]] = []
         for index in spec.keyIndices(count: count, word) {
@@ -68,22 +70,21 @@ extension Session {
 
     // MARK: In front of an origin
 
-    /// Invalidates the keys of a reply for whose changes no invalidation will arrive, so that the client does not cache
-    /// them. Call it after the reply. Such a key has changed since its read was requested, which was notified before
-    /// the reply, or the origin sends no invalidations for it.
-    /// - Parameter tier: the tier that served the reads, including the replies for this command; nil if the origin
-    ///   replied itself.
-    func notifyUnheard(_ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?) {
+    /// After a reply, sends invalidations for those of its keys whose next change would not be reported, so that the
+    /// client does not keep copies of them. Either the key has changed while it was being read, so its invalidation was
+    /// sent before the reply; or the origin sends no invalidations for it.
+    /// - Parameter tier: the tier that served the reads; nil if the origin itself executed the command.
+    func invalidateUntracked(_ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?) {
         guard let tracking = modes.tracking, spec.flags.contains(.readonly), tracking.isBroadcast || tracksReads else {
             return
         }
-        let unheard = keys().filter { key in tier.map { !isHeard(key, $0) } ?? true }
+        let unheard = keys().filter { key in tier.map { !isTrackedAtOrigin(key, $0) } ?? true }
         if !unheard.isEmpty { server.tracking.notify(unheard, tracking, in: database.name) }
     }
 
-    /// Whether an invalidation will arrive when the key changes. Call it after the key was recorded, so that no change
-    /// is missed.
-    private func isHeard(_ key: [UInt8], _ tier: OriginTier) -> Bool {
+    /// Whether the next change of a key will be reported. Call this after the key was recorded, so that no change is
+    /// missed.
+    private func isTrackedAtOrigin(_ key: [UInt8], _ tier: OriginTier) -> Bool {
         switch origin.call?.reading(key) {
         case .success(let reading)?: tier.isKnown(reading, of: key)
         case .failure?: false
@@ -91,10 +92,10 @@ extension Session {
         }
     }
 
-    /// Ends the effect of CLIENT CACHING, which applies to the next command, or to the transaction that it starts.
+    /// Ends the effect of CLIENT CACHING, which applies only to the next command or transaction.
     func endCaching(_ spec: CommandMetadata) {
         if modes.caching != nil, transactions.queue == nil, transactions.execution == nil,
-            !spec.flags.contains(.keepsCaching)
+            !spec.flags.contains(.preservesClientCaching)
         {
             modes.caching = nil
         }

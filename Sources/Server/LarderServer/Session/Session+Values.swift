@@ -2,12 +2,13 @@ import LarderEngine
 import LarderRESP
 
 extension Session {
-    /// Replies from memory with the payloads of the fresh entries of several keys at one instant, or null for a key
-    /// without an entry. Leaves long values to another thread. For MGET, on the fast path and elsewhere.
+    /// Replies with the values of the fresh entries of several keys at one instant; null for a key without one. Reads
+    /// only memory. Used by MGET, on the fast path and elsewhere.
     /// - Parameters:
-    ///   - key: the bytes of each of `count` keys, valid during the call, and not longer than a key may be.
-    ///   - seen: called with each entry that exists.
-    /// - Returns: false if the disk is needed, and nothing was replied.
+    ///   - key: returns the bytes of one of the `count` keys, which must be valid during the call, and not longer than
+    ///     a key may be.
+    ///   - seen: called with the header of each entry that was found.
+    /// - Returns: false if the disk is needed or a value is long; then nothing was replied.
     @inline(__always)
     func replyWithValuesInMemory(
         _ database: Database, _ count: Int, _ now: Int64, _ ticket: inout CommitTicket,

@@ -4,50 +4,51 @@ import LarderPlatform
 import LarderRESP
 import LarderVocabulary
 
-/// One connection's state without its socket: bytes come in, commands run, reply bytes go out.
+/// The state of one connection without its socket. It receives bytes, runs the commands in them, and produces replies.
 ///
 /// - Replies are sent in the order of the requests.
-/// - A reply that depends on an uncommitted write is held, and all later replies wait for it. If the commit fails, the
-///   held replies that depend on it become errors.
-/// - On an event loop, commands do not block. A command that must wait for the disk is passed, with the session and the
-///   following commands, to a thread that may block.
-/// - A command on whole databases is returned as work; no further command runs until its result is back.
+/// - A reply that depends on an uncommitted write is held back, and so are all replies after it. If the commit fails,
+///   the replies that depend on it are replaced by errors.
+/// - On an event loop, commands do not block. If a command must wait for the disk, the session is passed to a thread
+///   that may block, which runs this command and the next ones.
+/// - A command that works on whole databases returns its work to the caller. No further command runs until the caller
+///   has passed the result to ``finish(_:)``.
 ///
-/// It has one owner at a time: its event loop, a thread that runs it for the loop, or a test. `@unchecked Sendable`: it
-/// is passed between owners as a value, and the previous owner does not use it until it is returned.
+/// A session has one owner at a time: its event loop, a thread that runs it for the loop, or a test. `@unchecked
+/// Sendable`: when it is passed to another owner, the previous owner does not use it until it comes back.
 package final class Session: @unchecked Sendable {
     /// Why ``run(outputBytesMax:)`` returned.
     enum Pause {
         /// All complete commands have run.
         case needsInput
-        /// There is work for a thread that may block; pass its result to ``finish(_:)``.
+        /// A thread that may block must run this work, and its result must be passed to ``finish(_:)``.
         case work(DeferredWork)
-        /// Files must be opened, created or reopened for the current command; then call ``finishPreparing(_:)``.
+        /// This database's files must be opened, created or reopened. Then call ``finishPreparing(_:)``.
         case prepare(Database, forWriting: Bool)
-        /// The current command must read the disk: call ``runBlocking(outputBytesMax:slice:)`` on a thread that may
+        /// The current command must read the disk. Call ``runBlocking(outputBytesMax:slice:)`` on a thread that may
         /// block.
         case cold
-        /// The time slice is used up; run again.
+        /// The session has used up its time on this thread; run it again.
         case sliceEnded
-        /// Too many uncommitted writes; run again later.
+        /// There are too many uncommitted writes; run the session again later.
         case congested
-        /// CLIENT PAUSE delays the command; run again later.
+        /// CLIENT PAUSE delays the current command; run the session again later.
         case paused
-        /// The command waits for another connection's value: run again when it is woken, or at this time of the
-        /// monotonic clock.
+        /// The current command waits, for example for a value that another client computes. Run the session again when
+        /// it is woken, and at this time of the monotonic clock (in milliseconds) at the latest.
         case waiting(until: Int64)
-        /// Too many unsent reply bytes; run again after they are sent.
+        /// There are too many unsent bytes of replies; run the session again after they are sent.
         case outputFull
-        /// The connection is closed after the replies are sent.
+        /// The connection must be closed after the replies are sent.
         case closing
     }
 
-    /// The most work that a session may do before it yields a thread that may block.
+    /// The most work that a session may do on a thread that may block, before other sessions get the thread.
     struct Slice {
         var commandsMax: Int
-        /// No further command starts after this time of the monotonic clock.
+        /// No command starts after this time of the monotonic clock, in milliseconds.
         var until: Int64
-        /// Whether this is the thread that builds long values.
+        /// Whether the thread is the one that builds long values.
         var mayBuildLong = true
     }
 
@@ -55,15 +56,15 @@ package final class Session: @unchecked Sendable {
     let server: ServerState
     let pipeline: CommitPipeline
     let clock: EngineTime
-    /// The counts of its commands.
+    /// The statistics of the connection's commands.
     let accounting: CommandAccounting
     let replyQueue: ReplyQueue
-    // Pointers, because each access to a class's stored property is checked for exclusivity at run time. Used by the
-    // session's owner only.
+    // Pointers, because each access to a class's property is checked for exclusivity at run time. For the session's
+    // owner only.
     let parserMemory = UnsafeMutablePointer<RequestParser>.allocate(capacity: 1)
-    /// The bytes of ``replyQueue``.
+    /// The bytes of ``replyQueue``, which owns this memory.
     let replyMemory: UnsafeMutablePointer<ReplyBuffer>
-    /// This connection, as recorded in the changes of SET.
+    /// The client and the command that are recorded with the changes of SET, created once for all of them.
     let setOrigin: WriteOrigin
     /// The queue of messages for this connection's loop.
     let pushes: PushQueue
@@ -72,64 +73,64 @@ package final class Session: @unchecked Sendable {
     var subscription = SubscriptionState()
     var transactions = TransactionState() { didSet { noteTransaction() } }
 
-    /// Whether the next command waits for another thread.
+    /// Whether the next command waits for work on another thread.
     var isWaiting = false
     var fetching = Fetching()
     var feedWait = FeedWait()
-    /// The reply from another thread that the current command waits for.
+    /// The reply that the current command waits for and another thread will set; nil if there is none.
     var awaited: AwaitedReply?
     var origin = OriginAccess()
-    /// Whether a command waits and was not woken.
+    /// Whether a command waits for another thread or client, and has not been woken.
     var waitsForOthers: Bool {
         if let call = origin.call { return !call.isWoken.load(ordering: .acquiring) }
         if let awaited { return awaited.value == nil }
         return fetching.waiting.map { !$0.isWoken.isSet } ?? feedWait.isWaiting
     }
-    /// Whether commands must not wait any more.
+    /// Whether the daemon is stopping. Commands then end instead of waiting longer.
     var isStopping = false
     /// Makes the loop run a waiting command again. Thread-safe; nil for a session without a connection.
     var wakeUp: (@Sendable () -> Void)?
-    /// Runs short work that would block the loop on another thread; nil for a session without a connection.
+    /// Runs short work on another thread, because it would block the loop; nil for a session without a connection.
     var runElsewhere: ((@escaping @Sendable () -> Void) -> Void)?
     var isClosing = false
-    /// Whether a parsed command has not run yet, because files must be opened, the disk must be read, or there are too
-    /// many uncommitted writes.
+    /// Whether a parsed command has not run yet: it waits for files, for a read of the disk, or for commits of other
+    /// writes.
     var hasCommand = false
-    /// The last command looked up, and the word by which it was found.
+    /// The row of the last command, and the word by which it was found. A repeated command is then found without a
+    /// search.
     var lastRow: CommandMetadata?
     var lastWord = ShortWord.other
-    /// Whether commands run on the session's event loop now.
+    /// Whether the current thread is the session's event loop.
     var isOnLoop = true
-    /// Whether commands run on the thread that builds long values now.
+    /// Whether the current thread is the one that builds long values.
     var mayBuildLong = false
     /// Whether the next command must run on the thread that builds long values.
     var needsLongThread = false
-    /// Whether frequent commands may use the fast path; tests compare both paths.
+    /// Whether frequent commands may use the fast path. Tests switch it off to compare the results.
     var allowsFastPath = true
-    /// The rights of the connection's user; nil without rules.
+    /// The rights of the connection's user; nil if there are no access rules.
     var rights: Rights?
-    /// The ``AccessControl/generation`` of ``rights``.
+    /// The value of ``AccessControl/generation`` when ``rights`` was set. If it has changed, the rights are outdated.
     var rightsGeneration = 0
-    /// The fast-path commands that the rights allow: all commands with `write`, only consecutive GETs with `read`, none
-    /// with nil.
+    /// The commands that may use the fast path: with `write` all of its commands, with `read` only GET, with nil none.
     var fastLevel: AccessLevel? = .write
-    /// Whether common commands may use the fast path, because no mode of the connection affects them.
+    /// Whether frequent commands may use the fast path, because no mode of the connection affects them.
     var takesFastPath = true
-    /// Like ``takesFastPath``, for consecutive GETs: more users may read than write.
+    /// Whether consecutive GETs may use the fast path; this is also possible for users who may only read.
     var takesFastGets = true
-    /// Like ``takesFastGets``, in a database with an origin.
+    /// Whether consecutive GETs may use the fast path of a database with an origin.
     var takesOriginGets = false
 
     private(set) var database: Database {
         didSet { fastDatabase = Unmanaged.passUnretained(database) }
     }
-    /// ``database`` without reference counting, which would make all loops write to the same counter. For very short
-    /// commands. Valid until ``database`` changes; the commands that use this do not change it.
+    /// ``database`` without reference counting, which would make all loops write to the same counter. It is used by
+    /// very short commands, and is valid until ``database`` changes.
     private(set) var fastDatabase: Unmanaged<Database>
     private(set) var view = ReadingView.current {
         didSet { if case .current = view { seesCurrent = true } else { seesCurrent = false } }
     }
-    /// Whether reads use the current state of the database, not a snapshot.
+    /// Whether reads use the current state of the database. Otherwise they use a snapshot.
     private(set) var seesCurrent = true
 
     var record: ClientRecord { accounting.record }
@@ -138,9 +139,10 @@ package final class Session: @unchecked Sendable {
         set { record.change { $0.name = newValue } }
     }
 
-    /// - Parameter counter: the counter of this session's loop; nil for a session without one.
-    /// - Parameter pushes: the queue of this session's loop; nil for a session without one.
-    /// - Parameter record: nil for a session without a connection.
+    /// - Parameters:
+    ///   - counter: the counter of the session's loop; nil for a session without a loop.
+    ///   - pushes: the queue of the session's loop; nil for a session without a loop.
+    ///   - record: the connection's record; nil for a session without a connection.
     init(
         id: Int64, server: ServerState, counter: CommandCounter? = nil, pushes: PushQueue? = nil,
         record: ClientRecord? = nil
@@ -171,11 +173,11 @@ package final class Session: @unchecked Sendable {
     }
 
     deinit {
-        // If a connection was closed while another thread had its session, `end` was not called.
+        // If the connection was closed while another thread owned the session, `end` was not called: do its work here.
         endSubscriptions()
         if modes.tracking != nil { track(nil) }
         server.directory.remove(id)
-        // Like the subscriptions, these are still active if `end` was not called.
+        // The next calls have no effect if `end` was called.
         endMonitoring()
         fetching.end(elsewhere: runElsewhere)
         feedWait.stop()
@@ -196,19 +198,19 @@ package final class Session: @unchecked Sendable {
         _modify { yield &replyMemory.pointee }
     }
 
-    /// Whether the next command is so long that it may have to wait for the disk to write it.
+    /// Whether the next command must run on the thread for long values: it is so long that it may have to wait until
+    /// the disk has written it, or it builds a long value.
     var isCommandLong: Bool { needsLongThread || hasCommand && commandBytes >= Database.largeValueBytesMin }
 
-    /// On the thread for long values, waits until the previous values are in LevelDB, and returns their memory to the
-    /// system.
+    /// On the thread for long values, waits until earlier ones are in LevelDB. Then returns their memory to the system.
     func waitForRoomToBuild() {
         if mayBuildLong, database.waitForRoomToBuild() { Allocator.giveBack() }
     }
 
-    /// The bytes of the current command from its first word to its last.
+    /// The number of bytes of the current command, from its first word to its last.
     var commandBytes: Int {
         let (first, last) = (parser.argument(0), parser.argument(parser.argumentCount - 1))
-        // The words are contiguous in memory, in the order in which they arrived.
+        // The words are in one piece of memory, in the order in which they were received.
         guard let start = first.baseAddress, let end = last.baseAddress else { return 0 }
         return end - start + last.count
     }
@@ -219,10 +221,10 @@ package final class Session: @unchecked Sendable {
         let reply: [UInt8]
         let then: (@Sendable (Session) -> Void)?
         let nanoseconds: Int64
-        /// The error to reply.
+        /// The error to reply with; nil if the work has succeeded.
         let failure: CommandError?
 
-        /// Runs work on the calling thread.
+        /// Runs the work on the calling thread.
         init(_ work: DeferredWork, version: RESPVersion) {
             var buffer = ReplyBuffer(version: version)
             let begin = MonotonicClock.nanoseconds()
@@ -240,7 +242,7 @@ package final class Session: @unchecked Sendable {
         }
     }
 
-    /// Applies the result of ``Pause/work(_:)``; then ``run(outputBytesMax:)`` continues.
+    /// Applies the result of ``Pause/work(_:)``. The next ``run(outputBytesMax:)`` continues with the next command.
     func finish(_ result: WorkResult) {
         isWaiting = false
         result.then?(self)
@@ -249,8 +251,8 @@ package final class Session: @unchecked Sendable {
         sendPushesBehindReply()
     }
 
-    /// Applies the result of ``Pause/prepare(_:forWriting:)``; then ``run(outputBytesMax:)`` continues with the same
-    /// command.
+    /// Applies the result of ``Pause/prepare(_:forWriting:)``. If it has succeeded, the next ``run(outputBytesMax:)``
+    /// runs the same command again.
     func finishPreparing(_ error: LarderError?) {
         isWaiting = false
         defer { accounting.preparing = nil }
@@ -264,21 +266,21 @@ package final class Session: @unchecked Sendable {
 
     // MARK: Output
 
-    /// The number of reply bytes not taken yet.
+    /// The number of bytes of replies that are not sent yet.
     var pendingOutput: Int { replies.count }
 
-    /// Holds the reply that starts at `start` until its commit has succeeded or failed.
+    /// Holds back the reply that starts at `start` until its commit has succeeded or failed.
     func hold(from start: Int, _ ticket: CommitTicket) {
         if ticket != .none { replyQueue.hold(from: start, ticket) }
     }
 
-    /// Holds replies until their commit has succeeded or failed, so that each can be replaced by an error.
+    /// Holds back several replies until their commit has succeeded or failed. Each is replaced by an error if it fails.
     func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
         guard ticket != .none else { return }
         if isSilent { replyQueue.noteSilentWrites(ticket) } else { replyQueue.hold(regions, ticket) }
     }
 
-    /// Frees memory that an idle connection does not need.
+    /// Frees memory that an idle connection does not need, because it can be allocated again.
     func reclaim() {
         parser.reclaim()
         replies.reclaim()
@@ -291,7 +293,7 @@ package final class Session: @unchecked Sendable {
         modes.tracking?.visit(database.name)
         record.change { $0.database = database.name }
         if rights != nil { noteFastRights() }
-        if origin.isLookedAt || server.origins.isUsed || CompanionName.isOne(database.name) { findOrigin() }
+        if origin.needsCheck || server.origins.isUsed || CompanionName.isOne(database.name) { findOrigin() }
     }
 
     func see(_ view: ReadingView) { self.view = view }
@@ -308,12 +310,12 @@ package final class Session: @unchecked Sendable {
         }
     }
 
-    /// Closes a snapshot that was open for too long.
+    /// Closes the connection's snapshot if its time limit has passed.
     func expireSnapshot(monotonic: Int64) {
         if case .snapshot(_, let until) = view, monotonic >= until { view = .expired }
     }
 
-    /// Called when the connection is closed.
+    /// Releases everything that the session uses in the server. Called when the connection is closed.
     func end() {
         isClosing = true
         endSubscriptions()
@@ -328,7 +330,7 @@ package final class Session: @unchecked Sendable {
         server.clientRegistry.remove(id)
     }
 
-    /// Replies with a record's payload, or null.
+    /// Replies with the value of an entry, or with null.
     func reply(_ record: Record?) {
         guard let record else { return replies.null() }
         record.withPayload { replies.bulk($0) }

@@ -2,12 +2,12 @@
 ///
 /// A value type, owned by its session.
 struct SessionModes {
-    /// Whether the password was given, or is not needed.
+    /// Whether the client has sent the password, or needs none.
     var isAuthenticated = true
     var replyMode = ReplyMode.on
-    /// The state of CLIENT TRACKING.
+    /// The state of CLIENT TRACKING; nil if the client does not track.
     var tracking: TrackingClient?
-    /// The setting of CLIENT CACHING for the next command.
+    /// The setting of CLIENT CACHING for the next command; nil if it was not used.
     var caching: Bool?
 }
 

@@ -4,24 +4,25 @@ import LarderRESP
 ///
 /// A value type, owned by its session.
 struct SubscriptionState {
-    /// Nil for a connection that has never subscribed.
+    /// The names of subscribed channels and patterns; nil if there are none.
     var names: Subscriptions?
-    /// Messages that wait for the reply of the deferred command.
+    /// Messages that are sent after the reply of the deferred command.
     var behindReply: [PushMessage] = []
-    /// Messages of the commands of a transaction, to be published after the transaction was applied.
+    /// Messages that the commands of a transaction have published. They are sent after the transaction was applied.
     var published: [Publication] = []
 }
 
 /// The subscriptions of one connection. A value type, owned by its session.
 struct Subscriptions {
     private(set) var names: [PubSub.Kind: Set<[UInt8]>] = [:]
-    /// The memory use of the names, for the limit.
+    /// The memory that the names use, in bytes. It is limited.
     private(set) var byteCount = 0
 
     static func byteCount(_ name: Int) -> Int { name + Limits.subscriptionOverheadBytes }
 
     func contains(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool { names[kind]?.contains(name) ?? false }
 
+    /// Adds a name.
     /// - Returns: whether the name is new.
     mutating func insert(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
         guard names[kind, default: []].insert(name).inserted else { return false }
@@ -29,7 +30,8 @@ struct Subscriptions {
         return true
     }
 
-    /// - Returns: whether the name existed.
+    /// Removes a name.
+    /// - Returns: whether the name was subscribed.
     mutating func remove(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
         guard names[kind]?.remove(name) != nil else { return false }
         byteCount -= Self.byteCount(name.count)
@@ -40,7 +42,7 @@ struct Subscriptions {
 
     func count(_ kind: PubSub.Kind) -> Int { names[kind]?.count ?? 0 }
 
-    /// The count in Redis' replies: channels and patterns together, sharded channels separately.
+    /// The count that Redis shows in replies: channels and patterns are counted together, sharded channels separately.
     func shownCount(_ kind: PubSub.Kind) -> Int {
         kind == .shardChannel ? count(kind) : count(.channel) + count(.pattern)
     }

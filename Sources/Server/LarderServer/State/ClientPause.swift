@@ -1,15 +1,15 @@
 import Synchronization
 
-/// The state of CLIENT PAUSE: until a given time, no commands run, or no writes.
+/// The state of CLIENT PAUSE. Until a given time, either all commands wait, or only writes.
 ///
-/// Thread-safe: atomic. The two values are not read together: while a pause changes, a reader may see one old and one
-/// new value.
+/// Thread-safe. While a pause changes, a reader may see one old and one new value, because they are separate atomics.
 final class ClientPause: Sendable {
     /// The end of the pause, in milliseconds of the monotonic clock.
     private let until = Atomic<Int64>(0)
     private let isForAll = Atomic<Bool>(false)
 
-    /// Starts a pause. As in Redis, it does not shorten or weaken a running one.
+    /// Starts a pause. As in Redis, if a pause is running, it is never shortened, and still applies to all commands if
+    /// it did.
     /// - Returns: the end of the pause.
     func begin(until end: Int64, all: Bool, now: Int64) -> Int64 {
         let isUnderWay = isOn(now)
@@ -24,6 +24,6 @@ final class ClientPause: Sendable {
 
     func isOn(_ now: Int64) -> Bool { now < until.load(ordering: .relaxed) }
 
-    /// Whether a command must wait.
+    /// Whether a command must wait for the end of the pause.
     func holds(isWrite: Bool, now: Int64) -> Bool { isOn(now) && (isWrite || isForAll.load(ordering: .relaxed)) }
 }

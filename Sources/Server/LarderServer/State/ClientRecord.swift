@@ -4,23 +4,23 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// A connection as seen by other threads: for CLIENT LIST, INFO, KILL.
+/// The properties of a connection that other threads may read, for CLIENT LIST, CLIENT KILL and INFO.
 ///
 /// `@unchecked Sendable`: the names are guarded by `lock`; the rest is atomic or constant.
 final class ClientRecord: @unchecked Sendable {
     let id: Int64
     let address: String
     let descriptor: Int32
-    /// The time when the connection was opened, in milliseconds of the engine's time.
+    /// The time at which the connection was opened, in milliseconds of the engine's clock.
     let connectedAt: Int64
     /// The credentials of the client's process; nil if the system does not report them.
     let credentials: PeerCredentials?
-    /// Closes the connection, for a reason that is logged. Callable from any thread.
+    /// Closes the connection, and logs the given reason. Any thread may call it.
     private let closer: @Sendable (String) -> Void
 
-    // Written by the session's owner while its commands run.
+    // The session's owner sets the following values while commands run.
     let lastActivity: Atomic<Int64>
-    /// The row of the last command.
+    /// The number of the last command in the table of commands; -1 before the first command.
     let lastCommand = Atomic<Int>(-1)
     /// The number of commands queued since MULTI; -1 if no MULTI is open.
     let queuedCommands = Atomic<Int>(-1)
@@ -29,23 +29,23 @@ final class ClientRecord: @unchecked Sendable {
     let channels = Atomic<Int>(0)
     let patterns = Atomic<Int>(0)
     let shardChannels = Atomic<Int>(0)
-    /// The ID of the connection that receives this connection's invalidations: -1 without tracking, 0 for this
-    /// connection.
+    /// The ID of the connection that receives this connection's invalidations: 0 for this connection itself, -1 if the
+    /// client does not use CLIENT TRACKING.
     let redirect = Atomic<Int>(-1)
     let isBroadcast = Atomic<Bool>(false)
     let protocolVersion = Atomic<Int>(2)
     let inputBytes = Atomic<Int>(0)
     let outputBytes = Atomic<Int>(0)
     let isMonitor = Atomic<Bool>(false)
-    /// Whether it has run CHANGES.
+    /// Whether the client has run CHANGES.
     let isFollower = Atomic<Bool>(false)
     let isNoEvict = Atomic<Bool>(false)
     let isNoTouch = Atomic<Bool>(false)
     /// Whether the connection's commands are omitted from SLOWLOG, LATENCY and MONITOR.
     let isUnlogged = Atomic<Bool>(false)
-    /// Whether the connection must be closed as soon as its session checks.
+    /// Whether another thread has asked to close the connection. The session checks this before each command.
     let isKilled = Atomic<Bool>(false)
-    /// Whether the connection is closed. Set before its descriptor is closed.
+    /// Whether the connection is closed. Set before the socket's descriptor is closed.
     let isClosed = Atomic<Bool>(false)
 
     private let lock = Lock()
@@ -56,7 +56,7 @@ final class ClientRecord: @unchecked Sendable {
         var library = ""
         var libraryVersion = ""
         var database = DatabaseName.standard
-        /// The name of the user; `default` without rules.
+        /// The name of the user; `default` if there are no access rules.
         var user = "default"
     }
 
@@ -73,11 +73,11 @@ final class ClientRecord: @unchecked Sendable {
         lastActivity = Atomic(now)
     }
 
-    /// Whether no client is left that could read a reply. A client that has closed only its sending side can still
-    /// read.
+    /// Whether the client has disconnected, so that nobody can read a reply. A client that has closed only its sending
+    /// side can still read, and does not count.
     ///
-    /// Callable from any thread: if the descriptor was closed in the meantime, and belongs to another connection now,
-    /// the client of this connection has disconnected in any case.
+    /// Any thread may call this. The descriptor may have been closed and reused for another connection at the same
+    /// time. The result is still correct, because then `isClosed` is set.
     var isGone: Bool {
         let isHungUp = UnixSocket.hasHungUp(descriptor)
         return isClosed.load(ordering: .acquiring) || isHungUp
@@ -92,12 +92,12 @@ final class ClientRecord: @unchecked Sendable {
         closer(reason)
     }
 
-    /// The types in CLIENT LIST TYPE and CLIENT KILL TYPE.
+    /// The types of clients for CLIENT LIST TYPE and CLIENT KILL TYPE.
     enum Kind: String {
         case normal, master, replica, pubsub
 
         init?(_ word: String) {
-            // Redis accepts both words.
+            // Redis accepts both `slave` and `replica`.
             self.init(rawValue: word.lowercased() == "slave" ? "replica" : word.lowercased())
         }
     }
@@ -106,7 +106,7 @@ final class ClientRecord: @unchecked Sendable {
 
     private var subscriptionCount: Int { channels.read() + patterns.read() + shardChannels.read() }
 
-    /// Whether it receives messages that are not replies.
+    /// Whether the client receives messages that are not replies to its commands.
     var listens: Bool {
         subscriptionCount > 0 || isMonitor.load(ordering: .relaxed) || redirect.read() >= 0
     }
@@ -125,7 +125,7 @@ final class ClientRecord: @unchecked Sendable {
         return flags
     }
 
-    /// The connection's line of CLIENT LIST, in Redis' format, without line break.
+    /// Returns the connection's line for CLIENT LIST, in the format of Redis, without a line break.
     func line(now: Int64) -> String {
         let names = known
         let number = lastCommand.read()
@@ -156,7 +156,7 @@ final class ClientRegistry: @unchecked Sendable {
     func add(_ record: ClientRecord) { lock.withLock { records[record.id] = record } }
     func remove(_ id: Int64) { lock.withLock { _ = records.removeValue(forKey: id) } }
 
-    /// In the order of their opening.
+    /// All records, in the order in which the connections were opened.
     var all: [ClientRecord] { lock.withLock { records.values.sorted { $0.id < $1.id } } }
 
     func find(_ id: Int64) -> ClientRecord? { lock.withLock { records[id] } }

@@ -2,12 +2,12 @@ import LarderCommandCatalog
 import LarderPlatform
 import Synchronization
 
-/// Counts, durations and results of commands. Each loop has its own counters, which avoids contention; they are summed
-/// on request.
+/// The number, the durations and the results of all commands. Each event loop has its own counters, so that loops do
+/// not write to the same memory. They are added up on request.
 ///
 /// `@unchecked Sendable`: the list is guarded by `lock`; the counters are atomic.
 final class CommandStatistics: @unchecked Sendable {
-    /// The figures of one command: times in microseconds, and the number of calls up to 1, 2, 4, … microseconds.
+    /// The statistics of one command. `histogram` contains the number of calls that took up to 1, 2, 4, … microseconds.
     struct Sum {
         var calls = 0
         var microseconds = 0
@@ -16,7 +16,7 @@ final class CommandStatistics: @unchecked Sendable {
         var histogram = [Int](repeating: 0, count: CommandStatistics.bucketCount)
     }
 
-    /// 1 µs to 1 s, in powers of two, and everything above.
+    /// The number of classes of durations: up to 1 µs, 2 µs, 4 µs and so on to about 1 s, and one for all longer ones.
     static let bucketCount = 22
 
     private let lock = Lock()
@@ -36,7 +36,7 @@ final class CommandStatistics: @unchecked Sendable {
 
     func reset() { for counter in lock.withLock({ counters }) { counter.reset() } }
 
-    /// The sums of all commands that were called or refused, by number.
+    /// The statistics of each command that was called or refused, by the command's number.
     var sums: [Int: Sum] {
         var sums: [Int: Sum] = [:]
         for counter in lock.withLock({ counters }) { counter.add(to: &sums) }
@@ -49,7 +49,7 @@ final class CommandStatistics: @unchecked Sendable {
 /// `@unchecked Sendable`: the counters are atomic; their memory is allocated and freed with the object.
 final class CommandCounter: @unchecked Sendable {
     private static let fields = 4 + CommandStatistics.bucketCount
-    /// All commands.
+    /// The number of all commands.
     let total = Atomic<Int>(0)
     let bytesIn = Atomic<Int>(0)
     let bytesOut = Atomic<Int>(0)
@@ -66,7 +66,7 @@ final class CommandCounter: @unchecked Sendable {
         cells.deallocate()
     }
 
-    /// Counts a command that ran.
+    /// Counts a command that has run.
     func ran(_ number: Int, nanoseconds: Int64, failed: Bool) {
         let start = cells + number * Self.fields
         let microseconds = Int(nanoseconds / 1000)
@@ -76,7 +76,7 @@ final class CommandCounter: @unchecked Sendable {
         start[4 + Self.bucket(microseconds)].add()
     }
 
-    /// Counts commands that were not timed individually.
+    /// Counts several calls of one command that were not timed one by one.
     func ran(_ number: Int, times: Int, nanosecondsEach: Int64) {
         let start = cells + number * Self.fields
         start[0].add(times)
@@ -116,7 +116,7 @@ final class CommandCounter: @unchecked Sendable {
 }
 
 extension CommandStatistics.Sum {
-    /// The upper bound of the durations of the fastest `share` of the calls, in microseconds.
+    /// Returns a duration in microseconds that is not exceeded by the given share of the calls (0 to 1).
     func percentile(_ share: Double) -> Double {
         let total = histogram.reduce(0, +)
         var seen = 0
@@ -128,10 +128,11 @@ extension CommandStatistics.Sum {
     }
 }
 
-/// Counts error replies by their code, which is their first word, for INFO. `@unchecked Sendable`: the table is guarded
-/// by `lock`.
+/// The number of error replies by their code, for INFO. The code is the first word of the error. `@unchecked Sendable`:
+/// the table is guarded by `lock`.
 final class ErrorCounts: @unchecked Sendable {
-    /// The most codes that are counted separately. There is a limit because the first word may come from a request.
+    /// The most codes with their own count. A limit is necessary, because the first word may come from a client's
+    /// request.
     private static let codesMax = 128
 
     private let lock = Lock()

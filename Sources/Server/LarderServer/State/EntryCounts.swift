@@ -2,37 +2,38 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// The number of entries of each database, for INFO. A separate thread counts them, one database at a time, because
-/// INFO must not read millions of entries each time.
+/// The number of entries in each database, for INFO. A thread counts them, because INFO must not read millions of
+/// entries.
 ///
 /// `@unchecked Sendable`: the table is guarded by `lock`.
 final class EntryCounts: @unchecked Sendable {
-    /// The figures of a database in INFO.
+    /// The values that INFO shows for a database.
     struct Count: Equatable {
-        /// Fresh entries.
+        /// The number of fresh entries.
         var entries = 0
         /// The number of entries with a deadline.
         var expiring = 0
         /// The average remaining lifetime, in milliseconds.
         var averageLife: Int64 = 0
-        /// Expired entries that are kept for their grace.
+        /// The number of expired entries that are kept because they may still be served as stale.
         var stale = 0
     }
 
     private struct Known {
         var count: Count?
-        /// The start of the count, in nanoseconds of the monotonic clock.
+        /// When the count began, in nanoseconds of the monotonic clock, and how long it took, in nanoseconds.
         var begun: Int64
         var cost: Int64
     }
 
-    /// A count that takes longer than this is not repeated while the last result is younger than `staleNanoseconds`.
+    /// If a count took longer than `cheapNanoseconds`, it is not repeated until its result is older than
+    /// `staleNanoseconds`.
     private static let cheapNanoseconds: Int64 = 20_000_000
     private static let staleNanoseconds: Int64 = 60_000_000_000
-    /// After a count, the next one waits for this multiple of its duration, so that counting takes at most 1/50 of a
-    /// CPU.
+    /// The time between the starts of two counts is at least this multiple of the first one's duration. So counting
+    /// takes at most 1/50 of a CPU.
     private static let costFactor: Int64 = 50
-    /// The longest time that INFO waits for a count.
+    /// The longest time that INFO waits for counts.
     private static let patienceMilliseconds: Int64 = 250
 
     private let lock = Lock()
@@ -40,10 +41,10 @@ final class EntryCounts: @unchecked Sendable {
     private var known: [String: Known] = [:]
     private var isCounting: Set<String> = []
     private let isStopping = Atomic<Bool>(false)
-    /// Created at the first count.
+    /// The counting thread, which is created for the first count.
     private var pool: WorkerPool?
 
-    /// Stops the counting thread. Later calls of ``counts(of:asked:)`` start no counts.
+    /// Stops the counting thread. After that, ``counts(of:asked:)`` returns only results that exist already.
     func stop() {
         isStopping.store(true, ordering: .relaxed)
         let pool = lock.withLock {
@@ -53,10 +54,11 @@ final class EntryCounts: @unchecked Sendable {
         pool?.stop()
     }
 
-    /// Returns the counts of databases: current ones if counting is cheap, otherwise about a minute old.
+    /// Returns the number of entries of each database: current numbers if counting is fast, otherwise about a minute
+    /// old.
     /// - Parameters:
-    ///   - asked: nanoseconds of the monotonic clock; a count that started later is current.
-    /// - Returns: in the order of `databases`; nil for a database that was not counted yet.
+    ///   - asked: the time of the request, in nanoseconds of the monotonic clock. A count that began later is current.
+    /// - Returns: the results in the order of `databases`; nil for a database that has not been counted yet.
     func counts(of databases: [Database], asked: Int64) -> [Count?] {
         let end = MonotonicClock.nanoseconds() + Self.patienceMilliseconds * 1_000_000
         return lock.withLock {
@@ -65,7 +67,7 @@ final class EntryCounts: @unchecked Sendable {
                 while !isCurrent(database.name, asked) {
                     let left = (end - MonotonicClock.nanoseconds()) / 1_000_000
                     guard left > 0, changed.wait(lock, milliseconds: left) else { break }
-                    // A count that is already running started too early.
+                    // The count that has just ended may have begun before the request: start another one.
                     if !isCounting.contains(database.name), !isCurrent(database.name, asked) { begin(database) }
                 }
             }
@@ -73,7 +75,7 @@ final class EntryCounts: @unchecked Sendable {
         }
     }
 
-    /// Called with `lock` held.
+    /// Whether the last result for a database can be returned. The caller holds `lock`.
     private func isCurrent(_ name: String, _ asked: Int64) -> Bool {
         guard let last = known[name] else { return false }
         if last.begun >= asked { return true }
@@ -81,7 +83,7 @@ final class EntryCounts: @unchecked Sendable {
             && asked - last.begun < max(Self.staleNanoseconds, Self.costFactor * last.cost)
     }
 
-    /// Called with `lock` held.
+    /// Starts to count the entries of a database, unless that is in progress. The caller holds `lock`.
     private func begin(_ database: Database) {
         guard !isStopping.load(ordering: .relaxed), isCounting.insert(database.name).inserted else { return }
         let pool = pool ?? WorkerPool(name: "larder-count", threads: 1)
@@ -98,7 +100,8 @@ final class EntryCounts: @unchecked Sendable {
         }
     }
 
-    /// - Returns: nil if the database cannot be read; its own commands report that.
+    /// Counts the entries of a database.
+    /// - Returns: nil if the database cannot be read. Commands that use the database report that error.
     private func count(_ database: Database) -> Count? {
         var count = Count()
         var sum: Double = 0

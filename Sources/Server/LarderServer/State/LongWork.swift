@@ -1,9 +1,9 @@
 import Synchronization
 
-/// The progress and the last result of one kind of work, such as a backup, which never runs twice at the same time.
-/// Thread-safe: atomic.
+/// The progress and the last result of one kind of long work, such as a backup. Such work never runs twice at the same
+/// time. Thread-safe: all values are atomic.
 final class LongWork: Sendable {
-    /// The prefix of its fields in INFO.
+    /// The prefix of the names of its fields in INFO.
     private let name: String
     private let underWay = Atomic<Bool>(false)
     private let doneBytes = Atomic<Int>(0)
@@ -13,6 +13,7 @@ final class LongWork: Sendable {
 
     init(_ name: String) { self.name = name }
 
+    /// Marks the work as running.
     /// - Returns: false if it is running already.
     func begin() -> Bool {
         guard underWay.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged else {
@@ -27,14 +28,15 @@ final class LongWork: Sendable {
         totalBytes.store(total, ordering: .relaxed)
     }
 
-    /// - Parameter time: seconds since 1970; nil if it failed.
+    /// Marks the work as ended.
+    /// - Parameter time: the current time, in seconds since 1970; nil if the work has failed.
     func end(_ time: Int64?) {
         hasFailed.store(time == nil, ordering: .relaxed)
         if let time { last.store(time, ordering: .relaxed) }
         underWay.store(false, ordering: .relaxed)
     }
 
-    /// For INFO.
+    /// The fields that INFO shows.
     var fields: [(String, String)] {
         let isUnderWay = underWay.load(ordering: .relaxed)
         return [

@@ -1,24 +1,25 @@
 import LarderEngine
 
-/// One of the server's slots for open snapshots. Released with its last reference.
+/// A permit for one open snapshot; the server has a limited number. It is returned when the object is released.
 ///
 /// Thread-safe: immutable.
 final class SnapshotSlot: Sendable {
     private let server: ServerState
 
-    /// Nil if all slots are taken.
+    /// Takes a slot.
+    /// - Returns: nil if all slots are taken.
     init?(_ server: ServerState) {
         self.server = server
         let taken = server.openSnapshots.wrappingAdd(1, ordering: .relaxed).newValue
-        // If this initializer returns nil, deinit still runs, and frees the slot.
+        // Even if this initializer returns nil, deinit runs, and decreases the count again.
         guard taken <= server.limits.snapshotsMax else { return nil }
     }
 
     deinit { server.openSnapshots.add(-1) }
 }
 
-/// A snapshot that a connection reads from. It is closed when its last reference is released, possibly by a command
-/// that still reads on another thread: an explicit close would have to wait for that command.
+/// A snapshot that a connection reads from. It is closed when its last reference is released. There is no explicit
+/// close, because it would have to wait for commands that still read from the snapshot on another thread.
 ///
 /// Thread-safe: immutable.
 final class OpenSnapshot: Sendable {
@@ -31,13 +32,13 @@ final class OpenSnapshot: Sendable {
     }
 }
 
-/// The state of the database that a connection reads.
+/// Which state of a database a connection reads.
 enum ReadingView {
     /// The current state of the database.
     case current
-    /// A snapshot that expires at a time of the monotonic clock.
+    /// A snapshot, and the time at which it expires, in milliseconds of the monotonic clock.
     case snapshot(OpenSnapshot, until: Int64)
-    /// A snapshot that was closed after the time limit. Reads fail until SNAPSHOT CLOSE, so that no client mistakes
-    /// current entries for those of the snapshot.
+    /// The snapshot was closed because of its time limit. Reads fail until the client sends SNAPSHOT CLOSE. Otherwise a
+    /// client could take current entries for entries of the snapshot.
     case expired
 }

@@ -1,27 +1,28 @@
 import LarderEngine
 import Synchronization
 
-/// The state of SAVE, BGSAVE and LASTSAVE. Thread-safe: atomic.
+/// The state of SAVE, BGSAVE and LASTSAVE. Thread-safe: all values are atomic.
 final class Saves: Sendable {
     private let underWay = Atomic<Bool>(false)
     private let last: Atomic<Int64>
     private let hasFailed = Atomic<Bool>(false)
-    /// The number of entries stored or removed before the last successful save started.
+    /// The number of stores and removals before the last successful save began.
     private let changesAtLast = Atomic<Int>(0)
 
     init(now: Int64) { last = Atomic(now / 1000) }
 
-    /// Seconds since 1970.
+    /// The time of the last successful save, or of the start if there was none, in seconds since 1970.
     var lastSeconds: Int64 { last.load(ordering: .relaxed) }
     var isUnderWay: Bool { underWay.load(ordering: .relaxed) }
     var status: String { hasFailed.load(ordering: .relaxed) ? "err" : "ok" }
 
-    /// - Returns: false if a save is running.
+    /// Marks a save as running.
+    /// - Returns: false if another save is running.
     func begin() -> Bool { underWay.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged }
 
     func end() { underWay.store(false, ordering: .relaxed) }
 
-    /// Writes committed entries into the databases and syncs them. May block.
+    /// Writes all committed entries to the databases, and syncs the files. May block.
     func save(_ engine: Engine) throws(LarderError) {
         let changes = Self.changes(engine)
         do throws(LarderError) {
@@ -35,7 +36,7 @@ final class Saves: Sendable {
         changesAtLast.store(changes, ordering: .relaxed)
     }
 
-    /// The number of entries stored or removed since the last save, or since the start.
+    /// The number of stores and removals since the last save, or since the start if there was none.
     func changesSince(_ engine: Engine) -> Int { max(0, Self.changes(engine) - changesAtLast.read()) }
 
     private static func changes(_ engine: Engine) -> Int {

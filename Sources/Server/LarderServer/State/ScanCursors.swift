@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// The cursors of SCAN: numbers for the last key seen. They work on every connection and hold no resources. If there
-/// are too many, the oldest are removed.
+/// The cursors that SCAN returns. Each is a number that identifies the last key that SCAN has returned. It is valid on
+/// all connections. If there are too many cursors, the oldest ones are removed.
 ///
 /// `@unchecked Sendable`: the state is guarded by `lock`.
 final class ScanCursors: @unchecked Sendable {
@@ -18,7 +18,7 @@ final class ScanCursors: @unchecked Sendable {
 
     init(most: Int) {
         self.most = most
-        // Start at a random number, so that cursors of previous runs are not mistaken for current ones.
+        // Start at a random number, so that a cursor from an earlier run of the daemon is not taken for a current one.
         next = UInt64.random(in: 1..<(1 << 48))
         oldest = next
     }

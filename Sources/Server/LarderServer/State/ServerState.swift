@@ -26,23 +26,23 @@ package final class ServerState: Sendable {
     let backups = LongWork("backup")
     let checks = LongWork("check")
     let rates = Rates()
-    /// 40 hexadecimal digits, different for each run.
+    /// A random text of 40 hexadecimal digits, which identifies this run of the daemon.
     let runID: String
     /// Commands that no user may run.
     let disabledCommands: CommandSet
     let access: AccessControl
-    /// The configuration file; empty for none.
+    /// The path of the configuration file; empty if there is none.
     let configurationPath: String
-    /// The number of connections for which there are enough descriptors, in addition to the larder's own.
+    /// The number of connections that the limit of open descriptors allows, in addition to the files of the larder.
     let clientsPossible: Int
-    /// Whether each command must be checked, because of a pause, MONITOR or SLOWLOG.
+    /// Whether each command needs additional checks, because of CLIENT PAUSE, MONITOR or a low threshold of SLOWLOG.
     let hasAttention = Atomic<Bool>(false)
     package let clients = Atomic<Int>(0)
     let clientsSeen = Atomic<Int>(0)
     let clientsRefused = Atomic<Int>(0)
-    /// Connections whose next command waits for the end of CLIENT PAUSE.
+    /// The number of connections whose next command waits for the end of CLIENT PAUSE.
     let clientsPaused = Atomic<Int>(0)
-    /// Commands that were dropped because their connections were closed first.
+    /// The number of commands that were dropped because their clients had disconnected.
     let commandsDropped = Atomic<Int>(0)
     let counts = EntryCounts()
     let pubsub: PubSub
@@ -52,10 +52,10 @@ package final class ServerState: Sendable {
     let origins: OriginTable
     let log: Log
     let scriptLines: LimitedLines
-    /// Limits the log lines about closed connections: a client may reconnect at once, repeatedly.
+    /// Limits the log lines about closed connections, because a client may connect again and again.
     let closedLines: LimitedLines
     let tracking: Tracking
-    /// Sends keyspace notifications, and invalidations to clients that track keys.
+    /// Sends keyspace notifications, and sends invalidations to clients that use CLIENT TRACKING.
     package let notifier: Notifier
     private let changePublisher: ChangePublisher
     private let nextClient = Atomic<Int>(1)
@@ -132,27 +132,26 @@ package final class ServerState: Sendable {
     /// The password for AUTH; nil for none.
     var password: [UInt8]? { settings.password }
 
-    /// The address of every connection in CLIENT LIST.
+    /// The address that CLIENT LIST shows for every connection.
     var clientAddress: String { "\(socketPath):0" }
 
     package func newClientID() -> Int64 {
         Int64(nextClient.wrappingAdd(1, ordering: .relaxed).oldValue)
     }
 
-    /// Whether commits or messages are so far behind that writers and publishers should wait.
+    /// Whether there are too many uncommitted writes or undelivered messages, so that writers and publishers must wait.
     var isCongested: Bool { engine.pipeline.isCongested || pubsub.isCongested }
 
-    /// Updates ``hasAttention``. Call it after a change of the pause, of MONITOR or of SLOWLOG's threshold.
+    /// Updates ``hasAttention``. Call it after a change of CLIENT PAUSE, of MONITOR, or of the threshold of SLOWLOG.
     func noteAttention() {
         let threshold = slowLog.threshold.load(ordering: .relaxed)
-        // Commands on the fast path take less than a millisecond, so only a lower threshold requires checking each of
-        // them.
+        // Commands on the fast path take less than 1 ms, so they need not be timed for a higher threshold.
         let logsAll = threshold >= 0 && threshold < 1000
         hasAttention.store(
             logsAll || !monitors.isEmpty || pause.isOn(engine.monotonic()), ordering: .relaxed)
     }
 
-    /// See ``SlowLog/threshold``.
+    /// Sets ``SlowLog/threshold``, in microseconds.
     func changeSlowThreshold(_ microseconds: Int64) {
         slowLog.threshold.store(microseconds, ordering: .relaxed)
         noteAttention()
@@ -167,14 +166,15 @@ package final class ServerState: Sendable {
         rates.resetPeaks()
     }
 
-    /// Runs a save on a thread that may block; see ``Saves``. Set once, before the first connection.
+    /// Runs work such as a save on a thread that may block. Its runner is set once, before the first connection.
     private let inBackground = BackgroundRunner()
 
     func runInBackground(by runner: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
         inBackground.set(runner)
     }
 
-    /// - Returns: false if a save is running.
+    /// Starts a save on a thread that may block; see ``Saves``.
+    /// - Returns: false if a save is running already.
     func startSaving() -> Bool {
         guard saves.begin() else { return false }
         inBackground.run { [self] in
@@ -187,8 +187,7 @@ package final class ServerState: Sendable {
     func requestStop(_ reason: String) { stopHandler(reason) }
 }
 
-/// Runs work on a thread that may block, once a runner for such work is set. Before that, runs it on the caller's
-/// thread.
+/// Runs work on a thread that may block. Until `set` has been called, the work runs on the caller's thread.
 ///
 /// `@unchecked Sendable`: guarded by `lock`.
 final class BackgroundRunner: @unchecked Sendable {

@@ -3,13 +3,13 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// The settings that CONFIG SET can change while the daemon runs, except for settings that other objects store.
+/// The settings that CONFIG SET can change while the daemon runs. Other objects store further such settings.
 ///
 /// `@unchecked Sendable`: the texts are guarded by `lock`; the rest is atomic.
 final class Settings: @unchecked Sendable {
-    /// The most open connections.
+    /// The limit for the number of open connections.
     let clientsMax: Atomic<Int>
-    /// Seconds without a request after which a connection is closed; 0 for never.
+    /// How long a connection may send no request before it is closed, in seconds; 0 for no limit.
     let idleSeconds: Atomic<Int>
     /// The limits of a subscriber's unread messages: see ``OutputLimit``.
     let subscriberBytesMax: Atomic<Int>
@@ -32,7 +32,7 @@ final class Settings: @unchecked Sendable {
 
     /// The password for AUTH; nil for none.
     var password: [UInt8]? { lock.withLock { passwordNow } }
-    /// The password file; empty for none.
+    /// The path of the file that contains the password; empty for none.
     var passwordPath: String { lock.withLock { passwordPathNow } }
 
     /// Changes the password. Authenticated connections stay authenticated.
@@ -49,7 +49,8 @@ final class Settings: @unchecked Sendable {
         subscriberSoftSeconds.store(Int(limits.subscriberSoftMilliseconds / 1000), ordering: .relaxed)
     }
 
-    /// The text of a setting that is stored, but has no effect.
+    /// The text of a setting that has no effect, and is stored only so that CONFIG GET returns it; nil if it was never
+    /// set.
     func text(_ name: String) -> String? { lock.withLock { texts[name] } }
     func keep(_ name: String, _ text: String) { lock.withLock { texts[name] = text } }
 }

@@ -7,7 +7,7 @@ import Synchronization
 final class SlowLog: @unchecked Sendable {
     struct Entry: Sendable {
         let id: Int
-        /// Seconds since 1970.
+        /// The time at which the command was logged, in seconds since 1970.
         let time: Int64
         let microseconds: Int64
         let words: [[UInt8]]
@@ -15,13 +15,13 @@ final class SlowLog: @unchecked Sendable {
         let name: String
     }
 
-    /// As in Redis, only the first words of a command are kept, and the first bytes of each.
+    /// As in Redis, only the first words of a command are stored, and only the first bytes of each word.
     private static let wordsMax = 32
     private static let wordBytesMax = 128
 
-    /// The threshold in microseconds; negative for never. The default is 10,000.
+    /// The duration from which a command is slow, in microseconds; negative for no commands. The default is 10,000.
     let threshold = Atomic<Int64>(10_000)
-    /// The most entries. The default is 128.
+    /// The most entries that are kept. The default is 128.
     let lengthMax = Atomic<Int>(128)
     private let lock = Lock()
     private var entries: [Entry] = []
@@ -54,13 +54,13 @@ final class SlowLog: @unchecked Sendable {
         return Array(word.prefix(wordBytesMax)) + Array("... (\(word.count - wordBytesMax) more bytes)".utf8)
     }
 
-    /// Called with `lock` held.
+    /// Removes the oldest entries beyond the limit. The caller holds `lock`.
     private func trim() {
         let extra = entries.count - max(0, lengthMax.read())
         if extra > 0 { entries.removeFirst(extra) }
     }
 
-    /// Newest first.
+    /// Returns at most `count` entries, newest first.
     func newest(_ count: Int) -> [Entry] { lock.withLock { entries.suffix(count).reversed() } }
     var count: Int { lock.withLock { entries.count } }
     func reset() { lock.withLock { entries = [] } }
@@ -70,12 +70,12 @@ final class SlowLog: @unchecked Sendable {
     }
 }
 
-/// Events that took longer than a threshold, by kind, for LATENCY.
+/// Events that took longer than a threshold, grouped by the name of the event, for LATENCY.
 ///
 /// `@unchecked Sendable`: the samples are guarded by `lock`.
 final class LatencyMonitor: @unchecked Sendable {
     struct Sample: Sendable {
-        /// Seconds since 1970.
+        /// The time of the event, in seconds since 1970.
         let time: Int64
         var milliseconds: Int64
     }
@@ -85,10 +85,10 @@ final class LatencyMonitor: @unchecked Sendable {
         var longest: Int64 = 0
     }
 
-    /// The most samples of each event, as in Redis.
+    /// The most samples that are kept for each event, as in Redis.
     private static let samplesMax = 160
 
-    /// The threshold in milliseconds; 0 for off, which is the default.
+    /// The duration from which an event is recorded, in milliseconds; 0, the default, records none.
     let threshold = Atomic<Int64>(0)
     private let lock = Lock()
     private var events: [String: Event] = [:]
@@ -115,7 +115,8 @@ final class LatencyMonitor: @unchecked Sendable {
 
     func event(_ name: String) -> Event? { lock.withLock { events[name] } }
 
-    /// - Parameter names: the events to reset; empty for all.
+    /// Removes the samples of some events.
+    /// - Parameter names: the names of the events; empty for all.
     /// - Returns: the number of removed events.
     func reset(_ names: [String]) -> Int {
         lock.withLock {

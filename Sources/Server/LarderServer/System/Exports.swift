@@ -1,2 +1,2 @@
-// Exports the parts of larderd that a server needs too: its log, its service manager, the access to its socket.
+// Makes the module LarderServices available to users of this module: the log, the service manager, and socket access.
 @_exported import LarderServices

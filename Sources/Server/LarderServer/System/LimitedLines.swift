@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Limits the log lines that clients cause: to a hundred, then one per second, so that they cannot fill the disk.
+/// Limits log lines that clients cause to a hundred, then one per second. Otherwise they could fill the disk.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class LimitedLines: @unchecked Sendable {
@@ -14,15 +14,15 @@ final class LimitedLines: @unchecked Sendable {
     static let eachMilliseconds: Int64 = 1000
 
     /// - Parameters:
-    ///   - clock: milliseconds of the monotonic clock.
-    ///   - rest: the suffix of a line that reports the number of lines suppressed before it.
+    ///   - clock: returns the time of the monotonic clock, in milliseconds.
+    ///   - rest: returns a text to append to a line if lines before it were suppressed. Its argument is their number.
     init(_ log: Log, clock: @escaping @Sendable () -> Int64, rest: @escaping @Sendable (Int) -> String) {
         self.log = log
         self.clock = clock
         self.rest = rest
     }
 
-    /// The lowest level that is logged.
+    /// The lowest level of lines that are logged.
     var level: Log.Level { log.level }
 
     func add(_ level: Log.Level, _ line: String) {

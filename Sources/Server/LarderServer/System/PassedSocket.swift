@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// A listening socket that the service manager created and keeps open: sd_listen_fds(3). Clients that connect while the
-/// daemon is not running wait for it.
+/// A listening socket that a service manager has created and passed to the daemon: see sd_listen_fds(3). Clients can
+/// connect while the daemon does not run; they wait until it starts.
 package struct PassedSocket: Sendable {
     package struct Failure: Error {
         package let description: String
@@ -10,20 +10,20 @@ package struct PassedSocket: Sendable {
     }
 
     package let descriptor: Int32
-    /// The path; `@name` in the abstract namespace.
+    /// The path of the socket; `@name` for a name in the abstract namespace.
     package let path: String
 
-    /// The first descriptor that is passed.
+    /// The number of the first passed descriptor, which is fixed by the protocol.
     private static let firstDescriptor: Int32 = 3
 
-    /// Takes the socket from the environment variables, and removes these variables. Call it before any file is opened:
-    /// a wrong descriptor number could refer to that file.
-    /// - Returns: nil if nothing was passed to this process.
-    /// - Throws: if the passed socket cannot be used.
+    /// Returns the socket that the environment variables describe, and removes these variables. Call this before any
+    /// file is opened: a wrong number in the variables could otherwise refer to that file.
+    /// - Returns: nil if no socket was passed to this process.
+    /// - Throws: an error if the passed descriptor is not a usable socket.
     package static func take() throws(Failure) -> PassedSocket? {
         let (count, process) = (Environment.take("LISTEN_FDS"), Environment.take("LISTEN_PID"))
         _ = Environment.take("LISTEN_FDNAMES")
-        // If LISTEN_PID is another process, the socket was passed to an ancestor of this one.
+        // If LISTEN_PID is the number of another process, the variables were meant for that process.
         guard let count, let process, Int32(process) == getpid(), count != "0" else { return nil }
         guard count == "1" else {
             throw Failure("LISTEN_FDS=\(count): larderd accepts exactly one socket from the service manager")

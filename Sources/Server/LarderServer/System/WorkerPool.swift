@@ -1,50 +1,52 @@
 import LarderCommandCatalog
 import LarderPlatform
 
-/// The server's thread pools for work that may block. Work in one pool never waits for another pool.
+/// The server's thread pools for work that may block. Each pool has its own threads, so none waits for another one.
 struct WorkerPools: Sendable {
-    /// For long work: counting, listing all keys, purging.
+    /// For long work, such as counting entries, listing all keys, and purging.
     let slow = WorkerPool(name: "larder-work", threads: 2)
-    /// For bounded work that must not wait for ``slow``: opening files, a step of SCAN.
+    /// For short work that must not wait behind long work, such as opening files, or one step of SCAN.
     let brief = WorkerPool(name: "larder-brief", threads: 2)
-    /// For INFO, CONFIG and similar commands, which must work when everything else is stuck. None of them takes long.
+    /// For INFO, CONFIG and similar commands. They always take little time, and must work even if all other threads are
+    /// stuck.
     let status = WorkerPool(name: "larder-status", threads: 1)
-    /// For commands that must read an entry from the disk, or would delay an event loop by some milliseconds.
+    /// For commands that must read from the disk, or would delay an event loop by some milliseconds.
     let cold: WorkerPool
-    /// For long commands and commands that build long values. They need memory, and may wait for the disk to write
-    /// earlier values, so they run one at a time.
+    /// For commands with long values. Such a command needs much memory, and may wait until earlier values were written
+    /// to disk. So these commands run one at a time.
     let long = WorkerPool(name: "larder-long", threads: 1)
 
-    /// For long-running scripts.
+    /// For scripts that take long.
     let scripts = WorkerPool(name: "larder-script", threads: 2)
 
     init(coldThreads: Int) { cold = WorkerPool(name: "larder-cold", threads: max(1, coldThreads)) }
 
-    /// The pool on which the deferred work of a command runs.
+    /// Returns the pool for the deferred work of a command.
     func pool(for command: CommandMetadata?) -> WorkerPool {
         guard let command else { return slow }
         if command.flags.contains(.status) { return status }
         return command.flags.contains(.brief) ? brief : slow
     }
 
-    /// Completes the queued work and stops the threads.
+    /// Stops all threads after they have completed the queued work.
     func stop() {
         for pool in [slow, brief, status, cold, long, scripts] { pool.stop() }
     }
 }
 
-/// Threads that run submitted work.
+/// A group of threads that run the work that is submitted to them.
 ///
-/// The queue is bounded by the number of connections, because each has at most one piece of work at a time.
+/// The queue cannot grow without limit: each connection submits at most one piece of work at a time.
 ///
-/// `@unchecked Sendable`: the state is guarded by `lock`.
+/// `@unchecked Sendable`: all variables are guarded by `lock`.
 final class WorkerPool: @unchecked Sendable {
     private struct Item {
         let work: @Sendable () -> Void
-        /// Called before the work runs; if it returns true, `drop` is called instead.
+        /// Called before the work begins, if the work has waited for a thread. If it returns true, `drop` is called
+        /// instead.
         let isUnwanted: (@Sendable () -> Bool)?
         let drop: @Sendable () -> Void
-        /// Whether all threads were busy when the work was submitted.
+        /// Whether the work had to wait, because all threads were busy.
         let hasWaited: Bool
     }
 
@@ -62,9 +64,9 @@ final class WorkerPool: @unchecked Sendable {
         }
     }
 
-    /// - Parameters:
-    ///   - isUnwanted: called before the work runs, if it had to wait for a thread. If it returns true, `drop` is
-    ///     called instead of the work.
+    /// Submits work. Does not block.
+    /// - Parameter isUnwanted: called before the work begins, but only if the work had to wait for a thread. If it
+    ///   returns true, `drop` is called instead of the work.
     func submit(
         unless isUnwanted: (@Sendable () -> Bool)? = nil, drop: @escaping @Sendable () -> Void = {},
         _ work: @escaping @Sendable () -> Void
@@ -76,7 +78,7 @@ final class WorkerPool: @unchecked Sendable {
         }
     }
 
-    /// Completes the queued work and stops the threads.
+    /// Stops the threads after they have completed the queued work.
     func stop() {
         let threads = lock.withLock {
             isStopping = true
@@ -87,11 +89,11 @@ final class WorkerPool: @unchecked Sendable {
         for thread in threads { thread.join() }
     }
 
-    /// Called with `lock` held.
+    /// Returns the next piece of work; nil if the queue is empty. The caller holds `lock`.
     private func takeNext() -> Item? {
         guard first < queue.count else { return nil }
         let item = queue[first]
-        // Completed work must not keep objects alive while the thread waits.
+        // Remove the work from the queue now, so that the queue keeps no objects alive after the work is done.
         queue[first] = nil
         first += 1
         if first == queue.count {

@@ -1,33 +1,35 @@
 import LarderEngine
 import LarderRESP
 
-/// A transaction started by EXEC.
+/// A running transaction, which EXEC or a script has begun.
 ///
-/// Its commands run with the locks of all their keys held, and form one commit unit. If a command works on a whole
-/// database, the commands before it form one unit, and the commands after it form another.
+/// Its commands run while the locks of all their keys are held, and are committed together. If a command works on a
+/// whole database, the commands before it are committed together, and so are the commands after it.
 ///
-/// Confined to its session's owner.
+/// Used only by the owner of its session.
 final class Execution {
     let commands: [QueuedCommand]
     var watches: [KeyWatch]
-    /// The next command to run.
+    /// The index of the next command to run.
     var next = 0
-    /// Whether the header of the reply was written.
+    /// Whether the beginning of the reply was written: the number of its elements.
     var isBegun = false
-    /// Whether commands that run on the loop are separate units, because other commands must read the disk.
+    /// Whether commands that must run on the event loop are committed separately, because other commands must read the
+    /// disk.
     var isSplit = false
-    /// The position at which the reply starts, in the connection's whole output.
+    /// The position at which the reply starts, counted from the first byte of the connection's output.
     var start = 0
-    /// Messages that arrived before the reply was complete.
+    /// Messages for the client that arrived before the reply was complete. They are sent after the reply.
     var pushes: [PushMessage] = []
-    /// The script that runs outside of MULTI. In this case, ``commands`` contains only its call.
+    /// The call of the script, if the transaction is a script outside of MULTI. In this case, it is the only one of
+    /// ``commands``.
     let scriptCall: ScriptCall?
     let script: ScriptProgress?
-    /// The CPU time used by the scripts of the transaction, in nanoseconds.
+    /// The CPU time that the scripts in the transaction have used, in nanoseconds.
     var scriptTime: Int64 = 0
-    /// The function libraries, once a function was called: all calls of a unit use the same libraries.
+    /// The function libraries that all calls of functions in this transaction use; nil until a function is called.
     var functions: FunctionLibraries.State?
-    /// Keys that commands turned out to need, although their key positions do not include them.
+    /// Keys and files that a failed attempt turned out to need, although the commands' words do not name them.
     var more: [TransactionMissing] = []
 
     init(_ commands: [QueuedCommand], watches: [KeyWatch]) {
@@ -44,7 +46,7 @@ final class Execution {
         self.script = ScriptProgress()
     }
 
-    /// The description of the running script for other clients.
+    /// The description of the running script that other clients can see.
     var running: RunningScript? {
         guard let scriptCall, let script, let command = commands.first else { return nil }
         return RunningScript(
@@ -53,11 +55,11 @@ final class Execution {
             begin: script.begin)
     }
 
-    /// The limits of the call's description.
+    /// The most words that the description contains, and the most bytes of each.
     private static let shownWordsMax = 32
     private static let shownBytesMax = 128
 
-    /// Called without any shard's lock held.
+    /// Ends the watches. The caller must not hold locks of the engine's shards, the parts of a database's memory.
     func endWatches() {
         for watch in watches { watch.end() }
         watches = []

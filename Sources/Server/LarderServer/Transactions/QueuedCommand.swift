@@ -2,20 +2,21 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A command whose words are not in the parser: a command queued for EXEC, with a copy of its words, or a command
-/// called by a script, with the script's words.
+/// A command whose words are not those of the parser. Either it is queued for EXEC, and owns a copy of its words; or a
+/// script has called it, and it refers to the script's words.
 ///
-/// Confined to its session's owner.
+/// Used only by the owner of its session.
 final class QueuedCommand {
     private(set) var row: CommandMetadata
-    /// The copy of all words; nil if they are borrowed.
+    /// The copy of all words; nil if the words belong to a script.
     private let bytes: UnsafeMutableRawBufferPointer?
     private var words: [UnsafeRawBufferPointer]
 
-    /// The approximate memory of a command in addition to the bytes of its words.
+    /// The approximate memory in bytes that a command needs in addition to its words.
     private static let overheadBytes = 64
 
-    /// - Parameter word: returns the bytes of a word, which are copied.
+    /// Creates a command that owns a copy of its words.
+    /// - Parameter word: returns the bytes of one of the words.
     init(_ row: CommandMetadata, count: Int, word: (Int) -> UnsafeRawBufferPointer) {
         self.row = row
         words = []
@@ -27,7 +28,7 @@ final class QueuedCommand {
         var end = 0
         for index in 0..<count {
             let source = word(index)
-            // The buffer has the size of all words, computed above.
+            // This is within the buffer, which was allocated for the sum of all lengths.
             let place = UnsafeMutableRawBufferPointer(rebasing: bytes[end..<end + source.count])
             place.copyMemory(from: source)
             words.append(UnsafeRawBufferPointer(place))
@@ -35,14 +36,14 @@ final class QueuedCommand {
         }
     }
 
-    /// A command without words, for ``borrow(_:count:word:)``.
+    /// Creates a command without words, which ``borrow(_:count:word:)`` will set.
     init(borrowing row: CommandMetadata) {
         self.row = row
         bytes = nil
         words = []
     }
 
-    /// Borrows the words of another call, which must stay valid while this object is used.
+    /// Uses the words of another call without copying them. They must stay valid as long as this object uses them.
     func borrow(_ row: CommandMetadata, count: Int, word: (Int) -> UnsafeRawBufferPointer) {
         self.row = row
         words.removeAll(keepingCapacity: true)
@@ -51,13 +52,13 @@ final class QueuedCommand {
 
     deinit { bytes?.deallocate() }
 
-    /// The number of words, including the name.
+    /// The number of words, including the command's name.
     var count: Int { words.count }
 
-    /// Valid as long as the command exists.
+    /// The bytes of a word. They are valid as long as this object exists.
     subscript(index: Int) -> UnsafeRawBufferPointer { words[index] }
 
-    /// The memory use, for the limit on transactions.
+    /// The memory that the command uses, in bytes. The sum for a transaction is limited.
     var byteCount: Int { Self.byteCount(words: count, bytes: bytes?.count ?? 0) }
 
     static func byteCount(words: Int, bytes: Int) -> Int {
@@ -66,7 +67,7 @@ final class QueuedCommand {
 
     func text(_ index: Int) -> String { String(decoding: self[index], as: UTF8.self) }
 
-    /// Whether it overwrites its keys unconditionally, and cannot fail.
+    /// Whether the command overwrites all its keys without reading them, and cannot fail.
     var overwritesBlindly: Bool {
         switch row.overwrites {
         case .never: false

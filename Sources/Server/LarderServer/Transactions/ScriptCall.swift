@@ -1,15 +1,15 @@
-/// A call of EVAL or a similar command: the script and the position of its keys.
+/// A call of EVAL or a similar command: the script, and how many of the arguments are keys.
 struct ScriptCall {
     let script: Script
     let keyCount: Int
-    /// Whether it must not write.
+    /// Whether the script must not write.
     let isReadOnly: Bool
 
-    /// The index of the first key.
+    /// The position of the first key in the call.
     static let firstKey = 3
 }
 
-/// The meaning of the second word of EVAL and similar commands.
+/// What the second word of EVAL and similar commands is: the script's text, its digest, or a function's name.
 enum ScriptSource {
     case text, digest, function
 }

@@ -5,71 +5,71 @@ import Synchronization
 
 /// The progress of a script outside of MULTI.
 ///
-/// A script first runs with the locks of its keys held, for a few milliseconds at most; most scripts finish in that
-/// time. If it takes longer, its changes are discarded. It restarts on its own thread, without locks, on copies of the
-/// entries, and its calls and their results are recorded. Then the recorded commands are replayed with the locks held.
-/// If each command returns the recorded result, the script would have made the same calls with locks, and its changes
-/// are applied. Otherwise it restarts.
+/// A script first runs while the locks of its keys are held. Most scripts end within the few milliseconds that are
+/// allowed for this. If a script takes longer, its changes are discarded, and it starts again on a separate thread,
+/// without locks. There it works on copies of the entries, and its calls and their results are recorded. Then the
+/// recorded calls are replayed while the locks are held. If each call returns the recorded result, the script would
+/// have done the same with locks, so the changes are applied. Otherwise, the script starts again.
 ///
-/// Confined to its session's owner.
+/// Used only by the owner of its session.
 final class ScriptProgress {
     enum Stage {
-        /// With locks held.
+        /// The script runs with locks held.
         case inPlace
-        /// Without locks, recording.
+        /// The script runs without locks, and its calls are recorded.
         case speculating
-        /// With locks held, replaying the record.
+        /// The recorded calls are replayed with locks held.
         case replaying(ScriptRecord)
     }
 
-    /// The start time, in nanoseconds of the monotonic clock.
+    /// When the script was called, in nanoseconds of the monotonic clock.
     let begin: Int64
     let killSwitch = ScriptKillSwitch()
     var stage = Stage.inPlace
-    /// Whether it continues on its own thread.
+    /// Whether the script continues on a thread for long scripts.
     var isLong = false
-    /// The number of restarts.
+    /// How many times the script has started again.
     var repeats = 0
-    /// The number of replays that failed because the record was out of date.
+    /// How many replays have failed, because other clients had changed the entries in the meantime.
     var conflicts = 0
-    /// The duration of the last run without locks, in nanoseconds.
+    /// How long the last run of the script took, in nanoseconds.
     var lastRun: Int64 = 0
-    /// How long the script may hold the locks, in nanoseconds, because its replays kept failing; nil if it must run
-    /// without locks.
+    /// How long the script may hold its locks after too many failed replays, in nanoseconds; nil for the usual limit.
     var heldSlice: Int64?
 
-    /// After this many conflicts, a script that takes at most ``heldRunMax`` nanoseconds holds the locks.
+    /// After this many failed replays, a script that takes at most ``heldRunMax`` nanoseconds runs with locks held.
     static let conflictsMax = 3
     static let heldRunMax: Int64 = 100_000_000
 
     init() { begin = MonotonicClock.nanoseconds() }
 
-    /// The time that the script's commands see, once it is fixed; nil before.
+    /// The time that the script's commands use. It is fixed during a replay; nil otherwise.
     var time: Int64? {
         guard case .replaying(let record) = stage else { return nil }
         return record.now
     }
 
-    /// The number of restarts with the locks held before the script continues without them.
+    /// How many times a script may start again with locks held, before it runs without them.
     static let repeatsInPlace = 4
 }
 
-/// The calls and results of a script that ran without locks, and its reply.
+/// What a script did while it ran without locks: its calls, their results, and its reply.
 struct ScriptRecord {
-    /// The time of the commands.
+    /// The time that the commands have used.
     let now: Int64
-    /// The ``Session/rightsGeneration`` at the start, whose rights allowed the commands.
+    /// The ``Session/rightsGeneration`` when the script began. If it has changed, the rights of the user may have
+    /// changed.
     let rightsGeneration: Int
-    /// The seed of jitters.
+    /// The seed for random jitter of lifetimes, so that a replay computes the same lifetimes.
     let seed = UInt64.random(in: 0 ... .max)
     var commands: [QueuedCommand] = []
-    /// The lengths and hashes of the encoded results; nil for results that may differ.
+    /// For each call, the length and the hash of its result; nil if the result need not be the same in a replay.
     var answers: [Answer?] = []
-    /// The protocol version of each result.
+    /// For each call, the protocol version of its result.
     var versions: [RESPVersion] = []
-    /// The memory use of the commands.
+    /// The memory that the calls use, in bytes.
     var byteCount = 0
-    /// The encoded reply of the script.
+    /// The script's reply, encoded in RESP.
     var reply: [UInt8] = []
 
     init(now: Int64, rightsGeneration: Int) {

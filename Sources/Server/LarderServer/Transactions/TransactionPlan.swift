@@ -2,12 +2,12 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The keys and databases that the commands of a transaction touch. Made before any lock is taken.
+/// The keys and databases that the commands of a transaction use. Computed before any lock is taken.
 struct TransactionPlan {
-    /// The keys of one database.
+    /// The keys that the transaction uses in one database.
     struct Part {
         let database: Database
-        /// The index of each key, in the engine's order.
+        /// The index that each key has in the engine's list of keys.
         private(set) var positions: [Key: Int] = [:]
         private var loaded: [Key] = []
         private var blind: [Key] = []
@@ -18,39 +18,40 @@ struct TransactionPlan {
 
         fileprivate init(_ database: Database) { self.database = database }
 
-        /// - Parameter isBlind: whether the first command that touches the key overwrites it.
+        /// Adds a key, unless the part contains it.
+        /// - Parameter isBlind: whether the first command that uses the key overwrites it without reading it.
         fileprivate mutating func add(_ key: Key, isBlind: Bool) {
             guard positions[key] == nil else { return }
             positions[key] = isBlind ? -1 - blind.count : loaded.count
             if isBlind { blind.append(key) } else { loaded.append(key) }
         }
 
-        /// Converts the part for the engine; indices are final from here on.
+        /// Converts the part to the form for the engine. After that, ``positions`` does not change.
         fileprivate mutating func complete() -> TransactionPart {
             for (index, key) in blind.enumerated() { positions[key] = loaded.count + index }
             return TransactionPart(
                 database: database, keys: loaded + blind, loadedCount: loaded.count, watches: watches)
         }
 
-        /// Whether files must be open for writing before the commands can run.
+        /// Whether the database's files must be open for writing before the commands can run.
         var needsWritableFiles: Bool { isCreated || isWritten && database.exists }
     }
 
-    /// The parts, in the order in which the engine takes their locks.
+    /// One part for each database, in the order in which the transaction first uses them.
     private(set) var parts: [Part] = []
     private(set) var engineParts: [TransactionPart] = []
-    /// The databases named by SELECT, or the errors of selecting them.
+    /// The databases that commands name, by name; or the error if there cannot be such a database.
     private(set) var databases: [String: Result<Database, LarderError>] = [:]
 
     /// - Parameters:
-    ///   - commands: the remaining commands, in order.
-    ///   - database: the selected database before the first of them.
-    ///   - loadsAll: whether previous values must be read even for keys that are only overwritten.
+    ///   - commands: the commands that have not run yet, in their order.
+    ///   - database: the database that is selected before the first of these commands.
+    ///   - loadsAll: whether the values of keys must be read even if the commands only overwrite them.
     init(
         _ commands: ArraySlice<QueuedCommand>, in database: Database, watches: [KeyWatch], more: [TransactionMissing],
         loadsAll: Bool, engine: Engine
     ) {
-        // Add watched keys first: they must be read even if the commands only overwrite them.
+        // Add the watched keys first, so that they are read even if the commands only overwrite them.
         for watch in watches {
             let index = part(watch.database)
             parts[index].add(watch.key, isBlind: false)
@@ -87,7 +88,7 @@ struct TransactionPlan {
             return
         }
         let index = part(database)
-        // Until a script has run, it is unknown whether it writes.
+        // Whether a script writes is unknown until it has run.
         if isScript, !row.flags.contains(.readonly) { parts[index].mayBeWritten = true }
         if row.flags.contains(.write) { parts[index].isWritten = true }
         if row.flags.contains(.creates) { parts[index].isCreated = true }
@@ -97,7 +98,7 @@ struct TransactionPlan {
         }
     }
 
-    /// Adds the key that MOVE or COPY writes in another database.
+    /// Adds the key in another database to which MOVE or COPY writes.
     private mutating func noteTarget(_ command: QueuedCommand, _ database: Database, _ engine: Engine) {
         let place: (name: Int, key: Int)
         switch command.row.database {
@@ -131,18 +132,18 @@ struct TransactionPlan {
     }
 }
 
-/// A key, file or database that a transaction needs, but that was missing in its plan. The transaction restarts with
-/// it.
+/// Something that a transaction needs, but its plan does not contain. The transaction starts again with it.
 enum TransactionMissing {
     case key(Database, Key)
-    /// The files of a database that a command writes to, if they are not open.
+    /// The files of a database to which a command writes, and which are not open.
     case files(Database)
     case database(String)
 }
 
-/// A transaction whose commands run with the locks of all its keys held. ``Call`` uses it instead of the engine.
+/// An attempt to run a transaction's commands. Usually, the locks of all keys are held. ``Call`` uses it instead of the
+/// engine.
 ///
-/// Confined to the thread that runs it.
+/// Used only on the thread that runs the transaction.
 final class TransactionRun {
     private let plan: TransactionPlan
     private(set) var update: TransactionUpdate
@@ -150,20 +151,22 @@ final class TransactionRun {
     var missing: [TransactionMissing] {
         notFound.isEmpty ? update.withoutFiles.map { .files($0) } : notFound
     }
-    /// Whether a command would build a long value, which is not allowed here. If so, nothing is applied.
+    /// Whether a command must build a long value, which is possible only on the thread for that. Then nothing is
+    /// applied.
     private(set) var needsLongThread = false
-    /// Whether a script takes so long that it must continue without locks. If so, nothing is applied.
+    /// Whether a script takes so long that it must start again without locks. Then nothing is applied.
     private(set) var needsScriptThread = false
-    /// Whether the entries differ from the ones that a script read without locks. If so, nothing is applied.
+    /// Whether entries have changed since a script has read them without locks. Then nothing is applied.
     private(set) var isOutdated = false
-    /// The longest record that may be read while commands run without locks. Nil with locks: then no record may be
-    /// read.
+    /// The longest record that may be read while a script runs without locks, in bytes. Nil with locks: then all
+    /// entries must have been read before.
     private let loadedBytesMax: Int?
-    /// The positions of keys that were read while commands ran, by part.
+    /// The positions of keys that were read while a script ran without locks, by the index of their part.
     private var loaded: [Int: [Key: Int]] = [:]
     private let parts: [ObjectIdentifier: (plan: Int, engine: Int)]
 
-    /// - Parameter loadedBytesMax: set for a transaction that is tried without locks.
+    /// - Parameter loadedBytesMax: the longest record that may be read, if the transaction runs without locks;
+    ///   otherwise nil.
     init(_ plan: TransactionPlan, _ update: TransactionUpdate, loadedBytesMax: Int? = nil) {
         self.plan = plan
         self.update = update
@@ -180,15 +183,15 @@ final class TransactionRun {
     func leaveToScriptThread() { needsScriptThread = true }
     func outdate() { isOutdated = true }
 
-    /// The keys that were read while commands ran.
+    /// The keys that were read while a script ran without locks.
     var loadedKeys: [TransactionMissing] {
         loaded.flatMap { part, keys in keys.keys.map { .key(update.parts[part].database, $0) } }
     }
 
-    /// Whether the attempt is abandoned for another reason than ``missing``.
+    /// Whether the attempt has failed for a reason other than ``missing``.
     var mustLeave: Bool { needsLongThread || needsScriptThread || isOutdated }
 
-    /// Returns the indices of keys. If the plan lacks a key, records it and returns nil.
+    /// Returns the positions of keys. Returns nil if the plan does not contain them all, and records the missing ones.
     private func find(
         _ keys: [Key], _ database: Database
     ) throws(CommandError) -> (part: Int, positions: [Int])? {
@@ -232,7 +235,7 @@ final class TransactionRun {
         }
     }
 
-    /// Like ``update(_:_:_:)``, for keys of two databases.
+    /// Changes entries of two databases.
     func update(
         _ database: Database, _ keys: [Key], and other: Database, _ otherKeys: [Key],
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
@@ -247,7 +250,7 @@ final class TransactionRun {
         }
     }
 
-    /// The fresh entry of a key.
+    /// Returns the fresh entry of a key; nil if there is none.
     func current(_ database: Database, _ key: Key) throws(CommandError) -> Record? {
         guard let (part, positions) = try find([key], database), let position = positions.first else {
             throw Self.isMissing
@@ -255,12 +258,12 @@ final class TransactionRun {
         return update.current(part: part, position: position)
     }
 
-    /// The freshness rules of a database; nil for a database that is not locked.
+    /// The freshness rules of a database; nil if the transaction does not use the database.
     func rules(_ database: Database) -> FreshnessRules? {
         parts[ObjectIdentifier(database)].map { update.rules(part: $0.engine) }
     }
 
-    /// Returns the database that SELECT would select by this name.
+    /// Returns the database with a name, as SELECT would.
     func database(_ name: String) throws(CommandError) -> Database {
         switch plan.databases[name] {
         case .success(let database): return database

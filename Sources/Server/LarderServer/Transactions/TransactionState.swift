@@ -1,13 +1,12 @@
 import LarderEngine
 
-/// The state of MULTI, WATCH and EXEC on one connection: the queued commands, the watched keys, and the running
-/// transaction.
+/// The transactions of a connection: queued commands (MULTI), watched keys (WATCH), and the running transaction.
 ///
 /// A value type, owned by its session.
 struct TransactionState {
-    /// The commands queued since MULTI.
+    /// The commands that were queued since MULTI; nil if there was no MULTI.
     var queue: TransactionQueue?
-    /// The transaction started by EXEC.
+    /// The running transaction, which EXEC or a script has begun; nil if there is none.
     var execution: Execution?
     var watches: [KeyWatch] = []
 
@@ -16,7 +15,7 @@ struct TransactionState {
         watches = []
     }
 
-    /// Discards the queued commands and the watched keys.
+    /// Discards the queued commands, and ends all watches.
     mutating func discard() {
         queue = nil
         unwatch()
@@ -27,9 +26,9 @@ struct TransactionState {
 struct TransactionQueue {
     private(set) var commands: [QueuedCommand] = []
     private(set) var byteCount = 0
-    /// Whether a command could not be queued, so that EXEC will fail.
+    /// Whether a command could not be queued. EXEC will then fail.
     var isAborted = false
-    /// The database selected by the last SELECT; nil before the first.
+    /// The name in the last SELECT among the commands; nil if there was no SELECT.
     private(set) var selection: String?
 
     mutating func add(_ command: QueuedCommand) {

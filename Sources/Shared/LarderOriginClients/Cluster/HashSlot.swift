@@ -1,4 +1,4 @@
-/// The hash slot of a key in a cluster: CRC-16 (XMODEM) of the key, or of its hash tag in braces if it has one.
+/// Computes the hash slot of a key in a Redis cluster: CRC-16 (XMODEM) of the key or its hash tag `{…}`.
 package enum HashSlot {
     package static let count = 16_384
 

@@ -1,6 +1,6 @@
 import LarderRESP
 
-/// The owners of a cluster's slots, as reported by one of its servers.
+/// The servers that own the hash slots of a cluster, as reported by one of the servers.
 struct SlotMap {
     struct Range {
         let slots: ClosedRange<Int>
@@ -12,8 +12,7 @@ struct SlotMap {
 
     /// - Parameters:
     ///   - reply: the reply to CLUSTER SLOTS.
-    ///   - asked: the address of the server that replied. Its host is used for servers whose host the reply leaves
-    ///     empty.
+    ///   - asked: the address of the server that sent the reply. An empty host in the reply means this server's host.
     init?(_ reply: RESPValue, asked: OriginEndpoint) {
         guard case .array(let entries) = reply else { return nil }
         for entry in entries {
@@ -31,7 +30,7 @@ struct SlotMap {
         guard let parts = value.elements, parts.count >= 2, let port = parts[1].int, let number = UInt16(exactly: port),
             number > 0
         else { return nil }
-        // A null or empty host is the host that was asked; "?" is unknown.
+        // A null or empty host means the host of the server that replied; "?" means that the host is unknown.
         guard let host = parts[0].isNull ? "" : parts[0].string, host != "?" else { return nil }
         return host.isEmpty ? same(asked, number) : .tcp(host: host, port: number)
     }
@@ -42,13 +41,13 @@ struct SlotMap {
     }
 }
 
-/// `MOVED slot host:port` and `ASK slot host:port`.
+/// A redirection error of a cluster: `MOVED slot host:port` or `ASK slot host:port`.
 struct Redirection {
     let isAsk: Bool
     let slot: Int
     let endpoint: OriginEndpoint
 
-    /// Nil for other errors.
+    /// Parses an error reply. Returns nil for other errors.
     init?(_ message: String, asked: OriginEndpoint) {
         let words = message.split(separator: " ")
         guard words.count >= 3, words[0] == "MOVED" || words[0] == "ASK", let slot = Int(words[1]),
@@ -67,9 +66,10 @@ struct Redirection {
     }
 }
 
-/// Parses the line `myself` of CLUSTER NODES: the server's role, its slots, and the slots that migrate.
+/// Parses the line of CLUSTER NODES that describes the replying server itself (`myself`): its role, its slots, and the
+/// slots that are migrating.
 enum ClusterSelf {
-    /// - Returns: the role and the slots as text that can be compared; nil if the reply has none.
+    /// - Returns: the role and the slots as text, for comparisons; nil if the reply does not contain the line.
     static func description(_ reply: RESPValue) -> String? {
         guard let text = reply.string else { return nil }
         for line in text.split(separator: "\n") {
@@ -81,15 +81,15 @@ enum ClusterSelf {
         return nil
     }
 
-    /// Returns the slots whose owner or migration differs between two descriptions of a node.
-    /// - Returns: nil if either description is that of a replica, or is malformed.
+    /// Returns the slots whose ownership or migration differs between two descriptions of a server.
+    /// - Returns: nil if one of the descriptions is that of a replica, or malformed.
     static func slots(between old: String, and new: String) -> Set<Int>? {
         guard let old = claims(old), let new = claims(new) else { return nil }
         return old.owned.symmetricDifference(new.owned).union(
             old.moving.symmetricDifference(new.moving).compactMap { Int($0.dropFirst().prefix { $0 != "-" }) })
     }
 
-    /// Parses a node description: the slots of a primary, and its migration marks such as `[93->-id]`.
+    /// Parses a description of a server: the slots that it owns, and the marks of migrating slots, such as `[93->-id]`.
     /// - Returns: nil for a replica or malformed text.
     private static func claims(_ description: String) -> (owned: Set<Int>, moving: Set<Substring>)? {
         let words = description.split(separator: " ")
@@ -113,6 +113,6 @@ enum ClusterSelf {
         return (owned, moving)
     }
 
-    /// The number of servers in the reply.
+    /// Returns the number of servers in a reply to CLUSTER NODES: it has one line for each.
     static func servers(_ reply: RESPValue) -> Int { reply.bytes?.count { $0 == 10 } ?? 0 }
 }

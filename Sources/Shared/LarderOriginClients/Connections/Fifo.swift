@@ -1,4 +1,4 @@
-/// A FIFO queue with amortized constant cost.
+/// A first-in, first-out queue. Each operation takes amortized constant time.
 struct Fifo<Element> {
     private var items: [Element?] = []
     private var head = 0
@@ -25,7 +25,7 @@ struct Fifo<Element> {
         return items[head]
     }
 
-    /// Changes the first element in place; there must be one.
+    /// Changes the first element in place, and returns the result of `body`; nil if the queue is empty.
     mutating func changeFirst<Result>(_ body: (inout Element) -> Result) -> Result? {
         guard head < items.count, var item = items[head] else { return nil }
         items[head] = nil

@@ -1,30 +1,31 @@
 import LarderRESP
 
-/// The settings that a connection establishes first.
+/// The settings that a new connection sends to the server before other requests.
 struct RedisSetup: Sendable {
     enum Tracking: Hashable, Sendable {
         /// The server sends no invalidations.
         case none
-        /// The server invalidates keys that were read on this connection.
+        /// The server sends an invalidation when a key changes that was read on this connection.
         case read
-        /// The server invalidates all keys with one of these prefixes.
+        /// The server sends an invalidation when a key with one of these prefixes changes; without prefixes, when any
+        /// does.
         case broadcast([[UInt8]])
     }
 
     var user: String?
     var password: [UInt8]?
-    /// The file from which the password is read again for each connection, because it may have changed.
+    /// The file of the password, which is read again for each connection, because it may have changed.
     var passwordPath: String?
-    /// Used in the error for an unsuitable server.
+    /// Whether the address is `rediss://`, for error messages.
     var usesTLS = false
     var database = "0"
     var tracking = Tracking.none
-    /// Whether the server must be part of a cluster, or must not; nil for either.
+    /// Whether the server must be part of a cluster (true) or must not (false); nil if both are allowed.
     var isCluster: Bool?
-    /// Whether reads from a replica are allowed.
+    /// Whether to send READONLY, which lets a replica in a cluster answer reads.
     var isReadOnly = false
 
-    /// The setup with the current password. If the file can no longer be read, the last password is kept.
+    /// The setup with the password read again from its file. If the file cannot be read, the previous password is kept.
     var withPassword: RedisSetup {
         guard let passwordPath, let password = try? OriginAddress.secret(in: passwordPath) else { return self }
         var setup = self
@@ -33,22 +34,22 @@ struct RedisSetup: Sendable {
     }
 }
 
-/// The HELLO handshake and the commands after it. Confined to the loop.
+/// The first commands on a connection: HELLO, and those that apply the ``RedisSetup``. Used on the loop's thread only.
 final class Greeting: RedisExchange {
     private let setup: RedisSetup
-    /// Called once, with nil if the greeting succeeded.
+    /// Called once, with nil if all commands succeeded.
     var finished: (OriginError?) -> Void = { _ in }
     private var isFinished = false
     /// The steps whose replies are pending.
     private var steps: [Step] = []
 
-    /// A command of the greeting, with its name in messages.
+    /// A command of the greeting. The raw value is its name in messages.
     enum Step: String {
         case hello = "HELLO"
         case database = "SELECT"
         case readOnly = "READONLY"
         case tracking = "CLIENT TRACKING"
-        /// A Larder extension: the server does not report changes in other databases.
+        /// An extension of Larder's daemon: it then reports no changes of other databases.
         case databaseOnly = "CLIENT TRACKING … DATABASE"
     }
 
@@ -69,14 +70,14 @@ final class Greeting: RedisExchange {
         switch setup.tracking {
         case .none: break
         case .read:
-            // NOLOOP is not used: with it, Redis does not report keys that it evicts, or stops tracking, while it runs
-            // a command of this connection.
+            // Do not use NOLOOP: with it, Redis does not report keys that it evicts, or stops tracking, while it runs a
+            // command of this connection.
             add(.tracking, ["CLIENT", "TRACKING", "ON"].map { Array($0.utf8) })
         case .broadcast(let prefixes):
             var words = ["CLIENT", "TRACKING", "ON", "BCAST"].map { Array($0.utf8) }
             for prefix in prefixes { words += [Array("PREFIX".utf8), prefix] }
             add(.tracking, words + [Array("NOLOOP".utf8)])
-            // Servers without this extension refuse it, which is harmless.
+            // Other servers reply with an error, which is ignored.
             add(.databaseOnly, ["CLIENT", "TRACKING", "ON", "BCAST", "NOLOOP", "DATABASE"].map { Array($0.utf8) })
         }
         return steps.count
@@ -99,7 +100,7 @@ final class Greeting: RedisExchange {
         finished = { _ in }
     }
 
-    /// Checks that the server's mode in the HELLO reply matches the address.
+    /// Returns an error if the server's mode in the reply to HELLO does not match the address.
     private func unsuitableMode(_ reply: RESPValue) -> OriginError? {
         guard let pairs = reply.pairs else { return .unsuitable("the reply to HELLO is not that of a Redis server") }
         let scheme = setup.usesTLS ? "rediss" : "redis"
@@ -114,7 +115,7 @@ final class Greeting: RedisExchange {
         }
     }
 
-    /// Converts an error reply to a command of the greeting.
+    /// Returns the error for an error reply to a command of the greeting.
     static func error(_ step: Step, _ message: String) -> OriginError {
         switch message.prefix(while: { $0 != " " }) {
         case "NOAUTH": .unsuitable("the server requires a password: \(message)")

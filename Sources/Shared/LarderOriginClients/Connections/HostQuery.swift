@@ -1,7 +1,7 @@
 import CLarderUV
 import LarderPlatform
 
-/// A DNS lookup of a host name, on libuv's thread pool.
+/// A DNS lookup of a host name. Runs on libuv's thread pool, so that it does not block the loop.
 final class HostQuery {
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -13,7 +13,8 @@ final class HostQuery {
 
     private init(_ answer: @escaping Answer) { self.answer = answer }
 
-    /// - Returns: nil, or why the lookup could not be started; then `answer` is not called.
+    /// Starts a lookup. `answer` is called on the loop's thread.
+    /// - Returns: nil, or the reason why the lookup could not be started. In that case `answer` is not called.
     static func ask(_ loop: OriginLoop, host: String, port: UInt16, _ answer: @escaping Answer) -> String? {
         let request = UnsafeMutablePointer<uv_getaddrinfo_t>.allocate(capacity: 1)
         request.initialize(to: uv_getaddrinfo_t())

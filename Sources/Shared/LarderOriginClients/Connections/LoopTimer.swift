@@ -1,6 +1,6 @@
 import CLarderUV
 
-/// Calls a closure after a delay. Confined to its loop. Close it before releasing it.
+/// Calls a closure after a delay. Used on the loop's thread only. Close it before you release it.
 final class LoopTimer {
     private let loop: OriginLoop
     private var handle: UnsafeMutablePointer<uv_timer_t>?
@@ -17,10 +17,10 @@ final class LoopTimer {
 
     deinit { close() }
 
-    /// Starts the timer, or moves it: it fires in `milliseconds` from now.
+    /// Starts or restarts the timer: it calls the closure in `milliseconds` from now.
     func start(milliseconds: Int) {
         guard let handle else { return }
-        // The loop's clock does not advance during a turn.
+        // libuv's clock does not advance while the loop handles events, so update it.
         uv_update_time(loop.uv)
         uv_timer_start(
             handle,
@@ -32,7 +32,7 @@ final class LoopTimer {
 
     func stop() { if let handle { uv_timer_stop(handle) } }
 
-    /// Closes the timer. Idempotent.
+    /// Closes the timer. May be called repeatedly.
     func close() {
         guard let handle else { return }
         self.handle = nil

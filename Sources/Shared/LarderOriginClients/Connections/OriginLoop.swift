@@ -1,9 +1,9 @@
 import CLarderUV
 import LarderPlatform
 
-/// The thread of an origin: a libuv loop, and work that other threads send to it.
+/// The thread of an origin. It runs a libuv event loop, and closures that other threads send to it.
 ///
-/// `@unchecked Sendable`: the mailbox is guarded by `lock`; everything else is confined to the thread.
+/// `@unchecked Sendable`: `mail` and `isOver` are guarded by `lock`; everything else is used by this thread only.
 final class OriginLoop: @unchecked Sendable {
     let uv: UnsafeMutablePointer<uv_loop_t>
     private let wakeUp: UnsafeMutablePointer<uv_async_t>
@@ -11,11 +11,11 @@ final class OriginLoop: @unchecked Sendable {
     private let lock = Lock()
     private var mail: [@Sendable () -> Void] = []
     private var isOver = false
-    /// Work taken out of the mailbox, and the index of the next item.
+    /// The closures taken from `mail`, and the index of the one to run next.
     private var taken: [@Sendable () -> Void] = []
     private var nextMail = 0
     private static let mailPerTurn = 1_000
-    /// Work for the end of the turn.
+    /// The closures to run before the loop waits for events.
     private var atEndOfTurn: [() -> Void] = []
 
     /// Starts the thread.
@@ -25,7 +25,7 @@ final class OriginLoop: @unchecked Sendable {
         beforePolling = .allocate(capacity: 1)
         let status = uv_loop_init(uv)
         precondition(status == 0, "uv_loop_init failed with \(status)")
-        // The thread keeps this object alive for longer than the handles, so an unretained reference is enough.
+        // An unretained reference is enough, because the thread retains this object until all handles are closed.
         let context = Unmanaged.passUnretained(self).toOpaque()
         let opened = uv_async_init(uv, wakeUp) { OriginLoop.from($0?.pointee.data)?.readMail() }
         precondition(opened == 0, "uv_async_init failed with \(opened)")
@@ -51,14 +51,14 @@ final class OriginLoop: @unchecked Sendable {
         uv_loop_close(uv)
     }
 
-    /// Runs `work` on the thread, in the order of the calls. May be called from any thread.
-    /// - Returns: false, without an effect, after ``end()``.
+    /// Runs `work` on the loop's thread, in the order of the calls. May be called from any thread.
+    /// - Returns: false after ``end()``; `work` is then not run.
     @discardableResult
     func send(_ work: @escaping @Sendable () -> Void) -> Bool {
         lock.withLock {
             guard !isOver else { return false }
             mail.append(work)
-            // Inside the lock, because the handle is closed inside the lock too.
+            // Call this with the lock held, because ``end()`` closes the handle with the lock held.
             if mail.count == 1 { uv_async_send(wakeUp) }
             return true
         }
@@ -77,7 +77,7 @@ final class OriginLoop: @unchecked Sendable {
             taken[nextMail]()
             nextMail += 1
         }
-        // Continue with the rest after sockets and timers have been served.
+        // If closures are left, wake the loop again. It then handles sockets and timers first.
         lock.withLock { if !isOver, nextMail < taken.count || !mail.isEmpty { uv_async_send(wakeUp) } }
         if nextMail == taken.count {
             taken = []
@@ -85,7 +85,7 @@ final class OriginLoop: @unchecked Sendable {
         }
     }
 
-    /// Runs `work` before the loop waits the next time. Called on the loop's thread.
+    /// Runs `work` before the loop waits for events the next time. Call it on the loop's thread.
     func beforeWaiting(_ work: @escaping () -> Void) { atEndOfTurn.append(work) }
 
     private func endTurn() {
@@ -96,7 +96,7 @@ final class OriginLoop: @unchecked Sendable {
         }
     }
 
-    /// Lets the thread terminate once all handles are closed. Call it last, on the loop's thread.
+    /// Lets the thread terminate after all handles are closed. Call it on the loop's thread, as the last call.
     func end() {
         let rest: [@Sendable () -> Void]? = lock.withLock {
             guard !isOver else { return nil }
@@ -111,8 +111,7 @@ final class OriginLoop: @unchecked Sendable {
     }
 }
 
-/// All of libuv's handle types begin with the fields of `uv_handle_t`, so a pointer to one can be used as a pointer to
-/// `uv_handle_t`.
+/// Casts a pointer to a libuv handle. All handle types begin with the fields of `uv_handle_t`.
 func asHandle<Handle>(_ handle: UnsafeMutablePointer<Handle>) -> UnsafeMutablePointer<uv_handle_t> {
     UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
 }

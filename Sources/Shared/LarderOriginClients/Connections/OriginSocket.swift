@@ -1,16 +1,17 @@
 import CLarderUV
 import LarderPlatform
 
-/// The events of a socket. Called on the loop's thread.
+/// Receives the events of a socket. Called on the loop's thread.
 protocol OriginSocketUser: AnyObject {
     func socketIsConnected()
     /// There may be bytes to receive.
     func socketIsReadable()
-    /// An error or the peer closed the socket. Called once, and not after ``OriginSocket/close()``.
+    /// The socket was closed because of an error, or by the peer. Called at most once, and not after
+    /// ``OriginSocket/close()``.
     func socketEnded(_ reason: String)
 }
 
-/// A non-blocking stream socket. Confined to its loop. Close it before releasing it.
+/// A non-blocking stream socket, with or without TLS. Used on the loop's thread only. Close it before you release it.
 final class OriginSocket {
     private let loop: OriginLoop
     private let endpoint: OriginEndpoint
@@ -20,24 +21,24 @@ final class OriginSocket {
     private var isConnected = false
     private var isClosed = false
     private let tls: TLSSession?
-    /// The number of reads from the socket in this turn.
+    /// The number of reads from the socket since the loop last reported it as readable.
     private var receivedInTurn = 0
-    /// The host's addresses that have not been tried.
+    /// The addresses of the host to which no connection was tried yet.
     private var addresses: [SocketAddress] = []
     private var lastFailure = "the host has no address"
 
-    /// The bytes being sent, how many of them have been sent, and the bytes after them.
+    /// The bytes being sent, the number of them that the system has accepted, and the bytes to send afterwards.
     private var sending: [UInt8] = []
     private var sent = 0
     private var output: [UInt8] = []
     private var isFlushListed = false
     private var watched: UInt32 = 0
 
-    /// After this many reads in a turn, other sockets are served.
+    /// The maximum number of reads before the loop serves other sockets.
     private static let receivesPerTurn = 16
     private static let chunkBytes = 65_536
 
-    /// - Parameter tls: the TLS session; nil for none.
+    /// - Parameter tls: the TLS session; nil for a connection without TLS.
     init(_ loop: OriginLoop, _ endpoint: OriginEndpoint, tls: TLSSession?, user: any OriginSocketUser) {
         self.loop = loop
         self.endpoint = endpoint
@@ -80,8 +81,8 @@ final class OriginSocket {
         switch result {
         case .failure(let failure):
             lastFailure = failure.description
-            // Try the next address later, because the caller that opens the socket does not expect it to be closed
-            // within the call.
+            // Do not try the next address within this call: it may fail, and the caller of ``open()`` does not expect
+            // the socket to be closed before the call returns.
             loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.tryNext() } }
         case .success(let started):
             descriptor = started.descriptor
@@ -94,7 +95,7 @@ final class OriginSocket {
         }
     }
 
-    /// Reports the failure. The message mentions it if the cause is a restriction of this process and not the host.
+    /// Closes the socket with an error. The message says so if this process may use only Unix-domain sockets.
     private func failToConnect(_ reason: String) {
         guard case .tcp = endpoint, TCPSocket.isForbidden else { return fail(reason) }
         fail("\(reason): larderd's service allows only Unix-domain sockets, see docs/Operating.md#origins-over-tcp")
@@ -109,7 +110,7 @@ final class OriginSocket {
     private func shakeHands() {
         guard let tls, !tls.isEstablished else { return }
         let failure = tls.shakeHands()
-        // The output may contain an alert that tells the peer the reason.
+        // Send the output even after a failure: it may contain an alert that reports the reason to the peer.
         flush()
         if let failure { return fail(failure) }
         if tls.isEstablished, !isClosed { user?.socketIsConnected() }
@@ -149,7 +150,7 @@ final class OriginSocket {
 
     private func ready(_ status: Int32, _ events: UInt32) {
         guard isConnected else { return connectingEnded() }
-        // Errors are reported by the call that uses the socket.
+        // Ignore `status`: the call that reads from the socket gets the error too.
         receivedInTurn = 0
         if status != 0 || events & UV_READABLE.rawValue != 0 { readable() }
         if !isClosed, events & UV_WRITABLE.rawValue != 0 { flush() }
@@ -182,7 +183,7 @@ final class OriginSocket {
         descriptor = -1
     }
 
-    /// Closes the socket. Idempotent. The user gets no more calls.
+    /// Closes the socket. The user is not called any more. May be called repeatedly.
     func close() {
         isClosed = true
         release()
@@ -193,9 +194,9 @@ final class OriginSocket {
 
     // MARK: Bytes
 
-    /// Receives into `room`. Call it until it returns 0.
-    /// - Returns: the number of bytes; 0 if none are available now or the socket was closed, in which case the user is
-    ///   notified.
+    /// Receives bytes into `room`. Call it repeatedly until it returns 0.
+    /// - Returns: the number of bytes; 0 if none are available now, or if the socket was closed. If it was closed, the
+    ///   user has been notified.
     func receive(_ room: UnsafeMutableRawBufferPointer) -> Int {
         guard let tls else { return receiveFromSystem(room) }
         while !isClosed {
@@ -208,6 +209,7 @@ final class OriginSocket {
         return 0
     }
 
+    /// Passes received bytes to the TLS session.
     /// - Returns: whether any bytes were received.
     private func receiveEncrypted(_ tls: TLSSession) -> Bool {
         withUnsafeTemporaryAllocation(byteCount: Self.chunkBytes, alignment: 16) { chunk in
@@ -229,7 +231,7 @@ final class OriginSocket {
         return 0
     }
 
-    /// Appends bytes that are sent at the end of the turn.
+    /// Appends bytes to the output. They are sent before the loop waits for events.
     func write(_ body: (inout [UInt8]) -> Void) {
         guard !isClosed else { return }
         body(&output)
@@ -242,11 +244,11 @@ final class OriginSocket {
         }
     }
 
-    /// The bytes that the system has not accepted yet.
+    /// The number of bytes that the system has not accepted yet.
     var unsentBytes: Int { sending.count - sent + output.count }
 
-    /// Moves the next output into `sending`, encrypted if necessary.
-    /// - Returns: whether there is output.
+    /// Moves the output into `sending`. Encrypts it if TLS is used.
+    /// - Returns: whether there are bytes to send.
     private func takeOutput() -> Bool {
         guard let tls else {
             swap(&sending, &output)

@@ -1,33 +1,34 @@
 import LarderPlatform
 import LarderRESP
 
-/// Commands that are sent together and receive their replies. Confined to the loop.
+/// Commands that are sent together, and the code that receives their replies. Used on the loop's thread only.
 protocol RedisExchange: AnyObject {
-    /// Appends the commands.
-    /// - Returns: the number of replies, at least one.
+    /// Appends the encoded commands.
+    /// - Returns: the number of replies to expect, at least one.
     func encode(into output: inout [UInt8]) -> Int
-    /// Receives each of the replies.
+    /// Receives one reply.
     /// - Parameters:
-    ///   - skippedBytes: the length of a string in it that was too long; 0 for none.
-    ///   - isLast: whether it is the last reply.
+    ///   - skippedBytes: the length of a string in the reply that was too long and was dropped; 0 if there was none.
+    ///   - isLast: whether it is the last reply of this exchange.
     func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool)
-    /// The connection was lost before the last reply.
+    /// Called if the connection is lost before the last reply.
     func fail(_ error: OriginError)
 }
 
-/// The events of a connection. Called on the loop's thread.
+/// Receives the events of a connection. Called on the loop's thread.
 protocol RedisConnectionUser: AnyObject {
-    /// The server has answered the greeting, so requests can be sent.
+    /// The greeting has succeeded, so requests can be sent.
     func connectionIsUp(_ connection: RedisConnection)
-    /// Keys have changed; nil for all.
+    /// The server has reported that keys have changed; nil means that any key may have changed.
     func connection(_ connection: RedisConnection, invalidated keys: [[UInt8]]?)
-    /// The connection was lost, and all exchanges have failed. Called once, and not after ``RedisConnection/close()``.
+    /// The connection was lost, and all pending exchanges have failed. Called at most once, and not after
+    /// ``RedisConnection/close(_:)``.
     func connectionEnded(_ connection: RedisConnection, _ error: OriginError)
 }
 
-/// One connection to a Redis server: a greeting, exchanges in their order, and push messages.
+/// A connection to a Redis server. Sends the greeting and then exchanges. Receives replies and push messages.
 ///
-/// Confined to its loop. Close it before releasing it.
+/// Used on the loop's thread only. Close it before you release it.
 final class RedisConnection: OriginSocketUser {
     private let endpoint: OriginEndpoint
     private let greeting: Greeting
@@ -35,7 +36,7 @@ final class RedisConnection: OriginSocketUser {
     private var socket: OriginSocket?
     private var parser: ReplyParser
     private var pending = Fifo<(exchange: any RedisExchange, missing: Int)>()
-    /// True also if TLS is impossible (sockets of this machine), so that the error does not suggest it.
+    /// Whether TLS is used. Also true for Unix-domain sockets, for which error messages must not suggest TLS.
     private let usesTLS: Bool
     private(set) var isUp = false
     private(set) var bytesReceived = 0
@@ -59,7 +60,7 @@ final class RedisConnection: OriginSocketUser {
 
     func open() { socket?.open() }
 
-    /// Closes the connection; exchanges under way fail. Idempotent. The user gets no more calls.
+    /// Closes the connection. Pending exchanges fail; the user is not called any more. May be called repeatedly.
     func close(_ error: OriginError) {
         socket?.close()
         socket = nil
@@ -68,7 +69,7 @@ final class RedisConnection: OriginSocketUser {
         for entry in pending.takeAll() { entry.exchange.fail(error) }
     }
 
-    /// Closes the connection and notifies its user.
+    /// Like ``close(_:)``, and notifies the user.
     func end(_ error: OriginError) {
         guard socket != nil else { return }
         let user = user
@@ -76,7 +77,7 @@ final class RedisConnection: OriginSocketUser {
         user?.connectionEnded(self, error)
     }
 
-    /// Sends an exchange.
+    /// Sends the commands of an exchange.
     func send(_ exchange: any RedisExchange) {
         guard let socket else { return exchange.fail(.interrupted("\(endpoint): closed")) }
         var count = 0
@@ -84,7 +85,7 @@ final class RedisConnection: OriginSocketUser {
         pending.append((exchange, count))
     }
 
-    /// The bytes that the system has not accepted yet.
+    /// The number of bytes that the system has not accepted yet.
     var unsentBytes: Int { socket?.unsentBytes ?? 0 }
 
     // MARK: The socket
@@ -112,7 +113,7 @@ final class RedisConnection: OriginSocketUser {
     func socketEnded(_ reason: String) {
         let text = "\(endpoint): \(reason)"
         guard !isUp else { return end(.interrupted(text)) }
-        // A TLS server closes connections that start without TLS.
+        // If a request was pending, the server may require TLS: such servers close connections without it.
         let isCutOff = !pending.isEmpty && !usesTLS
         end(
             .unreachable(
@@ -121,7 +122,8 @@ final class RedisConnection: OriginSocketUser {
 
     // MARK: Replies
 
-    /// - Returns: whether the connection continues.
+    /// Handles all complete replies and push messages.
+    /// - Returns: whether the connection is still open.
     private func readReplies() -> Bool {
         while socket != nil {
             do {
@@ -137,7 +139,7 @@ final class RedisConnection: OriginSocketUser {
 
     private func deliver(_ reply: RESPValue) {
         guard let exchange = pending.first?.exchange else {
-            // Redis sends the reason before it closes, such as "max number of clients reached".
+            // Before Redis closes a rejected connection, it sends the reason, such as "max number of clients reached".
             return end(
                 isUp
                     ? .malformed("\(endpoint): a reply without a request")

@@ -1,8 +1,7 @@
 import CLarderOpenSSL
 import LarderPlatform
 
-/// The trusted certificates and the client certificate for all TLS connections of an origin. Confined to the origin's
-/// thread.
+/// The trusted certificates and the client certificate for an origin's connections. Used on the origin's thread only.
 final class TLSContext {
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -11,9 +10,9 @@ final class TLSContext {
     private let context: OpaquePointer
 
     /// - Parameters:
-    ///   - certificatesPath: the file of the trusted certificates; nil for the system's.
-    ///   - certificatePath: the client certificate and its chain, if the server requires one.
-    ///   - keyPath: the private key of the client certificate.
+    ///   - certificatesPath: the file with the trusted certificates; nil for those of the system.
+    ///   - certificatePath: the file with the client certificate and its chain; nil for none.
+    ///   - keyPath: the file with the private key of the client certificate; nil if it is in the same file.
     init(certificatesPath: String?, certificatePath: String?, keyPath: String?) throws(Failure) {
         guard let context = SSL_CTX_new(TLS_client_method()) else { throw Failure(description: TLSError.text()) }
         self.context = context
@@ -46,16 +45,16 @@ final class TLSContext {
         throw Failure(description: "\(what) in \(path) cannot be read: \(TLSError.text())")
     }
 
-    /// Like ``session(host:)``; nil also for a socket of this machine.
+    /// Like ``session(host:)``. Returns nil also for a Unix-domain socket.
     func session(to endpoint: OriginEndpoint) -> TLSSession? {
         guard case .tcp(let host, _) = endpoint else { return nil }
         return session(host: host)
     }
 
-    /// Creates a session that verifies the server's name.
+    /// Creates a session for a connection. It verifies that the server's certificate is valid for the host.
     func session(host: String) -> TLSSession? {
         guard let session = SSL_new(context) else { return nil }
-        // A certificate lists addresses separately from names.
+        // Certificates contain IP addresses separately from names, so OpenSSL must know which of them the host is.
         let isAddress = StreamConnecting.numericAddresses(host: host, port: 1) != nil
         if isAddress {
             guard X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host) == 1 else {
@@ -70,10 +69,10 @@ final class TLSContext {
     }
 }
 
-/// The TLS state of one connection: bytes in, bytes out, no I/O. Confined to the origin's thread.
+/// The TLS state of one connection. Encrypts and decrypts bytes, but does no I/O. Used on the origin's thread only.
 final class TLSSession {
     private let session: OpaquePointer
-    /// Owned by the session.
+    /// The OpenSSL buffers for received bytes and for bytes to send. The session owns and frees them.
     private let incoming: OpaquePointer
     private let outgoing: OpaquePointer
     private(set) var isEstablished = false
@@ -92,8 +91,8 @@ final class TLSSession {
 
     deinit { SSL_free(session) }
 
-    /// Continues with the handshake as far as possible.
-    /// - Returns: why the handshake failed; nil if it did not.
+    /// Continues the handshake until more bytes from the peer are needed.
+    /// - Returns: the reason if the handshake has failed, else nil.
     func shakeHands() -> String? {
         guard !isEstablished else { return nil }
         ERR_clear_error()
@@ -110,7 +109,7 @@ final class TLSSession {
         return "TLS: \(TLSError.text())"
     }
 
-    /// Passes on bytes received from the peer.
+    /// Adds encrypted bytes that were received from the peer.
     func receive(_ bytes: UnsafeRawBufferPointer) { BIO_write(incoming, bytes.baseAddress, Int32(bytes.count)) }
 
     enum Read {
@@ -119,7 +118,7 @@ final class TLSSession {
         case ended(String)
     }
 
-    /// Reads decrypted bytes from the peer.
+    /// Decrypts received bytes into `room`.
     func read(_ room: UnsafeMutableRawBufferPointer) -> Read {
         ERR_clear_error()
         let count = SSL_read(session, room.baseAddress, Int32(clamping: room.count))
@@ -131,8 +130,8 @@ final class TLSSession {
         }
     }
 
-    /// Encrypts bytes. Call it after the handshake.
-    /// - Returns: false if that fails.
+    /// Encrypts bytes and adds them to the output. Call it only after the handshake.
+    /// - Returns: false if the encryption fails.
     func write(_ bytes: [UInt8]) -> Bool {
         var start = 0
         while start < bytes.count {
@@ -146,7 +145,7 @@ final class TLSSession {
         return true
     }
 
-    /// Takes the bytes to send to the peer.
+    /// Removes and returns the encrypted bytes to send to the peer.
     func takeOutput() -> [UInt8] {
         let count = larder_bio_pending(outgoing)
         guard count > 0 else { return [] }
@@ -157,11 +156,11 @@ final class TLSSession {
 }
 
 private enum TLSError {
-    /// The first error that OpenSSL recorded for this thread.
+    /// Returns the description of the first error that OpenSSL has recorded for this thread.
     static func text() -> String {
         let number = ERR_get_error()
         guard number != 0 else { return "the connection ended" }
-        // An error of a system call.
+        // This bit means that the rest is the `errno` of a system call.
         if number & 0x8000_0000 != 0 { return String(cString: strerror(Int32(number & 0x7FFF_FFFF))) }
         return ERR_reason_error_string(number).map { String(cString: $0) } ?? "error \(number)"
     }

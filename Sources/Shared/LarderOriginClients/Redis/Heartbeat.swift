@@ -1,11 +1,12 @@
 import LarderPlatform
 import LarderRESP
 
-/// Checks that a server responds and still owns its slots. Confined to the loop.
+/// A request that checks whether a server responds and still owns its slots. Used on the loop's thread only.
 final class Heartbeat: RedisExchange {
     enum Answer {
-        /// With the cluster report, if it was requested.
+        /// The server responds. The value is the cluster report if it was requested.
         case good(ClusterReport?)
+        /// The server has sent this error.
         case bad(String)
     }
 
@@ -14,7 +15,7 @@ final class Heartbeat: RedisExchange {
         let servers: Int
     }
 
-    /// A key in one of the server's slots; nil outside of a cluster.
+    /// The key to read, which is in one of the server's slots; nil for a single server.
     private let key: [UInt8]?
     private let asksForReport: Bool
     private let finished: (Heartbeat, Answer) -> Void
@@ -35,8 +36,8 @@ final class Heartbeat: RedisExchange {
             RequestEncoder.encode([Words.ping], into: &output)
             return 1
         }
-        // Read a key instead of sending PING, which a server answers even if it no longer belongs to the cluster or no
-        // longer has the slot.
+        // Read a key instead of sending PING: a server replies to PING even if it is no longer part of the cluster, or
+        // no longer owns the slot.
         RequestEncoder.encode([Words.pttl, key], into: &output)
         guard asksForReport else { return 1 }
         RequestEncoder.encode(["CLUSTER", "NODES"], into: &output)
@@ -46,7 +47,7 @@ final class Heartbeat: RedisExchange {
     func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
         count += 1
         if let message = reply.errorMessage {
-            // The user may not read that key, but the server responds, and its report lists its slots.
+            // Ignore that the user must not read the key: the server responds, and reports its slots.
             if !(count == 1 && message.hasPrefix("NOPERM")) { bad = bad ?? message }
         } else if count == 2 {
             if let description = ClusterSelf.description(reply) {

@@ -1,34 +1,35 @@
-/// The recently invalidated keys, for running calls that must check their keys against them. Bounded. Confined to the
-/// loop.
+/// The recently invalidated keys. Running calls check at their end whether their keys were invalidated meanwhile.
+/// Limited in size. Used on the loop's thread only.
 struct InvalidationMemory {
-    /// The most keys in each of the two halves.
+    /// When `newer` has more keys than this, it replaces `older`, whose keys are forgotten.
     private static let keysMax = 8192
 
-    /// Increases with each invalidation.
+    /// The number of the last invalidation message.
     private(set) var sequence: UInt64 = 1
+    /// The sequence number of the last invalidation of each key, in two generations.
     private var newer: [[UInt8]: UInt64] = [:]
     private var older: [[UInt8]: UInt64] = [:]
-    /// Invalidations before this sequence are forgotten.
+    /// Invalidations with lower sequence numbers are forgotten.
     private var forgottenBefore: UInt64 = 0
 
     mutating func note(_ keys: [[UInt8]]) {
         sequence += 1
         for key in keys { newer[key] = sequence }
         guard newer.count > Self.keysMax else { return }
-        // Everything that is dropped is older than everything that is kept.
+        // All forgotten invalidations are older than all that are kept.
         forgottenBefore = older.values.max() ?? forgottenBefore
         older = newer
         newer = [:]
     }
 
-    /// Forgets all keys, because no call needs them.
+    /// Removes all keys. Called when no running call needs them.
     mutating func forget() {
         guard !newer.isEmpty || !older.isEmpty else { return }
         newer = [:]
         older = [:]
     }
 
-    /// Whether the key may have changed after the sequence `heard`.
+    /// Whether the key may have been invalidated after the sequence number `heard`.
     func hasChanged(_ key: [UInt8], since heard: UInt64) -> Bool {
         if heard < forgottenBefore { return true }
         if let last = newer[key] ?? older[key] { return last > heard }

@@ -1,18 +1,19 @@
 import LarderRESP
 
-/// A call of an origin's user. Completes once. Confined to the loop.
+/// One call of the ``Origin`` protocol. It completes exactly once. Used on the loop's thread only.
 class RedisCall {
-    /// The deadline, in nanoseconds of the monotonic clock.
+    /// The time at which the call fails, in nanoseconds of the monotonic clock.
     let deadline: Int64
     private(set) var isDone = false
-    /// Why the call is retried; reported instead of a mere timeout.
+    /// The error because of which the call is retried. If the call times out, it fails with this error.
     var lastError: OriginError?
-    /// The call's unfinished tasks.
+    /// The tasks of the call: the requests that it sends to servers.
     var tasks: [RedisTask] = []
 
     init(deadline: Int64) { self.deadline = deadline }
 
-    /// - Returns: whether the call was still pending.
+    /// Marks the call as done.
+    /// - Returns: whether it was still pending.
     fileprivate func finish() -> Bool {
         defer {
             isDone = true
@@ -21,34 +22,34 @@ class RedisCall {
         return !isDone
     }
 
-    /// Fails the whole call.
+    /// Completes the call with an error.
     func fail(_ error: OriginError) {}
 }
 
-/// The result of reading a key, and the invalidation sequence at that time.
-struct HeardReading {
+/// The result of reading a key, and the invalidation sequence number when its value was received.
+struct TimedReading {
     var reading: OriginReading
-    /// See ``InvalidationMemory``.
+    /// See ``InvalidationMemory/sequence``.
     var heard: UInt64
 }
 
 final class RedisReadCall: RedisCall {
     typealias Completion = ([Result<OriginReading, OriginError>]) -> Void
 
-    private var results: [Result<HeardReading, OriginError>?]
+    private var results: [Result<TimedReading, OriginError>?]
     private var missing: Int
     private let completion: Completion
-    /// The bytes of the values received.
+    /// The total size of the values received from the servers that own the keys, in bytes.
     private(set) var bytes = 0
-    /// Receives the replies of replicas, at most one per key. If nil, the first reply completes the key, from whichever
-    /// server.
+    /// Receives the replies of replicas, at most one for each key. If nil, the first reply for a key is its result,
+    /// even if it is that of a replica.
     var meanwhile: ((_ key: Int, OriginReading) -> Void)?
     private var heardMeanwhile: Set<Int> = []
-    /// The bytes of the values that replicas have sent.
+    /// The total size of the values received from replicas, in bytes.
     private(set) var bytesMeanwhile = 0
 
-    /// Receives the reply of a replica.
-    func hear(_ index: Int, fromReplica reading: HeardReading) {
+    /// Handles the reply of a replica for the key with this index.
+    func hear(_ index: Int, fromReplica reading: TimedReading) {
         guard isMissing(index) else { return }
         guard let meanwhile else { return answer(index, .success(reading)) }
         guard heardMeanwhile.insert(index).inserted else { return }
@@ -56,8 +57,8 @@ final class RedisReadCall: RedisCall {
         meanwhile(index, reading.reading)
     }
 
-    /// Decides the stamp of a key when the call completes.
-    var check: (_ key: Int, HeardReading) -> OriginStamp? = { $1.reading.stamp }
+    /// Returns the stamp of a key when the call completes: nil if the key may have changed since it was read.
+    var check: (_ key: Int, TimedReading) -> OriginStamp? = { $1.reading.stamp }
 
     init(count: Int, deadline: Int64, _ completion: @escaping Completion) {
         results = Array(repeating: nil, count: count)
@@ -68,7 +69,7 @@ final class RedisReadCall: RedisCall {
 
     func isMissing(_ index: Int) -> Bool { !isDone && results[index] == nil }
 
-    func answer(_ index: Int, _ result: Result<HeardReading, OriginError>) {
+    func answer(_ index: Int, _ result: Result<TimedReading, OriginError>) {
         guard isMissing(index) else { return }
         if case .success(let heard) = result { bytes += heard.reading.value?.count ?? 0 }
         results[index] = result
@@ -76,7 +77,7 @@ final class RedisReadCall: RedisCall {
         if missing == 0 { complete(.closed) }
     }
 
-    /// Fails the keys without a reply.
+    /// Completes the call. Keys without a reply get the error.
     override func fail(_ error: OriginError) { complete(error) }
 
     private func complete(_ error: OriginError) {
@@ -98,7 +99,7 @@ final class RedisReadCall: RedisCall {
     }
 }
 
-/// A call with one reply.
+/// A call with a single result.
 final class RedisAnswerCall<Answer>: RedisCall {
     typealias Completion = (Result<Answer, OriginError>) -> Void
     private let completion: Completion
@@ -115,7 +116,7 @@ final class RedisAnswerCall<Answer>: RedisCall {
 typealias RedisWriteCall = RedisAnswerCall<OriginAcknowledgement>
 typealias RedisCommandCall = RedisAnswerCall<RESPValue>
 
-/// Removes keys, each at its own server.
+/// A call that removes keys with one request for each slot, and adds up the numbers of removed entries.
 final class RedisRemoveCall: RedisCall {
     typealias Completion = (Result<Int, OriginError>) -> Void
     private let completion: Completion

@@ -1,26 +1,27 @@
 import LarderPlatform
 import LarderRESP
 
-/// The known state of the cluster. Confined to the loop.
+/// What the client knows about the cluster. Used on the loop's thread only.
 final class ClusterState {
-    /// The server that owns each slot; nil if none does.
+    /// The server that owns each slot; nil if no server owns it.
     var owners: [RedisServer?] = Array(repeating: nil, count: HashSlot.count)
-    /// Whether the slot map has been received.
+    /// Whether a slot map has been received.
     var isKnown = false
-    /// Tasks that wait for the slot map.
+    /// The tasks that wait for the first slot map.
     var unrouted: [RedisTask] = []
-    /// The map query under way.
+    /// The request for a slot map that is waiting for its reply; nil if there is none.
     var query: MapQuery?
+    /// Whether a request for a slot map is scheduled to be sent soon.
     var isWanted = false
     var askedAt: Int64 = 0
-    /// The index of the server to query next.
+    /// Selects the server for the next request, in turn.
     var turn = 0
     var timer: LoopTimer?
     /// Nil if reads are not sent to replicas.
     var replicas: ReplicaReads?
 }
 
-/// CLUSTER SLOTS. Confined to the loop.
+/// The request for a slot map: CLUSTER SLOTS. Used on the loop's thread only.
 final class MapQuery: RedisExchange {
     private let finished: (MapQuery, Result<RESPValue, OriginError>) -> Void
 
@@ -36,12 +37,12 @@ final class MapQuery: RedisExchange {
 }
 
 extension RedisClient {
-    /// The intervals between map queries, in milliseconds: normally, and while a server is down.
+    /// The intervals between requests for a slot map, in milliseconds: normally, and while a server is down.
     private static let mapInterval = 5_000
     private static let mapIntervalInTrouble = 250
-    /// The shortest time between two map queries, in milliseconds.
+    /// The shortest time between two requests for a slot map, in milliseconds.
     private static let mapRest = 50
-    /// A server that owns no slots is kept for this long after its last use.
+    /// A connection to a server that owns no slots is kept for so long after its last use.
     private static let keptNanoseconds: Int64 = 5_000_000_000
     private static let redirectionsMax = 8
 
@@ -75,7 +76,7 @@ extension RedisClient {
         guard let cluster else { return }
         requestMap()
         guard !cluster.isKnown, servers.values.allSatisfy(\.isDown) else { return }
-        // No server can be asked.
+        // All servers are down, so no slot map can be received. Fail the tasks that wait for it.
         let tasks = cluster.unrouted
         cluster.unrouted = []
         for task in tasks { task.answer(error) }
@@ -88,7 +89,7 @@ extension RedisClient {
 
     // MARK: The map
 
-    /// Schedules a map query soon.
+    /// Schedules a request for a slot map, at least ``mapRest`` after the previous one.
     func requestMap() {
         guard let cluster, !cluster.isWanted, !isClosed else { return }
         cluster.isWanted = true
@@ -103,14 +104,14 @@ extension RedisClient {
         guard cluster.query == nil else { return }
         cluster.askedAt = MonotonicClock.nanoseconds()
         guard let server = serverToAsk() else {
-            // The configured servers may be back at their old addresses.
+            // Connect to the configured addresses again: their servers may be available again.
             for endpoint in address.endpoints { _ = self.server(at: endpoint) }
             return
         }
         let query = MapQuery { [weak self] query, result in
             guard let self, let cluster = self.cluster, cluster.query === query else { return }
             cluster.query = nil
-            self.heardMap(result, from: server)
+            self.receivedMap(result, from: server)
         }
         cluster.query = query
         server.send(query)
@@ -118,21 +119,21 @@ extension RedisClient {
 
     private var isInTrouble: Bool {
         guard let cluster, cluster.isKnown else { return true }
-        return servers.values.contains { !$0.isBelieved }
+        return servers.values.contains { !$0.isTrusted }
     }
 
-    /// Round-robin; trusted servers first.
+    /// Returns a server for a request that any can answer: the trusted ones in turn, or else the connected ones.
     private func serverToAsk() -> RedisServer? {
         guard let cluster else { return nil }
         let sorted = servers.values.filter(\.isUp).sorted { $0.part < $1.part }
-        let believed = sorted.filter(\.isBelieved)
+        let believed = sorted.filter(\.isTrusted)
         let candidates = believed.isEmpty ? sorted : believed
         guard !candidates.isEmpty else { return nil }
         cluster.turn &+= 1
         return candidates[Int(cluster.turn.magnitude % UInt(candidates.count))]
     }
 
-    private func heardMap(_ result: Result<RESPValue, OriginError>, from server: RedisServer) {
+    private func receivedMap(_ result: Result<RESPValue, OriginError>, from server: RedisServer) {
         guard case .success(let reply) = result else { return requestMap() }
         if let map = SlotMap(reply, asked: server.endpoint), !map.ranges.isEmpty { return apply(map) }
         let error = OriginError.unsuitable(
@@ -170,7 +171,7 @@ extension RedisClient {
         for task in tasks { route(task) }
     }
 
-    /// Sets a separate heartbeat key for each server, in one of its slots.
+    /// Chooses a heartbeat key for each server, such that the server owns the key's slot.
     private func setHeartbeatKeys() {
         guard let cluster else { return }
         var missing = Set(cluster.owners.compactMap { $0 }.map(ObjectIdentifier.init))
@@ -219,7 +220,7 @@ extension RedisClient {
         if task.rests >= Self.unownedRests || !rest(task, because: error) { task.answer(error) }
     }
 
-    /// Sends a task to the server that the redirection names.
+    /// Sends a task again, to the server in the redirection. After MOVED, also records the new owner of the slot.
     func redirect(_ task: RedisTask, _ redirection: Redirection, _ message: String, from server: RedisServer) {
         report.redirections += 1
         guard let cluster else {

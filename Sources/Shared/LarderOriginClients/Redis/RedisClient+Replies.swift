@@ -1,7 +1,7 @@
 import LarderRESP
 
 extension RedisClient: RedisServerOwner {
-    var heardSequence: UInt64 { memory.sequence }
+    var invalidationSequence: UInt64 { memory.sequence }
 
     // MARK: Push messages
 
@@ -21,12 +21,12 @@ extension RedisClient: RedisServerOwner {
         if !isClosed { listener?.originFailed(error.description) }
     }
 
-    func serverIsBelieved(_ server: RedisServer, again: Bool) {
+    func serverIsTrusted(_ server: RedisServer, again: Bool) {
         publish()
         if again { listener?.originRecovered(server.name) }
     }
 
-    /// Reports the written keys as invalidated, because the server does not report a client's own writes.
+    /// Notifies the listener that the keys of a task are invalid, because the task may have changed them.
     func notifyWritten(_ task: RedisTask) {
         let keys = task.keysWritten
         guard !keys.isEmpty else { return }
@@ -47,7 +47,7 @@ extension RedisClient: RedisServerOwner {
             }
             notifyWritten(task)
             call.answer(.success(Int(task.replies.last?.int ?? 0)))
-        // The first error of a transaction is the reason why it failed.
+        // If a transaction fails, the first error is the reason.
         case .command(let call, _), .transaction(let call, _, _):
             guard let reply = task.replies.last else { return }
             let replies = task.isAsking ? task.replies.dropFirst() : task.replies[...]
@@ -70,14 +70,14 @@ extension RedisClient: RedisServerOwner {
     }
 
     func replicaAnswered(_ task: RedisTask) {
-        // An error reply of a replica says nothing about the entry.
+        // Ignore error replies of replicas: they do not show whether the entry exists.
         guard case .read(let call, let index) = task.work, call.isMissing(index),
             task.replies.allSatisfy({ $0.errorMessage == nil })
         else { return }
         finishRead(task, call, index, nil, nil)
     }
 
-    /// Fails a read that its server does not answer, unless a replica can be tried first.
+    /// Completes a failed task with an error. A read is sent to a replica instead, if there is one.
     private func giveUp(_ task: RedisTask, _ error: OriginError) {
         guard task.isRead, !isClosed, cluster?.replicas?.ask(task, insteadOf: error) == true else {
             return task.answer(error)
@@ -99,14 +99,14 @@ extension RedisClient: RedisServerOwner {
         guard let left = task.replies.last?.int else {
             return task.answer(.malformed("\(name): the reply to PTTL is not a number"))
         }
-        // Limit the sum too, because all values together might fill the memory.
+        // Limit the total size of the values too, because a call with many keys could use up the memory.
         let bytes = (task.isSecond ? call.bytesMeanwhile : call.bytes) + (value?.count ?? 0)
         guard bytes <= most * Self.valuesOfACall else {
             return task.answer(.tooLarge(bytes: bytes, most: most * Self.valuesOfACall))
         }
-        // The entry expired between the two commands.
+        // PTTL returns -2 if the entry has expired after GET.
         let isGone = value != nil && left == -2
-        let reading = HeardReading(
+        let reading = TimedReading(
             reading: OriginReading(
                 value: isGone ? nil : value, lifetimeMilliseconds: value == nil || left < 0 ? nil : left,
                 sentAt: task.sentAt, stamp: stamp), heard: task.heard)
@@ -117,17 +117,18 @@ extension RedisClient: RedisServerOwner {
         }
     }
 
-    /// The total size of the values of one call is at most this many times the limit for one value.
+    /// The limit for the total size of all values of a call, as a multiple of the limit for one value.
     private static let valuesOfACall = 4
 
     private func finishWrite(_ task: RedisTask, _ call: RedisWriteCall, _ write: OriginWrite, _ server: RedisServer) {
-        // [ASKING,] SET[, GET, PTTL]
+        // The commands of a write are: [ASKING,] SET[, GET, PTTL].
         let replies = task.replies.suffix(task.readsBack ? 3 : 1)
         guard let done = replies.first else { return }
         if let message = done.errorMessage { return answered(task, withError: message, server) }
         var answer = OriginAcknowledgement(
             lifetimeMilliseconds: nil, sentAt: task.sentAt, stamp: nil, isConfirmed: false)
-        // If another client has written the key, or it was invalidated since, the reply is not the written value.
+        // Confirm the write only if GET has returned the written value and the key has not been invalidated since then.
+        // Otherwise another client may have written it.
         if task.readsBack, case .bulk(write.value) = replies[replies.startIndex + 1], let left = replies.last?.int,
             left != -2, !memory.hasChanged(write.key, since: task.heard)
         {
@@ -140,7 +141,7 @@ extension RedisClient: RedisServerOwner {
 
     // MARK: Errors
 
-    /// Handles an error reply: the server has executed nothing of the task.
+    /// Handles an error reply, which means that the server has not executed the task.
     private func answered(_ task: RedisTask, withError message: String, _ server: RedisServer) {
         if let redirection = Redirection(message, asked: server.endpoint) {
             return redirect(task, redirection, message, from: server)
@@ -157,7 +158,7 @@ extension RedisClient: RedisServerOwner {
         }
     }
 
-    /// How often a task is retried while no server owns its slot.
+    /// The maximum number of retries of a task while no server owns its slot.
     static let unownedRests = 3
 
     func server(_ server: RedisServer, failed task: RedisTask, _ error: OriginError) {

@@ -1,9 +1,10 @@
 import LarderPlatform
 import LarderRESP
 
-/// The part of an origin that runs on its thread: the servers, the calls, and the routing of keys.
+/// The part of a ``RedisOrigin`` that runs on the loop's thread. Manages the servers and the calls, and sends each
+/// key's requests to the right server.
 ///
-/// `@unchecked Sendable`: `report` has a lock; everything else is confined to the loop's thread.
+/// `@unchecked Sendable`: `report` has a lock; everything else is used on the loop's thread only.
 final class RedisClient: @unchecked Sendable {
     let loop: OriginLoop
     let address: OriginAddress
@@ -12,25 +13,27 @@ final class RedisClient: @unchecked Sendable {
     weak var listener: (any OriginListener)?
     let report = RedisReport()
     private(set) var isClosed = false
-    /// Why the origin is permanently unusable.
+    /// The error because of which the origin can never be used, such as an unreadable certificate; else nil.
     private var failure: OriginError?
 
     var servers: [OriginEndpoint: RedisServer] = [:]
     var memory = InvalidationMemory()
     private var places = PartPlaces()
-    /// Calls in the order of their deadlines.
+    /// The calls in the order of their deadlines.
     private var calls = Fifo<RedisCall>()
     private var callTimer: LoopTimer?
-    /// Tasks that wait for a retry.
+    /// The tasks that wait for a retry, each with the time of the retry in nanoseconds of the monotonic clock.
     private var resting: [(due: Int64, task: RedisTask)] = []
     private var restTimer: LoopTimer?
+    /// The number of running calls that need ``memory``.
     private var listeningCalls = 0
-    /// Whether a transaction has succeeded before.
+    /// Whether the server has accepted MULTI before.
     private var mayHaveTransactions = false
-    /// The cluster; nil for a single server.
+    /// The state of the cluster; nil for a single server.
     var cluster: ClusterState?
 
-    private static let restStep = 10
+    /// How often waiting tasks are checked, in milliseconds.
+    private static let backoffStep = 10
 
     init(
         _ loop: OriginLoop, _ address: OriginAddress, _ settings: RedisSettings, _ parts: OriginParts,
@@ -47,7 +50,7 @@ final class RedisClient: @unchecked Sendable {
     func start() {
         guard !isClosed else { return }
         if address.usesTLS {
-            // Never fall back to an unencrypted connection.
+            // After an error, make no connection at all, because it must not be unencrypted.
             do throws(TLSContext.Failure) {
                 settings.tls = try TLSContext(
                     certificatesPath: address.certificatesPath, certificatePath: address.certificatePath,
@@ -62,7 +65,7 @@ final class RedisClient: @unchecked Sendable {
         publish()
     }
 
-    /// Marks the origin as permanently unusable.
+    /// Records that the origin can never be used, and notifies the listener.
     private func noteUnusable(_ error: OriginError) {
         failure = error
         var entry = OriginStatus.Server()
@@ -73,7 +76,7 @@ final class RedisClient: @unchecked Sendable {
         listener?.originFailed(error.description)
     }
 
-    /// Closes the client. Idempotent. Everything under way fails.
+    /// Closes the client. Pending calls fail. May be called repeatedly.
     func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -90,7 +93,7 @@ final class RedisClient: @unchecked Sendable {
 
     // MARK: Servers
 
-    /// Returns the server at an address, and creates it if necessary; nil if there are too many.
+    /// Returns the server at an address, after connecting to it if it is new; nil if there are too many servers.
     func server(at endpoint: OriginEndpoint) -> RedisServer? {
         if let known = servers[endpoint] { return known }
         guard let part = places.take() else { return nil }
@@ -101,23 +104,23 @@ final class RedisClient: @unchecked Sendable {
         return server
     }
 
-    /// Closes a server that is no longer needed.
+    /// Closes the connection to a server that is no longer needed.
     func retire(_ server: RedisServer) {
         servers[server.endpoint] = nil
         server.close()
         places.giveBack(server.part)
     }
 
-    /// Publishes the state of the servers to other threads.
+    /// Copies the state of the servers into the report, which other threads can read.
     func publish() {
         report.servers = servers.values.sorted { $0.part < $1.part }.map { server in
             var entry = OriginStatus.Server()
             entry.name = server.name
-            entry.isUp = server.isBelieved && !isClosed
+            entry.isUp = server.isTrusted && !isClosed
             entry.epoch = server.epoch
             entry.downSince = server.downSince
             entry.lastError = (server.lastError ?? server.held)?.description
-            entry.beliefs = server.beliefs
+            entry.recoveries = server.recoveries
             entry.heartbeatMicroseconds = server.heartbeatMicroseconds
             return entry
         }
@@ -138,7 +141,7 @@ final class RedisClient: @unchecked Sendable {
         for task in tasks { route(task) }
     }
 
-    /// Starts a call that depends on the invalidations of its keys while it runs.
+    /// Counts the start of a call that must know at its end whether its keys were invalidated meanwhile.
     private func beginListening() { listeningCalls += 1 }
 
     private func endListening() {
@@ -193,7 +196,7 @@ final class RedisClient: @unchecked Sendable {
     func remove(_ keys: [[UInt8]], from start: Int64, _ completion: @escaping RedisRemoveCall.Completion) {
         guard !keys.isEmpty else { return completion(.success(0)) }
         report.commands += 1
-        // All keys of a cluster command must be in one slot.
+        // In a cluster, all keys of a command must be in the same slot.
         let groups = cluster == nil ? [nil: keys] : Dictionary(grouping: keys) { slot(of: $0) }
         let call = RedisRemoveCall(parts: groups.count, deadline: deadline(start)) { [report] result in
             report.count(result)
@@ -237,7 +240,7 @@ final class RedisClient: @unchecked Sendable {
         }
         let task = RedisTask(.transaction(call, commands, keys: keys), slot: slots.first)
         guard !mayHaveTransactions else { return begin(call, [task]) }
-        // If MULTI is refused, the following commands would run one by one, so try it first.
+        // A server that rejects MULTI would run the commands one by one. So first try an empty transaction.
         let trial = RedisCommandCall(deadline: call.deadline) { [unowned self] result in
             switch result {
             case .success:
@@ -254,20 +257,20 @@ final class RedisClient: @unchecked Sendable {
             if let cluster { key.flatMap { isClosed ? nil : cluster.owners[HashSlot.of($0)] } } else {
                 servers.values.first
             }
-        // There is nothing to wait for if the server's invalidations are not trusted.
-        guard let server, server.isBelieved, settings.setup.tracking != .none else { return completion() }
+        // If the server is not trusted to report invalidations, there is nothing to wait for.
+        guard let server, server.isTrusted, settings.setup.tracking != .none else { return completion() }
         server.send(RoundTrip(loop, limit: settings.limits.heartbeatLimit, completion))
     }
 
-    func inquire(_ words: [[UInt8]], _ completion: @escaping RedisCommandCall.Completion) {
+    func sendSideRequest(_ words: [[UInt8]], _ completion: @escaping RedisCommandCall.Completion) {
         if let failure { return completion(.failure(failure)) }
         guard !isClosed, cluster == nil, let server = servers.values.first else {
             return completion(.failure(isClosed ? .closed : .refused("ERR a cluster has more than one server")))
         }
-        server.inquire(words, completion)
+        server.sendSideRequest(words, completion)
     }
 
-    /// Makes the servers fail all calls, with this reason; nil resumes them.
+    /// Suspends all servers: their calls fail with this reason. Nil resumes the servers.
     func hold(_ reason: String?) {
         for server in servers.values { server.hold(reason) }
         publish()
@@ -299,7 +302,7 @@ final class RedisClient: @unchecked Sendable {
         for task in call.tasks {
             guard let owner = task.owner else { continue }
             slow[ObjectIdentifier(owner)] = task
-            // The command may have been executed without a reply.
+            // The server may have executed the command although its reply did not arrive.
             if task.isSent { notifyWritten(task) }
         }
         for server in servers.values { slow[ObjectIdentifier(server)].map(server.noteTimeout) }
@@ -307,8 +310,8 @@ final class RedisClient: @unchecked Sendable {
         call.fail(call.lastError ?? .timedOut(milliseconds: settings.limits.call))
     }
 
-    /// Retries the task later.
-    /// - Returns: false if its deadline would pass before that.
+    /// Schedules a retry of the task after a back-off.
+    /// - Returns: false if the call's deadline is before the retry.
     func rest(_ task: RedisTask, because error: OriginError) -> Bool {
         task.rests += 1
         let milliseconds = min(250, 20 << min(task.rests, 4))
@@ -317,7 +320,7 @@ final class RedisClient: @unchecked Sendable {
         task.call.lastError = error
         task.reset()
         resting.append((due, task))
-        if resting.count == 1 { restTimer?.start(milliseconds: Self.restStep) }
+        if resting.count == 1 { restTimer?.start(milliseconds: Self.backoffStep) }
         return true
     }
 
@@ -325,13 +328,13 @@ final class RedisClient: @unchecked Sendable {
         let now = MonotonicClock.nanoseconds()
         let due = resting.filter { $0.due <= now }
         resting.removeAll { $0.due <= now }
-        if !resting.isEmpty { restTimer?.start(milliseconds: Self.restStep) }
+        if !resting.isEmpty { restTimer?.start(milliseconds: Self.backoffStep) }
         for entry in due where !entry.task.call.isDone { route(entry.task) }
     }
 
     // MARK: Routes
 
-    /// Sends a task to the server that owns its key.
+    /// Sends a task to the server that owns the slot of its key.
     func route(_ task: RedisTask) {
         guard !task.call.isDone else { return }
         if cluster != nil { return routeInCluster(task) }
@@ -340,7 +343,7 @@ final class RedisClient: @unchecked Sendable {
     }
 }
 
-/// Reusable numbers for parts. Confined to the loop.
+/// The numbers for the parts (servers) of an origin. Numbers are reused. Used on the loop's thread only.
 struct PartPlaces {
     private var next: UInt32 = 0
     private var free: [UInt32] = []

@@ -1,21 +1,21 @@
 import LarderRESP
 
-/// Receives the events of a link. Called on the loop's thread.
+/// Receives the events of a ``RedisLink``. Called on the loop's thread.
 protocol RedisLinkUser: AnyObject {
     func linkIsUp(_ link: RedisLink)
     func link(_ link: RedisLink, invalidated keys: [[UInt8]]?)
-    /// The connection was lost, or could not be made; it is retried automatically.
+    /// The connection was lost or could not be made. The link tries again by itself.
     func linkIsDown(_ link: RedisLink, _ error: OriginError)
 }
 
-/// A connection that is reopened whenever it is lost, with increasing back-off.
+/// A connection to a server that is opened again after it is lost, with an increasing back-off.
 ///
-/// Confined to its loop. Close it before releasing it.
+/// Used on the loop's thread only. Close it before you release it.
 final class RedisLink: RedisConnectionUser {
     private enum State {
         case connecting
         case up
-        /// Tasks fail at once until the next attempt.
+        /// The back-off: tasks fail at once with this error until the next attempt to connect.
         case resting(OriginError)
         case closed
     }
@@ -33,10 +33,11 @@ final class RedisLink: RedisConnectionUser {
     private var failures = 0
     private var refusals = 0
 
+    /// The shortest and the longest back-off after other errors, in milliseconds.
     private static let firstRest = 50
     private static let longestRest = 1_000
-    /// The back-off after a server has refused the greeting, in milliseconds: servers may count, and block, clients
-    /// that retry too often.
+    /// The back-off after a server has rejected the greeting, in milliseconds. It is longer, because some servers block
+    /// clients that retry too often.
     private static let firstRefusedRest = 1_000
     private static let longestRefusedRest = 5_000
 
@@ -55,7 +56,7 @@ final class RedisLink: RedisConnectionUser {
 
     var isUp: Bool { if case .up = state { true } else { false } }
 
-    /// Why nothing can be sent now.
+    /// Why nothing can be sent now; nil if tasks can be sent or wait for the connection.
     var error: OriginError? {
         switch state {
         case .connecting, .up: nil
@@ -73,7 +74,7 @@ final class RedisLink: RedisConnectionUser {
     func open() {
         state = .connecting
         let session = tls?.session(to: endpoint)
-        // Never fall back to an unencrypted connection.
+        // Without a TLS session, fail instead of making an unencrypted connection.
         guard tls == nil || session != nil else { return rest(.noTLS(endpoint)) }
         let connection = RedisConnection(
             loop, endpoint, setup.withPassword, valueBytes: limits.valueBytes, tls: session, user: self)
@@ -94,10 +95,10 @@ final class RedisLink: RedisConnectionUser {
         }
     }
 
-    /// Closes the connection; it is reopened after a back-off.
+    /// Closes the connection. The link opens it again after a back-off.
     func end(_ error: OriginError) { connection?.end(error) }
 
-    /// Closes the link. Idempotent. Tasks under way fail.
+    /// Closes the link permanently. Pending tasks fail. May be called repeatedly.
     func close() {
         state = .closed
         user = nil
@@ -111,7 +112,7 @@ final class RedisLink: RedisConnectionUser {
 
     // MARK: Tasks
 
-    /// Sends a task, now or once the connection is up.
+    /// Sends a task, at once or when the connection is established.
     func send(_ task: RedisTask) {
         switch state {
         case .up: connection?.send(task)
@@ -121,7 +122,7 @@ final class RedisLink: RedisConnectionUser {
         }
     }
 
-    /// Sends an exchange that is not a task, if the connection is up.
+    /// Sends an exchange that is not a task. It fails if the connection is not established.
     func send(_ exchange: any RedisExchange) {
         if case .up = state, let connection { connection.send(exchange) } else { exchange.fail(error ?? .closed) }
     }
@@ -135,7 +136,7 @@ final class RedisLink: RedisConnectionUser {
         state = .up
         user?.linkIsUp(self)
         for task in waiting.takeAll() {
-            // No caller waits for the task any more.
+            // Do not send a task whose call has ended.
             if task.call.isDone { task.fail(.closed) } else { send(task) }
         }
     }
@@ -161,7 +162,7 @@ final class RedisLink: RedisConnectionUser {
         failures += 1
         var rest = min(Self.longestRest, Self.firstRest << min(failures - 1, 6))
         if case .unsuitable = error {
-            // The configuration must be fixed first.
+            // Retry less often: the configuration must be corrected first.
             rest = min(Self.longestRefusedRest, Self.firstRefusedRest << min(refusals, 3))
             refusals += 1
         }

@@ -1,18 +1,18 @@
 import LarderPlatform
 import LarderRESP
 
-/// A Redis or Valkey server, or a cluster of them, as an origin.
+/// An origin that is a Redis or Valkey server, or a cluster of them.
 ///
-/// Thread-safe. Its connections run on a thread of their own; see docs/Origins.md.
+/// Thread-safe. A separate thread handles the connections; see docs/Origins.md.
 public final class RedisOrigin: Origin {
-    /// How the origin learns of changes.
+    /// How the servers report changes of entries.
     public enum Tracking: Hashable, Sendable {
-        /// The servers track the keys that were read here, and report when one of them changes.
+        /// The servers remember which keys were read by this client, and report when one of them changes.
         case read
-        /// The servers report changes of all keys with one of these prefixes, or of all keys if there are none. Other
-        /// keys are never known to be current. Use it if this machine caches most entries of a database.
+        /// The servers report changes of all keys with one of these prefixes, or of all keys if there are none.
+        /// Readings of other keys have no stamp. Use this if the cache contains most entries of a database.
         case broadcast(prefixes: [[UInt8]])
-        /// No invalidations, so readings have no stamp. Servers are checked only when calls take too long.
+        /// The servers report no changes, so readings have no stamp. Heartbeats are sent only if calls take too long.
         case none
     }
 
@@ -21,14 +21,14 @@ public final class RedisOrigin: Origin {
     private let loop: OriginLoop
     private let client: RedisClient
 
-    /// Starts to connect, and returns at once.
+    /// Starts to connect, without waiting.
     /// - Parameters:
     ///   - address: the address of the origin.
-    ///   - secondReadAfter: the time in milliseconds without a reply after which a read is also sent to a replica; a
-    ///     failure of the server does so at once. The reply of a replica may be older than the staleness limit, and has
-    ///     no stamp. ``read(_:completion:)`` returns the first reply; ``read(_:meanwhile:completion:)`` returns replies
-    ///     of replicas separately. Nil for never. Only for clusters.
-    ///   - listener: receives the origin's notifications; not retained.
+    ///   - secondReadAfter: after this time without a reply, in milliseconds, a read is also sent to a replica; if the
+    ///     server fails, at once. The reply of a replica may be older than the staleness limit, and has no stamp.
+    ///     ``read(_:completion:)`` returns the first reply; ``read(_:meanwhile:completion:)`` returns replies of
+    ///     replicas separately. Nil to read from primaries only. Only for clusters.
+    ///   - listener: receives the origin's notifications. It is not retained.
     public init(
         _ address: OriginAddress, limits: OriginLimits = OriginLimits(), tracking: Tracking = .read,
         secondReadAfter: Int? = nil, listener: (any OriginListener)? = nil
@@ -107,22 +107,22 @@ public final class RedisOrigin: Origin {
         loop.send { [client] in client.settle(key, completion) }
     }
 
-    public func inquire(
+    public func sendSideRequest(
         _ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
-        loop.send { [client] in client.inquire(words, completion) }
+        loop.send { [client] in client.sendSideRequest(words, completion) }
     }
 
     public func hold(_ reason: String?) { loop.send { [client] in client.hold(reason) } }
 
     public func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool { parts.isCurrent(stamp, now: now) }
 
-    /// Whether invalidations are received from any of its servers.
-    public func isAnyBelieved(now: Int64) -> Bool { parts.isAnyBelieved(now: now) }
+    /// Whether at least one server is trusted to report invalidations now.
+    public func isAnyTrusted(now: Int64) -> Bool { parts.isAnyTrusted(now: now) }
 
     public func status() -> OriginStatus { client.report.all }
 
-    /// Closes the origin: every later call fails with ``OriginError/closed``. May be called on any thread.
+    /// Closes the origin. All later calls fail with ``OriginError/closed``. May be called on any thread.
     public func close() {
         loop.send { [client] in client.close() }
     }

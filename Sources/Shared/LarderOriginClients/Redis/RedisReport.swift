@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The counters of an origin, and the last known state of its servers.
+/// The counters of an origin, and the latest state of its servers, for other threads to read.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 @dynamicMemberLookup
@@ -10,7 +10,7 @@ final class RedisReport: @unchecked Sendable {
 
     var all: OriginStatus { lock.withLock { status } }
 
-    /// One of the values. Only one thread writes, so a read and a write need not be one step.
+    /// One of the status values. Only one thread changes them, so reading and then writing a value need not be atomic.
     subscript<Value>(dynamicMember path: WritableKeyPath<OriginStatus, Value>) -> Value {
         get { lock.withLock { status[keyPath: path] } }
         set { lock.withLock { status[keyPath: path] = newValue } }

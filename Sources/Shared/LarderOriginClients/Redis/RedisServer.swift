@@ -4,22 +4,22 @@ import LarderVocabulary
 
 /// Receives the events of a server. Called on the loop's thread.
 protocol RedisServerOwner: AnyObject {
-    var heardSequence: UInt64 { get }
-    /// Requests can be sent.
+    var invalidationSequence: UInt64 { get }
+    /// The connection is established, so requests can be sent.
     func serverIsUp(_ server: RedisServer)
     func serverIsDown(_ server: RedisServer, _ error: OriginError)
-    /// The server was not trusted, and its connection failed or was lost.
+    /// The connection of a server that was not trusted failed or was lost.
     func serverFailed(_ server: RedisServer, _ error: OriginError)
-    /// The server is trusted from now on.
-    func serverIsBelieved(_ server: RedisServer, again: Bool)
-    /// The server's epoch has ended.
+    /// The server is trusted now. `again` is true if it was trusted before, or if a connection has failed before.
+    func serverIsTrusted(_ server: RedisServer, again: Bool)
+    /// The server's epoch has ended: earlier readings from it are no longer trusted to be current.
     func serverLost(_ server: RedisServer, _ reason: String)
     func server(_ server: RedisServer, invalidated keys: [[UInt8]])
-    /// The server no longer owns the slots that it owned.
+    /// The slots that the server owns may have changed.
     func serverOwnsOther(_ server: RedisServer)
     func server(_ server: RedisServer, answered task: RedisTask)
     func server(_ server: RedisServer, failed task: RedisTask, _ error: OriginError)
-    /// A replica has answered a second read.
+    /// A replica has replied to a read that was sent to it in addition to the primary.
     func replicaAnswered(_ task: RedisTask)
 }
 
@@ -27,17 +27,17 @@ protocol RedisServerOwner: AnyObject {
 struct RedisSettings {
     var limits: OriginLimits
     var setup: RedisSetup
-    /// Nil for connections that are not encrypted.
+    /// The certificates for TLS; nil for connections without TLS.
     var tls: TLSContext?
-    /// The time in milliseconds after which a read is also sent to a replica; nil for never.
+    /// The time, in milliseconds, after which a read without a reply is also sent to a replica; nil for never.
     var secondReadAfter: Int?
 }
 
-/// One server of an origin: a connection for entries and invalidations, one for other commands, its heartbeat, its
-/// epoch, and its circuit breaker.
+/// One server of an origin. Has a connection for entries and invalidations, one for other commands, a heartbeat, an
+/// epoch, and a circuit breaker.
 ///
-/// A server is *trusted* while heartbeats show that its invalidations arrive. Confined to its loop. Close it before
-/// releasing it.
+/// A server is *trusted* while the replies to heartbeats show that its invalidations arrive. An *epoch* is a time in
+/// which no invalidation was missed. Used on the loop's thread only. Close it before you release it.
 final class RedisServer: RedisLinkUser, RedisTaskOwner {
     let endpoint: OriginEndpoint
     let part: UInt32
@@ -46,42 +46,47 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private let parts: OriginParts
     private weak var owner: (any RedisServerOwner)?
 
-    /// Reads and writes entries, and receives invalidations.
+    /// The connection for reads and writes of entries, which also receives invalidations.
     private var reading: RedisLink?
-    /// Runs other commands. Their changes are reported to `reading` like those of other clients.
+    /// The connection for other commands; nil before the first one. The server reports their changes to `reading`, like
+    /// those of other clients.
     private var commands: RedisLink?
 
     private var beatTimer: LoopTimer?
     private var limitTimer: LoopTimer?
     private var beat: Heartbeat?
+    /// The number of bytes received when the pending heartbeat was last checked.
     private var bytesAtBeat = 0
+    /// Whether the heartbeat's time limit has passed once, and the reply is awaited for one more millisecond.
     private var isLastCall = false
     /// The number of consecutive successful heartbeats.
     private var goodBeats = 0
+    /// Whether the server has lost its trust since it was last trusted.
     private var wasLost = false
-    private(set) var isBelieved = false
+    private(set) var isTrusted = false
     private(set) var heartbeatMicroseconds: Int64 = 0
     private(set) var lastError: OriginError?
-    /// Why the server is suspended; nil if it is not.
+    /// The reason why the server is suspended; nil if it is not.
     private(set) var held: OriginError?
-    private(set) var beliefs = 0
-    private var questions: [ObjectIdentifier: SideQuestion] = [:]
-    /// The time at which trust was lost; nil while the server is trusted.
+    /// How often the server became trusted.
+    private(set) var recoveries = 0
+    private var questions: [ObjectIdentifier: SideRequest] = [:]
+    /// When the server lost its trust, in nanoseconds of the monotonic clock; nil while it is trusted.
     private(set) var downSince: Int64?
     /// Whether a connection has failed since the server was last trusted.
     private var hasFailed = false
     private var report: Heartbeat.ClusterReport?
     private var beatsUntilReport = 0
-    /// A key in one of its slots; nil outside of a cluster.
+    /// The key that heartbeats read, in one of the server's slots; nil for a single server.
     var heartbeatKey: [UInt8]?
 
     private(set) var tasksUnderWay = 0
     private(set) var usedAt: Int64
     private var breaker: Breaker
 
-    /// Up to this size of a cluster, each heartbeat requests the report.
+    /// In clusters with up to this many servers, each heartbeat requests the report; in larger ones, fewer do.
     private static let smallCluster = 64
-    /// The maximum number of bytes that wait to be sent.
+    /// If more bytes than this wait to be sent, further tasks fail.
     private static let unsentBytesMax = 256 << 20
 
     init(
@@ -106,9 +111,9 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     /// Starts to connect. Call it once.
     func open() { reading?.open() }
 
-    /// Closes the server and ends its epoch. Idempotent. The owner is notified of tasks that fail.
+    /// Closes the connections and ends the epoch. Pending tasks fail. May be called repeatedly.
     func close() {
-        isBelieved = false
+        isTrusted = false
         parts.endEpoch(part)
         beatTimer?.close()
         limitTimer?.close()
@@ -123,14 +128,14 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     var isUp: Bool { reading?.isUp ?? false }
     var name: String { endpoint.description }
 
-    /// Whether its connection has failed and waits for a retry.
+    /// Whether the connection has failed, and will be opened again after a back-off.
     var isDown: Bool { reading?.error != nil }
 
     // MARK: Tasks
 
-    var heardSequence: UInt64 { owner?.heardSequence ?? 0 }
+    var invalidationSequence: UInt64 { owner?.invalidationSequence ?? 0 }
 
-    /// Sends a task, or fails it.
+    /// Sends a task. The task fails at once if the server is overloaded, suspended or in back-off.
     func submit(_ task: RedisTask) {
         usedAt = MonotonicClock.nanoseconds()
         tasksUnderWay += 1
@@ -150,7 +155,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         if link.unsentBytes > Self.unsentBytesMax {
             return .resting("\(endpoint): \(link.unsentBytes >> 20) MiB are waiting to be sent already")
         }
-        // Errors of configuration are reported unchanged.
+        // Report configuration errors unchanged.
         if case .unsuitable? = link.error { return link.error }
         if let held, link.error == nil { return held }
         return breaker.refusal(MonotonicClock.nanoseconds()).map { reason in
@@ -168,15 +173,15 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         return link
     }
 
-    /// Sends an exchange that is not a task on the connection for entries.
+    /// Sends an exchange that is not a task, on the connection for entries.
     func send(_ exchange: any RedisExchange) {
         if let reading { reading.send(exchange) } else { exchange.fail(.closed) }
     }
 
-    /// Sends a request about the server itself, ahead of everything under way.
-    func inquire(_ words: [[UInt8]], _ completion: @escaping RedisCommandCall.Completion) {
+    /// Sends a request about the server itself on a separate connection, so that it does not wait for other requests.
+    func sendSideRequest(_ words: [[UInt8]], _ completion: @escaping RedisCommandCall.Completion) {
         if let error = reading?.error { return completion(.failure(error)) }
-        let question = SideQuestion(loop, endpoint, settings, words) { [weak self] question, result in
+        let question = SideRequest(loop, endpoint, settings, words) { [weak self] question, result in
             self?.questions[ObjectIdentifier(question)] = nil
             completion(result)
         }
@@ -184,15 +189,15 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         question.open()
     }
 
-    /// Suspends the server: it is no longer trusted, and all tasks fail. Nil resumes it.
+    /// Suspends the server: it is no longer trusted, and all its tasks fail with this reason. Nil resumes the server.
     func hold(_ reason: String?) {
         let before = held
         held = reason.map { .unsuitable($0) }
         if let held, held != before { lose(held.description) }
         guard held == nil, before != nil else { return }
-        // Invalidations were dropped while the server was suspended, so earlier readings are not trusted.
+        // Invalidations were dropped during the suspension, so end the epoch: earlier readings may not be current.
         parts.endEpoch(part)
-        // Earlier failures were caused by the suspension.
+        // Close the circuit breaker, because the suspension has caused the failures.
         breaker.noteSuccess()
         sendBeat()
     }
@@ -209,19 +214,19 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         owner?.server(self, failed: task, error)
     }
 
-    /// Records that a task timed out.
+    /// Records that a task has timed out.
     func noteTimeout(_ task: RedisTask) {
         breaker.noteFailure("calls take too long", MonotonicClock.nanoseconds())
         if !isAskedAlways { sendBeat() }
-        // Close the other connection, which has no heartbeat.
+        // Close the connection for other commands: it has no heartbeat that would detect that it is dead.
         guard task.isForeign else { return }
         commands?.end(.interrupted("\(endpoint): no answer within \(settings.limits.call) ms"))
     }
 
-    /// Returns a stamp if changes of the entry that the task has read or written will be reported.
+    /// Returns a stamp if the server will report changes of the entry that the task has read or written; nil otherwise.
     func stamp(for task: RedisTask) -> OriginStamp? {
         let slot = task.slot ?? 0
-        guard isBelieved, !task.isAsking, task.sentEpoch == epoch, task.sentSlotEpoch == parts.slotEpoch(slot),
+        guard isTrusted, !task.isAsking, task.sentEpoch == epoch, task.sentSlotEpoch == parts.slotEpoch(slot),
             settings.setup.tracking.covers(task.key ?? [])
         else { return nil }
         return OriginStamp(
@@ -239,7 +244,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         beatsUntilReport = 0
         beat = nil
         owner?.serverIsUp(self)
-        // The heartbeat comes first, so that the replies after it can be trusted.
+        // Send a heartbeat before the tasks: when it succeeds, their replies can get stamps.
         sendBeat()
     }
 
@@ -250,7 +255,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         beat = nil
         limitTimer?.stop()
         beatTimer?.stop()
-        if isBelieved {
+        if isTrusted {
             lose(error.description)
         } else {
             hasFailed = true
@@ -260,7 +265,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     }
 
     func link(_ link: RedisLink, invalidated keys: [[UInt8]]?) {
-        // Invalidations of a suspended server are dropped. In a cycle they would circulate forever.
+        // Drop invalidations of a suspended server: if origins form a cycle, they would be passed on without end.
         guard link === reading, held == nil else { return }
         if let keys {
             owner?.server(self, invalidated: keys)
@@ -272,8 +277,8 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     // MARK: Epochs
 
     private func lose(_ reason: String) {
-        guard isBelieved else { return }
-        isBelieved = false
+        guard isTrusted else { return }
+        isTrusted = false
         downSince = MonotonicClock.nanoseconds()
         wasLost = true
         goodBeats = 0
@@ -281,34 +286,34 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         owner?.serverLost(self, reason)
     }
 
-    /// Starts a new epoch: earlier readings are no longer trusted, later ones are.
+    /// Starts a new epoch, while the server stays trusted: earlier readings may not be current, but later ones are.
     func endEpochKeepingBelief(_ reason: String) {
-        guard isBelieved else { return }
-        let until = parts.believedUntil(part)
+        guard isTrusted else { return }
+        let until = parts.trustedUntil(part)
         parts.endEpoch(part)
-        parts.believe(part, until: until)
+        parts.trust(part, until: until)
         owner?.serverLost(self, reason)
     }
 
-    /// Some of its slots may have another owner: ends the epochs of these slots only.
+    /// Ends the epochs of some slots, whose owner may have changed. Readings of other slots stay valid.
     func endEpochs(ofSlots slots: some Sequence<Int>, _ reason: String) {
         for slot in slots { parts.endEpoch(ofSlot: slot) }
-        if isBelieved { owner?.serverLost(self, reason) }
+        if isTrusted { owner?.serverLost(self, reason) }
     }
 
     // MARK: Heartbeat
 
-    /// Without tracking, heartbeats are sent only while the server's state is in doubt.
+    /// Whether heartbeats are always sent. Without tracking, only while the server is not trusted.
     private var isAskedAlways: Bool { settings.setup.tracking != .none }
 
     private func sendNextBeat() {
-        if isAskedAlways || !isBelieved { sendBeat() }
+        if isAskedAlways || !isTrusted { sendBeat() }
     }
 
     private func sendBeat() {
         guard isUp else { return }
         beatTimer?.start(milliseconds: settings.limits.heartbeat)
-        // The previous heartbeat is still under way.
+        // Do not send a second heartbeat while one is pending.
         guard beat == nil else { return }
         let asksForReport = heartbeatKey != nil && beatsUntilReport <= 0
         if asksForReport { beatsUntilReport = (report?.servers ?? 0) / Self.smallCluster + 1 }
@@ -336,25 +341,25 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         case .good(let report):
             if let report { compare(report) }
             goodBeats += 1
-            believe(since: beat.sentAt)
+            trust(since: beat.sentAt)
         }
     }
 
-    private func believe(since sentAt: Int64) {
-        // A server of a cluster that was unreachable may not know yet that another one has replaced it, so it needs two
-        // heartbeats.
+    private func trust(since sentAt: Int64) {
+        // After a failure, a server of a cluster needs two successful heartbeats: it may not know yet that another
+        // server has replaced it.
         guard goodBeats >= (wasLost && heartbeatKey != nil ? 2 : 1) else { return }
         guard held == nil else {
             lastError = nil
             return
         }
-        parts.believe(part, until: sentAt + Int64(settings.limits.staleness) * 1_000_000)
-        guard !isBelieved else { return }
-        isBelieved = true
-        beliefs += 1
+        parts.trust(part, until: sentAt + Int64(settings.limits.staleness) * 1_000_000)
+        guard !isTrusted else { return }
+        isTrusted = true
+        recoveries += 1
         lastError = nil
         downSince = nil
-        owner?.serverIsBelieved(self, again: wasLost || hasFailed)
+        owner?.serverIsTrusted(self, again: wasLost || hasFailed)
         (wasLost, hasFailed) = (false, false)
     }
 
@@ -371,7 +376,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     private func beatIsMissed() {
         guard beat != nil else { return }
-        // If this thread itself is late, the reply may have arrived already: check again.
+        // If this thread was delayed, the reply may have arrived but not been read. Wait one more millisecond.
         guard isLastCall else {
             isLastCall = true
             limitTimer?.start(milliseconds: 1)
@@ -381,8 +386,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         let text = "\(endpoint): no answer to a heartbeat within \(settings.limits.heartbeatLimit) ms"
         lastError = .interrupted(text)
         lose(text)
-        // While bytes arrive, the reply to the heartbeat is only queued after them. But a silent connection may be
-        // dead, so end it.
+        // If no bytes have arrived, the connection may be dead. Otherwise the reply may follow after the bytes.
         guard let reading, reading.bytesReceived != bytesAtBeat else {
             reading?.end(.interrupted(text))
             return
@@ -393,7 +397,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 }
 
 extension RedisSetup.Tracking {
-    /// Whether changes of the key are reported.
+    /// Whether the server reports changes of the key.
     func covers(_ key: [UInt8]) -> Bool {
         switch self {
         case .none: false

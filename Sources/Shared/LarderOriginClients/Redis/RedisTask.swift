@@ -3,16 +3,15 @@ import LarderRESP
 
 /// Receives the result of a task. Called on the loop's thread.
 protocol RedisTaskOwner: AnyObject {
-    /// The current invalidation sequence, for ``RedisTask/heard``.
-    var heardSequence: UInt64 { get }
-    /// All replies have arrived: ``RedisTask/replies``.
+    /// The sequence number of the last invalidation, for ``RedisTask/heard``.
+    var invalidationSequence: UInt64 { get }
+    /// All replies have arrived, and are in ``RedisTask/replies``.
     func taskAnswered(_ task: RedisTask)
-    /// - Parameter error: why it was not sent, or got no reply.
+    /// - Parameter error: why the task was not sent, or why not all replies arrived.
     func taskFailed(_ task: RedisTask, _ error: OriginError)
 }
 
-/// A call's work at one server: some commands for one key, which may be retried at another server. Confined to the
-/// loop.
+/// A call's commands for one server. They can be sent again, also to another one. Used on the loop's thread only.
 final class RedisTask: RedisExchange {
     enum Work {
         case read(RedisReadCall, index: Int)
@@ -23,30 +22,30 @@ final class RedisTask: RedisExchange {
     }
 
     let work: Work
-    /// Nil for any server.
+    /// The hash slot of the keys; nil if any server will do.
     let slot: Int?
-    /// How often the task was sent, postponed, and redirected.
+    /// How often the task was sent, postponed for a retry, and redirected.
     private(set) var attempts = 0
     var rests = 0
     var redirections = 0
-    /// Whether it is a second read, sent to a replica; its failure is ignored.
+    /// Whether this is a second read, which is sent to a replica besides the primary. Its own error is ignored.
     var isSecond = false
-    /// For a second read: the error of the first one, reported if the second one fails too; nil while the first one is
-    /// under way.
+    /// For a second read: the error of the read from the primary, which is reported if the second read fails too; nil
+    /// while the primary may still reply.
     var firstError: OriginError?
-    /// Whether to send ASKING first, because its slot migrates to the next server.
+    /// Whether to send ASKING first, because the slot is migrating to the server.
     var isAsking = false
-    /// Whether the command may have been executed: set when it is sent.
+    /// Whether the commands were sent, and may therefore have been executed.
     private(set) var isSent = false
     private(set) var sentAt: Int64 = 0
     private(set) var replies: [RESPValue] = []
     private(set) var skippedBytes = 0
-    /// The invalidation sequence at which the value was received.
+    /// The sequence number of the last invalidation when the value was received.
     private(set) var heard: UInt64 = 0
-    /// The server that the task was sent to, and the server's epoch at that time.
+    /// The receiver of the result, usually the server to which the task was sent, and the server's epoch then.
     weak var owner: (any RedisTaskOwner)?
     var sentEpoch: UInt32 = 0
-    /// The epoch of its slot when it was sent.
+    /// The epoch of the slot when the task was sent.
     var sentSlotEpoch: UInt32 = 0
     private var valueReply = 0
 
@@ -64,7 +63,7 @@ final class RedisTask: RedisExchange {
         }
     }
 
-    /// Whether it is sent on the connection without tracking.
+    /// Whether the task is sent on the connection for other commands, which has no tracking.
     var isForeign: Bool {
         switch work {
         case .command, .transaction: true
@@ -74,7 +73,7 @@ final class RedisTask: RedisExchange {
 
     var isRead: Bool { if case .read = work { true } else { false } }
 
-    /// The keys that the task may change.
+    /// The keys that the commands may change.
     var keysWritten: [[UInt8]] {
         switch work {
         case .read: []
@@ -85,19 +84,19 @@ final class RedisTask: RedisExchange {
         }
     }
 
-    /// The key that selects its server.
+    /// The key that selects the server.
     var key: [UInt8]?
 
-    /// Whether a write is followed by a read of the written value.
+    /// Whether the value is read again after the write, to confirm that it was stored and to subscribe to its changes.
     var readsBack: Bool {
         guard case .write(_, let write) = work else { return false }
         return write.isKept && !isAsking && write.value.count <= Self.readBackBytesMax
     }
 
-    /// A longer value is not read back for comparison; the next reader fetches it. 16 KiB.
+    /// The maximum length, in bytes, of a value that is read again after a write. The next reader fetches longer ones.
     private static let readBackBytesMax = 16 << 10
 
-    /// Completes its part of the call with an error.
+    /// Completes this task's part of the call with an error.
     func answer(_ error: OriginError) {
         guard !isSecond else { return }
         switch work {
@@ -108,7 +107,7 @@ final class RedisTask: RedisExchange {
         }
     }
 
-    /// Prepares it for a retry.
+    /// Prepares the task to be sent again.
     func reset() {
         replies = []
         skippedBytes = 0
@@ -136,8 +135,8 @@ final class RedisTask: RedisExchange {
             add([Words.pttl, key ?? []])
         case .write(_, let write):
             add(Self.set(write))
-            // The read after the write is tracked, and returns the server's value at that time. During the migration of
-            // a slot the read is not tracked.
+            // The server tracks the key because of this read, and returns its current value. While a slot is migrating,
+            // it would not track the key.
             if readsBack {
                 add([Words.get, write.key])
                 add([Words.pttl, write.key])
@@ -164,10 +163,10 @@ final class RedisTask: RedisExchange {
 
     func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
         self.skippedBytes = max(self.skippedBytes, skippedBytes)
-        // Replies that no caller waits for need not be kept.
+        // Do not keep replies to a read whose call has ended.
         let isKept = !call.isDone || !isRead
         replies.append(isKept ? reply : .null)
-        if replies.count == valueReply + 1 { heard = owner?.heardSequence ?? 0 }
+        if replies.count == valueReply + 1 { heard = owner?.invalidationSequence ?? 0 }
         guard isLast, let owner else { return }
         self.owner = nil
         owner.taskAnswered(self)
@@ -180,7 +179,7 @@ final class RedisTask: RedisExchange {
     }
 }
 
-/// Protocol words as bytes.
+/// Words of Redis commands as bytes.
 enum Words {
     static let get = Array("GET".utf8)
     static let pttl = Array("PTTL".utf8)

@@ -1,20 +1,21 @@
 import LarderPlatform
 
-/// Sends reads that a primary of a cluster does not answer in time to its replicas. Confined to the loop. Close it
-/// before releasing it.
+/// Sends reads to the replicas of a cluster if the primary does not reply in time. Used on the loop's thread only.
+/// Close it before you release it.
 final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
     private let loop: OriginLoop
     private let limits: OriginLimits
     private let setup: RedisSetup
     private let tls: TLSContext?
+    /// The time after which a read is sent to a replica.
     private let milliseconds: Int
     private weak var owner: (any RedisServerOwner)?
-    /// The replicas of each range of slots, and which range each slot is in; -1 for none.
+    /// The replicas of each range of slots, and for each slot the index of its range (-1 for none).
     private var replicasOfRange: [[OriginEndpoint]] = []
     private var rangeOfSlot: [Int] = []
-    /// Created on first use.
+    /// The connections to replicas. Each is made on its first use.
     private var links: [OriginEndpoint: RedisLink] = [:]
-    /// The reads in the order in which they started.
+    /// The running reads in order, each with the monotonic time, in nanoseconds, to send it to replicas.
     private var reads = Fifo<(due: Int64, call: RedisCall)>()
     private var timer: LoopTimer?
     private var tasksUnderWay = 0
@@ -32,7 +33,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         timer = LoopTimer(loop) { [weak self] in self?.askForOverdue() }
     }
 
-    /// Closes all links. Idempotent.
+    /// Closes all connections. May be called repeatedly.
     func close() {
         timer?.close()
         timer = nil
@@ -42,7 +43,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         links = [:]
     }
 
-    /// Takes the replicas from a slot map.
+    /// Uses the replicas in a new slot map.
     func use(_ map: SlotMap) {
         replicasOfRange = map.ranges.map(\.replicas)
         rangeOfSlot = Array(repeating: -1, count: HashSlot.count)
@@ -58,7 +59,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
 
     // MARK: Reads
 
-    /// Schedules a check of a call, if it reads.
+    /// Schedules sending a read to replicas. Ignores other calls.
     func note(_ call: RedisCall) {
         guard call is RedisReadCall else { return }
         dropDone()
@@ -79,9 +80,8 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
     }
 
     /// Sends the read of a task to a replica.
-    /// - Parameter error: why the primary failed; reported if the replica fails too. Nil while the primary may still
-    ///   reply.
-    /// - Returns: whether there is a replica to ask.
+    /// - Parameter error: the primary's error, reported if the replica fails too; nil if the primary may still reply.
+    /// - Returns: whether the read was sent.
     @discardableResult
     func ask(_ task: RedisTask, insteadOf error: OriginError? = nil) -> Bool {
         guard case .read(let call, let index) = task.work, call.isMissing(index), let slot = task.slot,
@@ -110,7 +110,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
 
     // MARK: Answers
 
-    var heardSequence: UInt64 { 0 }
+    var invalidationSequence: UInt64 { 0 }
 
     func taskAnswered(_ task: RedisTask) {
         tasksUnderWay -= 1
@@ -123,7 +123,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         endFirst(task)
     }
 
-    /// The first read has already failed.
+    /// If the read from the primary has failed, reports its error, unless the replica's reply has completed the key.
     private func endFirst(_ task: RedisTask) {
         guard let error = task.firstError, case .read(let call, let index) = task.work else { return }
         call.answer(index, .failure(error))

@@ -1,13 +1,14 @@
 import LarderRESP
 
-/// A request whose reply arrives after all invalidations that the server had sent before. Confined to the loop.
+/// A PING that waits for pending invalidations: its reply arrives after all invalidations that the server has sent
+/// before it. Used on the loop's thread only.
 final class RoundTrip: RedisExchange {
     private var finished: (() -> Void)?
     private var timer: LoopTimer?
 
     /// - Parameters:
     ///   - limit: the timeout in milliseconds.
-    ///   - finished: called once, also after the timeout.
+    ///   - finished: called once: after the reply, the timeout or the loss of the connection.
     init(_ loop: OriginLoop, limit: Int, _ finished: @escaping () -> Void) {
         self.finished = finished
         timer = LoopTimer(loop) { [weak self] in self?.end() }
@@ -21,7 +22,7 @@ final class RoundTrip: RedisExchange {
 
     func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) { end() }
 
-    /// The connection is lost, so its epoch ends anyway.
+    /// The connection was lost. Report no error, because the loss ends the epoch anyway.
     func fail(_ error: OriginError) { end() }
 
     private func end() {

@@ -1,29 +1,29 @@
 import LarderRESP
 
-/// The server behind a cache. It has the authoritative data, and may be slow or fail.
+/// A server with the authoritative data, some of which is cached. It may be slow or fail.
 ///
-/// All calls return at once, and may come from any thread. Each completion is called exactly once, on a thread of the
-/// origin, at the latest after ``OriginLimits/call``; it must not block. Completions and notifications of the listener
-/// are called in the order in which the server sent them: an invalidation sent before a reply is delivered before it.
+/// All calls return at once, and may be made on any thread. Each completion is called exactly once, on a thread of the
+/// origin, at the latest after ``OriginLimits/call``. It must not block. Completions and the listener are called in the
+/// order of the server's messages: an invalidation that the server sent before a reply is delivered before that reply.
 public protocol Origin: AnyObject, Sendable {
     /// The name of the origin in messages: its address without secrets.
     var name: String { get }
 
-    /// Reads entries, and subscribes to their changes as far as the origin supports it.
-    /// - Parameter completion: receives a result for each key, in the order of `keys`. An absent key is a successful
-    ///   result.
+    /// Reads entries, and subscribes to their changes if the origin supports that.
+    /// - Parameter completion: receives a result for each key, in the order of `keys`. For an absent key, it is a
+    ///   success without a value.
     func read(_ keys: [[UInt8]], completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void)
 
-    /// Like ``read(_:completion:)``, but also reports the replies of replicas that arrive before the origin's. These
-    /// may be arbitrarily old; the completion waits for the origin itself.
-    /// - Parameter meanwhile: receives such a reply and the index of its key in `keys`, at most once for each key,
-    ///   before the completion.
+    /// Like ``read(_:completion:)``, but also reports replies of replicas that arrive earlier than the primary's. They
+    /// may be arbitrarily old. The completion gets the primary's replies.
+    /// - Parameter meanwhile: receives a replica's reply and the index of its key in `keys`. Called at most once for
+    ///   each key, and before the completion.
     func read(
         _ keys: [[UInt8]], meanwhile: @escaping @Sendable (_ index: Int, OriginReading) -> Void,
         completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void)
 
     /// Stores a value.
-    /// - Parameter completion: called when the origin has acknowledged the write.
+    /// - Parameter completion: called when the origin has acknowledged the write, or the write has failed.
     func write(
         _ write: OriginWrite, completion: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void)
 
@@ -31,58 +31,57 @@ public protocol Origin: AnyObject, Sendable {
     /// - Parameter completion: receives the number of entries removed.
     func remove(_ keys: [[UInt8]], completion: @escaping @Sendable (Result<Int, OriginError>) -> Void)
 
-    /// Runs a command of the origin unchanged, such as INCR. The reply is not cached.
+    /// Sends any command to the origin, such as INCR. The reply is not cached.
     /// - Parameters:
-    ///   - words: the name of the command, then its arguments.
-    ///   - key: a key of the command, which selects the server; nil if the command has none.
+    ///   - words: the name of the command, followed by its arguments.
+    ///   - key: a key of the command, which selects the server in a cluster; nil if the command has none.
     ///   - completion: receives the reply; an error reply is ``OriginError/refused(_:)``.
     func perform(
         _ words: [[UInt8]], key: [UInt8]?, completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
 
-    /// Runs commands as a transaction of the origin: all of them or none, with nothing between them.
+    /// Runs commands as a transaction of the origin (MULTI and EXEC): no commands of other clients run between them.
     /// - Parameters:
-    ///   - commands: as for ``perform(_:key:completion:)``.
-    ///   - keys: all keys of the commands; in a cluster they must be in one slot.
-    ///   - completion: receives an array of the replies. If it gets an error instead, nothing was executed, unless the
-    ///     error is uncertain.
+    ///   - commands: the commands, each as for ``perform(_:key:completion:)``.
+    ///   - keys: all keys of the commands. In a cluster, they must be in the same slot.
+    ///   - completion: receives an array of the replies, or an error. After an error no command was executed, unless
+    ///     ``OriginError/isUncertain`` is true.
     func perform(
         transaction commands: [[[UInt8]]], keys: [[UInt8]],
         completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
 
     /// Waits until the listener has received all invalidations that the server has sent so far. Call it after a script,
-    /// which may change keys that it does not declare.
+    /// because a script may change keys that it does not declare.
     /// - Parameters:
-    ///   - key: selects the server; nil for the only one. In a cluster, nil returns at once.
-    ///   - completion: called once, at the latest after the heartbeat's limit.
+    ///   - key: selects the server in a cluster, where nil completes at once. Ignored for a single server.
+    ///   - completion: called once, at the latest after ``OriginLimits/heartbeatLimit``.
     func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void)
 
-    /// Sends a request about the server itself, ahead of everything under way, and even while the origin is suspended.
-    /// Clusters refuse it.
+    /// Sends a request about the server itself, on a separate connection, so that it does not wait for other requests.
+    /// Works even while the origin is suspended. Fails for clusters.
     /// - Parameters:
-    ///   - words: the name of the command, then its arguments.
+    ///   - words: the name of the command, followed by its arguments.
     ///   - completion: receives the reply; an error reply is ``OriginError/refused(_:)``.
-    func inquire(_ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
+    func sendSideRequest(_ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
 
-    /// Suspends the origin: all calls except ``inquire(_:completion:)`` fail with ``OriginError/unsuitable(_:)``, and
-    /// no stamp is current.
-    /// - Parameter reason: the reason; nil resumes the origin. The listener is notified as if the connection was lost
-    ///   and restored.
+    /// Suspends the origin: all calls except ``sendSideRequest(_:completion:)`` fail with
+    /// ``OriginError/unsuitable(_:)``, and no stamp is current.
+    /// - Parameter reason: the reason; nil resumes the origin. The listener is notified as for a lost connection.
     func hold(_ reason: String?)
 
-    /// Whether an entry read with the stamp is still current at the origin, provided that the listener has received no
-    /// invalidation of it. Takes some nanoseconds and no lock.
+    /// Whether an entry that was read with this stamp is still current at the origin, provided that the listener has
+    /// received no invalidation of the entry. Takes a few nanoseconds, without a lock.
     /// - Parameter now: the current time of the monotonic clock, in nanoseconds.
     func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool
 
-    /// The state and the counters of the origin.
+    /// Returns the state and the counters of the origin.
     func status() -> OriginStatus
 
-    /// Closes all connections; calls under way fail with ``OriginError/closed``. Idempotent.
+    /// Closes all connections. Pending calls fail with ``OriginError/closed``. May be called repeatedly.
     func close()
 }
 
 extension Origin {
-    /// Default for an origin without transactions: fails.
+    /// The default for an origin without transactions: fails.
     public func perform(
         transaction commands: [[[UInt8]]], keys: [[UInt8]],
         completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
@@ -90,20 +89,20 @@ extension Origin {
         completion(.failure(.refused("ERR this origin has no transactions")))
     }
 
-    /// Default for an origin whose calls do not wait for each other: calls ``perform(_:key:completion:)``.
-    public func inquire(
+    /// The default for an origin whose calls do not wait for each other: calls ``perform(_:key:completion:)``.
+    public func sendSideRequest(
         _ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
         perform(words, key: nil, completion: completion)
     }
 
-    /// Default for an origin without upstream origins: does nothing.
+    /// The default for an origin that is never suspended, because it has no origin of its own: does nothing.
     public func hold(_ reason: String?) {}
 
-    /// Default for an origin that reports changes before it acknowledges: completes at once.
+    /// The default for an origin that reports changes before it acknowledges a command: completes at once.
     public func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void) { completion() }
 
-    /// Default for an origin without replicas: never calls `meanwhile`.
+    /// The default for an origin without replicas: never calls `meanwhile`.
     public func read(
         _ keys: [[UInt8]], meanwhile: @escaping @Sendable (_ index: Int, OriginReading) -> Void,
         completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void
@@ -112,18 +111,18 @@ extension Origin {
     }
 }
 
-/// Receives the notifications of an origin. Called on a thread of the origin; must not block.
+/// Receives the notifications of an origin. The methods are called on a thread of the origin, and must not block.
 public protocol OriginListener: AnyObject, Sendable {
     /// These entries have changed.
     func originInvalidated(_ keys: [[UInt8]])
-    /// Entries of many keys may have changed, or their changes are no longer reported. ``Origin/isCurrent(_:now:)``
-    /// returns false for the stamps concerned. Called once for many keys, at a constant cost.
+    /// Many entries may have changed, or their changes are no longer reported. ``Origin/isCurrent(_:now:)`` now returns
+    /// false for their stamps. Called once, not once for each key.
     /// - Parameter reason: for the log, without secrets.
     func originLost(_ reason: String)
-    /// The origin, or a part of it, was unavailable, and still is. Called for each attempt.
+    /// The origin, or one of its servers, is still unavailable. Called after each failed attempt.
     /// - Parameter reason: for the log, without secrets.
     func originFailed(_ reason: String)
-    /// The origin, or a part of it, is available again.
+    /// The origin, or one of its servers, is available again.
     func originRecovered(_ server: String)
 }
 
@@ -131,16 +130,17 @@ extension OriginListener {
     public func originFailed(_ reason: String) {}
 }
 
-/// A part of an origin and its epoch. A reading is *verified* while the epoch of its stamp continues.
+/// Shows which server an entry was read from, and in which epoch. An epoch is a time in which the server's
+/// invalidations were received without a gap. An entry is *verified* while the epoch of its stamp continues.
 public struct OriginStamp: Hashable, Sendable {
-    /// The index of the server in the origin's table.
+    /// The number of the server within the origin.
     public let part: UInt32
-    /// Increases whenever the part can no longer report what changed: after a lost connection, a missed heartbeat, a
-    /// flush, or a new owner of its keys. Never 0.
+    /// The epoch. It increases whenever changes may have been missed: after a lost connection, a heartbeat without a
+    /// reply, a flush, or a change of the server's role. Never 0.
     public let epoch: UInt32
-    /// The hash slot of the key in a cluster, because slots migrate one by one. 0 elsewhere.
+    /// The hash slot of the key in a cluster, because slots migrate one by one. 0 for a single server.
     public let slot: UInt16
-    /// Increases whenever the slot may have another owner. 0 elsewhere.
+    /// The epoch of the slot. It increases whenever the slot's owner may have changed. 0 for a single server.
     public let slotEpoch: UInt32
 
     public init(part: UInt32, epoch: UInt32, slot: UInt16 = 0, slotEpoch: UInt32 = 0) {
@@ -151,15 +151,15 @@ public struct OriginStamp: Hashable, Sendable {
     }
 }
 
-/// The origin's entry for a key.
+/// An entry as read from the origin.
 public struct OriginReading: Sendable {
-    /// Nil if the origin has no value.
+    /// The value; nil if the origin has none for the key.
     public var value: [UInt8]?
-    /// The remaining time to live at the origin, in milliseconds from `sentAt`; nil: the entry does not expire.
+    /// The remaining time to live at the origin, in milliseconds from `sentAt`; nil if the entry does not expire.
     public var lifetimeMilliseconds: Int64?
     /// When the request was sent, in nanoseconds of the monotonic clock. The entry is not older than that.
     public var sentAt: Int64
-    /// Nil if the origin does not report when the entry changes.
+    /// The stamp to check whether the entry is current; nil if the origin does not report its changes.
     public var stamp: OriginStamp?
 
     public init(value: [UInt8]?, lifetimeMilliseconds: Int64?, sentAt: Int64, stamp: OriginStamp?) {
@@ -176,13 +176,13 @@ public struct OriginWrite: Sendable {
     public var value: [UInt8]
     /// The time to live at the origin.
     public var lifetime: Lifetime
-    /// Whether the caller wants to cache the value. If not, the write is not read back, and is not confirmed.
+    /// Whether the caller wants to cache the value. If not, the write is not confirmed by reading the value again.
     public var isKept: Bool
 
     public enum Lifetime: Hashable, Sendable {
         case unlimited
         case milliseconds(Int64)
-        /// An instant, in milliseconds since 1970.
+        /// The entry expires at this time, in milliseconds since 1970.
         case until(Int64)
         /// Keeps the time to live of the existing entry.
         case kept
@@ -198,13 +198,14 @@ public struct OriginWrite: Sendable {
 
 /// The origin's acknowledgement of a write.
 public struct OriginAcknowledgement: Sendable {
-    /// The remaining time to live at the origin, in milliseconds from `sentAt`; nil: the entry does not expire.
+    /// The remaining time to live at the origin, in milliseconds from `sentAt`; nil if the entry does not expire.
     public var lifetimeMilliseconds: Int64?
     /// When the write was sent, in nanoseconds of the monotonic clock.
     public var sentAt: Int64
-    /// Nil if later changes of the entry are not reported: read it before relying on it.
+    /// The stamp to check whether the written value is current; nil if its changes are not reported, so that it must be
+    /// read before it is used.
     public var stamp: OriginStamp?
-    /// Whether a read after the write returned this value and time to live. If not, neither is known.
+    /// Whether a read after the write has returned the written value. If not, value and time to live are unknown.
     public var isConfirmed: Bool
 
     public init(lifetimeMilliseconds: Int64?, sentAt: Int64, stamp: OriginStamp?, isConfirmed: Bool = true) {

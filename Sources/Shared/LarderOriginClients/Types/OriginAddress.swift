@@ -1,12 +1,12 @@
 import LarderPlatform
 import LarderVocabulary
 
-/// The address of an origin, with the user and the options. Its description has no secrets.
+/// The address of an origin, with the user, the password and options. ``description`` does not contain the password.
 ///
-/// The forms:
+/// The following forms are allowed:
 /// - `redis://[user[:password]@]host[:port][/db]`, one server,
-/// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster, from which the others
-///   are discovered,
+/// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster, which report the
+///   others,
 /// - `unix:///path[?db=n]` or `unix:/path[?db=n]`, one server at a socket; `n` may also be the name of a larder's
 ///   database, but not of a reserved one such as `NAME.outbox` or `_replication`,
 /// - `rediss://` and `rediss+cluster://` for TLS, with `?ca=/path` for the trusted certificates, and
@@ -14,26 +14,26 @@ import LarderVocabulary
 ///
 /// Special characters in user and password are written as `%HH`.
 public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible {
-    /// Why an address is invalid, and how to write it. Has no secrets.
+    /// The error for an invalid address. Its description does not contain the password.
     public struct Failure: Error, Hashable, CustomStringConvertible {
         public let description: String
     }
 
-    /// The servers to contact first; one unless it is a cluster.
+    /// The servers in the address. There is exactly one unless it is a cluster.
     public private(set) var endpoints: [OriginEndpoint] = []
     public private(set) var isCluster = false
     public private(set) var usesTLS = false
-    /// The file of the trusted certificates; nil for the system's.
+    /// The file with the trusted certificates; nil for those of the system.
     public private(set) var certificatesPath: String?
-    /// The files of the client certificate and its key; nil for none.
+    /// The file with the client certificate, and the file with its key; nil for none.
     public private(set) var certificatePath: String?
     public private(set) var keyPath: String?
-    /// Nil for the server's user `default`.
+    /// The user name; nil for the server's user `default`.
     public private(set) var user: String?
     public private(set) var password: [UInt8]?
-    /// The file whose first line is the password, read again for each connection; nil for none.
+    /// The file whose first line is the password. It is read again for each connection. Nil if there is no file.
     public private(set) var passwordPath: String?
-    /// The server's database: its number, or the name of a larder's database.
+    /// The database of the server: its number, or the name of a larder's database.
     public private(set) var database = "0"
 
     static let defaultPort: UInt16 = 6379
@@ -41,7 +41,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     static let endpointsMax = 64
 
     /// - Parameters:
-    ///   - text: see the type.
+    ///   - text: the address in one of the forms that the type's documentation describes.
     ///   - user: replaces the user in the text.
     ///   - passwordFile: the file whose first line is the password.
     public init(_ text: String, user: String? = nil, passwordFile: String? = nil) throws(Failure) {
@@ -82,7 +82,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
 
     private mutating func readServers(_ text: Substring) throws(Failure) {
         var servers = text
-        // A password may contain an @; a host may not.
+        // Search from the end: a password may contain an @, but a host may not.
         if let at = text.lastIndex(of: "@") {
             let person = text[..<at]
             servers = text[text.index(after: at)...]
@@ -193,12 +193,12 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         password = try Self.secret(in: passwordFile)
     }
 
-    /// Reads the first line of a file.
+    /// Reads the password from the first line of a file.
     static func secret(in passwordFile: String) throws(Failure) -> [UInt8] {
         guard FileSystem.exists(passwordFile) else {
             throw Failure(description: "the password file \(passwordFile) is missing")
         }
-        guard !FileSystem.isNoFile(passwordFile) else {
+        guard !FileSystem.existsButIsNotRegularFile(passwordFile) else {
             throw Failure(description: "the password file \(passwordFile) is not a regular file")
         }
         var bytes: [UInt8]?
@@ -214,7 +214,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         return Array(line)
     }
 
-    /// `host`, `host:port` or `[address]:port`.
+    /// Parses `host`, `host:port` or `[address]:port`.
     static func endpoint(_ text: Substring) throws(Failure) -> OriginEndpoint {
         var host = text
         var port: Substring?
@@ -240,7 +240,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         Failure(description: "'\(text)' is not a server: use host:port, or [address]:port for IPv6")
     }
 
-    /// Replaces `%HH` by the byte.
+    /// Decodes percent-encoded bytes.
     private static func decode(_ text: Substring, _ what: String) throws(Failure) -> [UInt8] {
         guard let bytes = PercentEncoding.decoded(text.utf8) else {
             throw Failure(description: "the origin's \(what) has a % without two hexadecimal digits: write %25")

@@ -1,8 +1,8 @@
-/// The address of a server.
+/// The network address of a server.
 public enum OriginEndpoint: Hashable, Sendable, CustomStringConvertible {
-    /// A name or an address without brackets, and a port.
+    /// A host name or an IP address without brackets, and a port.
     case tcp(host: String, port: UInt16)
-    /// A path in the file system.
+    /// The path of a Unix-domain socket.
     case unix(path: String)
 
     public var description: String {

@@ -1,25 +1,25 @@
 import Synchronization
 
-/// The parts of an origin and how long each is trusted, and the epochs of a cluster's slots. Any thread reads it
-/// without a lock; the origin's thread writes it.
+/// The epochs of an origin's parts (its servers), until when each part is trusted, and the epochs of a cluster's slots.
+/// Only the origin's thread changes them; all threads can read them without a lock.
 ///
-/// `@unchecked Sendable`: the memory is fixed, and its fields are atomic.
+/// `@unchecked Sendable`: the memory is allocated once, and its fields are atomic.
 final class OriginParts: @unchecked Sendable {
     private struct Part: ~Copyable {
         let epoch = Atomic<UInt32>(1)
-        /// The end of trust, in nanoseconds of the monotonic clock; 0 while the part is not trusted.
-        let believedUntil = Atomic<Int64>(0)
+        /// Until when the part is trusted, in nanoseconds of the monotonic clock; 0 if it is not trusted.
+        let trustedUntil = Atomic<Int64>(0)
     }
 
-    /// A cluster has at most about a thousand servers.
+    /// The maximum number of parts. A cluster has at most about a thousand servers.
     static let most = 2048
     /// The number of slots in a cluster.
     static let slotCount = 16_384
 
     private let parts: UnsafeMutablePointer<Part>
-    /// One more than the highest number of a part that was ever trusted.
+    /// One more than the highest number of the parts that were ever trusted.
     private let count = Atomic<UInt32>(0)
-    /// For each slot of a cluster, how often it may have changed its owner.
+    /// For each slot of a cluster, how often its owner may have changed: its epoch.
     private let slots: UnsafeMutablePointer<Atomic<UInt32>>
 
     init() {
@@ -39,38 +39,38 @@ final class OriginParts: @unchecked Sendable {
     func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool {
         guard stamp.part < UInt32(Self.most), Int(stamp.slot) < Self.slotCount else { return false }
         let part = parts + Int(stamp.part)
-        // Read the time first: it is written after the epochs that end, so a reader that sees the new time also sees
-        // the new epochs.
-        guard now < part.pointee.believedUntil.load(ordering: .acquiring) else { return false }
+        // Load the time before the epochs. When a part is trusted again, its time is stored after the new epoch, so a
+        // thread that sees the new time also sees the new epoch.
+        guard now < part.pointee.trustedUntil.load(ordering: .acquiring) else { return false }
         return part.pointee.epoch.load(ordering: .acquiring) == stamp.epoch
             && slots[Int(stamp.slot)].load(ordering: .acquiring) == stamp.slotEpoch
     }
 
     func epoch(_ part: UInt32) -> UInt32 { parts[Int(part)].epoch.load(ordering: .relaxed) }
 
-    func believedUntil(_ part: UInt32) -> Int64 { parts[Int(part)].believedUntil.load(ordering: .relaxed) }
+    func trustedUntil(_ part: UInt32) -> Int64 { parts[Int(part)].trustedUntil.load(ordering: .relaxed) }
 
-    /// Ends the part's epoch. The part is not trusted until ``believe(_:until:)``.
+    /// Ends the epoch of a part. The part is not trusted until ``trust(_:until:)`` is called.
     func endEpoch(_ part: UInt32) {
         let entry = parts + Int(part)
-        entry.pointee.believedUntil.store(0, ordering: .releasing)
+        entry.pointee.trustedUntil.store(0, ordering: .releasing)
         let next = entry.pointee.epoch.load(ordering: .relaxed) &+ 1
         entry.pointee.epoch.store(next == 0 ? 1 : next, ordering: .releasing)
     }
 
     func slotEpoch(_ slot: Int) -> UInt32 { slots[slot].load(ordering: .relaxed) }
 
-    /// Ends the epoch of a slot, regardless of its owner.
+    /// Ends the epoch of a slot.
     func endEpoch(ofSlot slot: Int) { slots[slot].wrappingAdd(1, ordering: .releasing) }
 
-    func isAnyBelieved(now: Int64) -> Bool {
+    func isAnyTrusted(now: Int64) -> Bool {
         (0..<Int(count.load(ordering: .acquiring))).contains {
-            now < parts[$0].believedUntil.load(ordering: .acquiring)
+            now < parts[$0].trustedUntil.load(ordering: .acquiring)
         }
     }
 
-    func believe(_ part: UInt32, until: Int64) {
+    func trust(_ part: UInt32, until: Int64) {
         if part >= count.load(ordering: .relaxed) { count.store(part + 1, ordering: .releasing) }
-        parts[Int(part)].believedUntil.store(until, ordering: .releasing)
+        parts[Int(part)].trustedUntil.store(until, ordering: .releasing)
     }
 }

@@ -1,4 +1,4 @@
-/// Limits the rate of a log line, and counts the suppressed ones. A value; if it is shared, its owner guards it.
+/// Limits how often a log line is written, and counts the suppressed lines. Not synchronized.
 package struct LineRate: Sendable {
     private let milliseconds: Int64
     private let burst: Int64
@@ -7,7 +7,7 @@ package struct LineRate: Sendable {
     private var skipped = 0
 
     /// - Parameters:
-    ///   - milliseconds: the interval between lines when the burst is used up.
+    ///   - milliseconds: after a burst, one more line is allowed in each such interval.
     ///   - burst: the maximum number of lines without a pause.
     package init(milliseconds: Int64, burst: Int64 = 1) {
         self.milliseconds = milliseconds
@@ -15,12 +15,12 @@ package struct LineRate: Sendable {
         allowed = burst
     }
 
-    /// - Parameter monotonic: now, in milliseconds of the monotonic clock.
-    /// - Returns: the number of lines suppressed since the last one; nil to suppress this one.
+    /// - Parameter monotonic: the current time of the monotonic clock, in milliseconds.
+    /// - Returns: nil to suppress the line; otherwise the number of lines suppressed since the last allowed one.
     package mutating func line(at monotonic: Int64) -> Int? {
         let refill = max(0, monotonic - refilledAt) / milliseconds
         allowed = min(burst, allowed + min(refill, burst))
-        // Time beyond a full burst is not saved.
+        // When the full burst is allowed again, more waiting does not allow more lines.
         refilledAt = allowed == burst ? monotonic : refilledAt + refill * milliseconds
         guard allowed > 0 else {
             skipped += 1
@@ -31,7 +31,7 @@ package struct LineRate: Sendable {
         return skipped
     }
 
-    /// The suffix that reports the number of suppressed lines.
+    /// Returns a suffix for the log line that reports the number of suppressed lines; empty if there are none.
     package static func rest(_ skipped: Int, _ what: String) -> String {
         skipped > 0 ? "; \(skipped) more \(what) since the last line" : ""
     }

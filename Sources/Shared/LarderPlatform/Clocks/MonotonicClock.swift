@@ -1,4 +1,4 @@
-/// The system's monotonic clock, counted from some fixed instant.
+/// The system's monotonic clock. Counts from an unspecified instant that stays the same while the machine runs.
 package enum MonotonicClock {
     @inlinable package static func nanoseconds() -> Int64 {
         var time = timespec()

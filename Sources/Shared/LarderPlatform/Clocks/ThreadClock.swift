@@ -1,4 +1,4 @@
-/// The CPU time of the calling thread. A system call: far slower than ``MonotonicClock``.
+/// The CPU time of the calling thread. Reading it is a system call, and far slower than reading ``MonotonicClock``.
 package enum ThreadClock {
     package static func nanoseconds() -> Int64 {
         var time = timespec()

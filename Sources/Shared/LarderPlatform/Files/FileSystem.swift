@@ -18,7 +18,8 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
 
 /// Operations on files, with errors that name the operation and the path.
 package enum FileSystem {
-    /// open(2), repeated after an interruption by a signal.
+    /// Calls open(2), again if a signal interrupts the call.
+    /// - Returns: the descriptor; negative after an error, with `errno` set.
     package static func openFile(_ path: String, _ flags: Int32, _ mode: mode_t = 0) -> Int32 {
         while true {
             let file = open(path, flags, mode)
@@ -28,9 +29,9 @@ package enum FileSystem {
 
     package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Whether the path exists and is not a file: a directory, a socket, a pipe, or a broken link. False if that cannot
-    /// be determined.
-    package static func isNoFile(_ path: String) -> Bool {
+    /// Whether the path exists and is not a regular file, but for example a directory, a socket, a pipe or a broken
+    /// link. False if that cannot be determined.
+    package static func existsButIsNotRegularFile(_ path: String) -> Bool {
         var status = stat()
         if stat(path, &status) == 0 { return status.st_mode & S_IFMT != S_IFREG }
         return errno == ELOOP || (errno == ENOENT && lstat(path, &status) == 0)
@@ -41,7 +42,7 @@ package enum FileSystem {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// lstat(2): does not follow links.
+    /// Returns the status of the path by lstat(2), which does not follow symbolic links.
     /// - Returns: nil if the path does not exist.
     package static func linkStatus(_ path: String) throws(FileError) -> stat? {
         var status = stat()
@@ -56,18 +57,18 @@ package enum FileSystem {
         throw FileError(operation: "mkdir", path: path, number: errno)
     }
 
-    /// Makes a directory and its missing parents.
+    /// Creates a directory and its missing parents, and syncs their entries.
     package static func makeDirectories(_ path: String, mode: mode_t = 0o700) throws(FileError) {
         if isDirectory(path) { return }
         if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
             try makeDirectories(String(path[..<slash]), mode: mode)
         }
         try makeDirectory(path, mode: mode)
-        // Best effort: a parent that this process cannot read cannot be synced.
+        // Ignore errors: a parent directory that this process may not read cannot be synced.
         try? syncDirectory(parent(path))
     }
 
-    /// The names in a directory, without `.` and `..`, sorted.
+    /// Returns the sorted names of the files in a directory, without `.` and `..`.
     package static func list(_ path: String) throws(FileError) -> [String] {
         guard let directory = opendir(path) else { throw FileError(operation: "list", path: path, number: errno) }
         defer { closedir(directory) }
@@ -92,7 +93,7 @@ package enum FileSystem {
         guard systemRename(from, to) == 0 else { throw FileError(operation: "rename", path: from, number: errno) }
     }
 
-    /// Makes the names in a directory durable.
+    /// Syncs a directory, so that created, renamed and removed files in it stay so after a machine failure.
     package static func syncDirectory(_ path: String) throws(FileError) {
         let file = openFile(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
@@ -100,10 +101,10 @@ package enum FileSystem {
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
-    /// Reads a small file whole.
-    /// - Returns: nil when it does not exist.
+    /// Reads a small file. Stops soon after `bytesMax` bytes (within 4 KiB) if it is longer.
+    /// - Returns: nil if the file does not exist.
     package static func read(_ path: String, bytesMax: Int = 65_536) throws(FileError) -> [UInt8]? {
-        // O_NONBLOCK, because otherwise opening a pipe, for instance, would wait for a writer.
+        // With O_NONBLOCK, because without it, opening a named pipe would wait for a writer.
         let file = openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
@@ -144,15 +145,15 @@ package enum FileSystem {
         }
     }
 
-    /// Replaces a file so that a crash leaves the old content or the new, never a mixture: a new file, fsync, rename,
-    /// fsync of the directory. An error leaves the old content.
-    /// - Returns: nil, or the reason why the directory could not be synced. Then the new content is in place, and a
-    ///   machine failure may restore the old one.
+    /// Replaces a file's content atomically: writes and syncs a new file, renames it, and syncs the directory. After a
+    /// crash the file has the old or the new content. If this throws, the old content is still in place.
+    /// - Returns: the error if the directory could not be synced, else nil. After such an error the new content is in
+    ///   place, but a machine failure may bring the old content back.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(FileError) -> FileError? {
         try Replacement(of: path, with: bytes).putInPlace()
     }
 
-    /// Creates or replaces a file, and reserves its blocks without writing them.
+    /// Creates or replaces a file, and reserves disk space for it without writing data (macOS: writes zeros).
     package static func allocate(_ path: String, bytes: Int) throws(FileError) {
         let file = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
@@ -177,8 +178,7 @@ package enum FileSystem {
         #endif
     }
 
-    /// Creates a file of `bytes`, writes and syncs a little of it, and removes it again: a test of whether the disk has
-    /// that much space.
+    /// Tests whether the disk has space for a file of this size: creates one, syncs a part of it, and removes it.
     package static func probe(directory: String, bytes: Int) throws(FileError) {
         let path = directory + "/.probe"
         let file = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
@@ -195,7 +195,7 @@ package enum FileSystem {
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
-    /// Makes or replaces a file, and syncs it.
+    /// Creates or replaces a file, and syncs it.
     package static func writeFile(_ path: String, _ bytes: [UInt8]) throws(FileError) {
         let file = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
@@ -204,7 +204,7 @@ package enum FileSystem {
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
-    /// Appends bytes to a file, and syncs it. After an error the file may have a part of them.
+    /// Appends bytes to an existing file, and syncs it. After an error, the file may contain a part of the bytes.
     package static func appendFile(_ path: String, _ bytes: [UInt8]) throws(FileError) {
         let file = openFile(path, O_WRONLY | O_APPEND | O_CLOEXEC)
         guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
@@ -213,7 +213,7 @@ package enum FileSystem {
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
-    /// Gives a file a second name.
+    /// Creates a hard link: a second name for a file.
     package static func hardLink(_ path: String, to other: String) throws(FileError) {
         guard link(path, other) == 0 else { throw FileError(operation: "link", path: path, number: errno) }
     }
@@ -224,7 +224,7 @@ package enum FileSystem {
         throw FileError(operation: "unlink", path: path, number: errno)
     }
 
-    /// Truncates a file, durably.
+    /// Truncates a file, and syncs it.
     package static func truncate(_ path: String, to byteCount: Int) throws(FileError) {
         let file = openFile(path, O_WRONLY | O_CLOEXEC)
         guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
@@ -235,9 +235,10 @@ package enum FileSystem {
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }
     }
 
-    /// Syncs a file, even one written by another process.
-    /// - Parameter byteCount: set to the length before the sync; that much is on the disk then.
-    /// - Returns: false when there is no such file.
+    /// Syncs a file, including data that other processes have written.
+    /// - Parameter byteCount: is set to the file's length before the sync: at least this part is on the disk
+    ///   afterwards.
+    /// - Returns: false if the file does not exist.
     package static func sync(_ path: String, byteCount: inout Int) throws(FileError) -> Bool {
         let file = openFile(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
@@ -252,37 +253,39 @@ package enum FileSystem {
         return true
     }
 
-    /// The size of LevelDB's logs in a directory, in bytes. Opening the database writes this much again.
+    /// Returns the total size of LevelDB's log files (`*.log`) in a directory, in bytes. When LevelDB opens the
+    /// database, it writes about as many bytes into tables.
     package static func size(ofLogsIn path: String) -> Int {
         let logs = ((try? list(path)) ?? []).filter { $0.hasSuffix(".log") }
         return logs.reduce(0) { $0 + size(path + "/" + $1) }
     }
 
-    /// The free space of a directory's file system in bytes; nil if unknown.
+    /// Returns the free space on a directory's file system for unprivileged users, in bytes; nil if unknown.
     package static func room(directory: String) -> Int? {
         var status = statvfs()
         guard statvfs(directory, &status) == 0 else { return nil }
         return Int(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
     }
 
-    /// The size of a directory's file system in bytes; nil if unknown.
+    /// Returns the size of a directory's file system in bytes; nil if unknown.
     package static func totalBytes(of directory: String) -> Int? {
         var status = statvfs()
         guard statvfs(directory, &status) == 0 else { return nil }
         return Int(clamping: UInt64(status.f_blocks) &* UInt64(status.f_frsize))
     }
 
-    /// The disk space of everything below a directory, in bytes: whole blocks, as `du` counts, or the length of a file
-    /// if that is more. A file with several names is counted once. Files that vanish during the call are ignored.
+    /// Returns the disk space of a directory and everything in it, in bytes. For each file it is the allocated blocks,
+    /// as `du` counts, or the file's length if that is larger. A file with several hard links is counted once. Files
+    /// that are removed during the call are ignored.
     package static func space(_ path: String) -> Int {
         var seen: Set<FileIdentity> = []
         return space(path, &seen) { _ in }
     }
 
-    /// Like ``space(_:)``.
+    /// Like ``space(_:)``, but reports each file and can skip some.
     /// - Parameters:
-    ///   - prefix: a file is not counted if all its names below the path begin with this.
-    ///   - found: called with the path and the space of each file, once for all its names.
+    ///   - prefix: skips the files and directories directly in `path` whose names begin with this.
+    ///   - found: called with the path and the disk space of each file, only once for a file with several hard links.
     package static func space(
         _ path: String, leavingOut prefix: String? = nil, _ found: (String, Int) -> Void
     ) -> Int {
@@ -290,7 +293,7 @@ package enum FileSystem {
         return space(path, &seen, leavingOut: prefix) { found($0.path, $0.bytes) }
     }
 
-    /// The identity of a file, independent of its names.
+    /// The identity of a file, which does not depend on its path: the device and the inode.
     package struct FileIdentity: Hashable, Sendable {
         let device: UInt64
         let number: UInt64
@@ -301,21 +304,20 @@ package enum FileSystem {
         }
     }
 
-    /// Returns the identity of the file at a path, following links; nil if it does not exist or cannot be read.
+    /// Returns the identity of the file at a path, following symbolic links; nil if there is none or stat(2) fails.
     package static func identity(_ path: String) -> FileIdentity? {
         var status = stat()
         return stat(path, &status) == 0 ? FileIdentity(status) : nil
     }
 
-    /// Whether a path now leads to no file, or to a file with another identity. A path that cannot be checked counts as
-    /// unchanged.
+    /// Whether the path now leads to another file than `identity`, or to none. Returns false if that cannot be checked.
     package static func isReplaced(_ path: String, since identity: FileIdentity?) -> Bool {
         var status = stat()
         guard stat(path, &status) != 0 else { return FileIdentity(status) != identity }
         return errno == ENOENT || errno == ENOTDIR
     }
 
-    /// Whether an open file has no name any more, so that closing it frees it.
+    /// Whether an open file has been removed from all directories, so that its disk space is freed when it is closed.
     package static func isNameless(descriptor: Int32) -> Bool {
         var status = stat()
         return fstat(descriptor, &status) == 0 && status.st_nlink == 0
@@ -343,7 +345,7 @@ package enum FileSystem {
         return sum
     }
 
-    /// Empties a file if it exists, and so frees its space.
+    /// Truncates a file to zero bytes if it exists, to free its disk space. Ignores errors.
     package static func empty(_ path: String) {
         let file = openFile(path, O_WRONLY | O_TRUNC | O_CLOEXEC)
         if file >= 0 { close(file) }
@@ -354,21 +356,22 @@ package enum FileSystem {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Returns the absolute path, whether or not it exists. Links, `.` and `..` are not resolved.
+    /// Makes a path absolute, whether or not it exists. Does not resolve symbolic links, `.` and `..`.
     package static func absolute(_ path: String) -> String {
         guard !path.hasPrefix("/"), let current = getcwd(nil, 0) else { return path }
         defer { free(current) }
         return String(cString: current) + "/" + path
     }
 
-    /// Resolves links, `.` and `..` in a path. Returns nil if it does not exist.
+    /// Resolves symbolic links, `.` and `..` in a path. Returns nil if the path does not exist.
     package static func canonical(_ path: String) -> String? {
         guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }
         return String(cString: resolved)
     }
 
-    /// The total length of all files below a directory, in bytes. Files that vanish during the call are ignored.
+    /// Returns the total length of all files in a directory and its subdirectories, in bytes. Files that are removed
+    /// during the call are ignored.
     package static func size(_ path: String) -> Int {
         var status = stat()
         guard lstat(path, &status) == 0 else { return 0 }
@@ -377,7 +380,7 @@ package enum FileSystem {
         return names.reduce(0) { $0 + size(path + "/" + $1) }
     }
 
-    /// Removes a file or a whole directory if it exists. Links are removed, not followed.
+    /// Removes a file, or a directory with its contents, if it exists. Symbolic links are removed, not followed.
     package static func removeTree(_ path: String) throws(FileError) {
         var status = stat()
         guard lstat(path, &status) == 0 else {

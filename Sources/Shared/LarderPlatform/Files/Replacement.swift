@@ -1,30 +1,31 @@
-/// New content of a small file, written and synced under another name in the same directory. A rename puts it in place.
+/// Replaces the content of a small file: writes and syncs a second file in the same directory, and then renames it.
 ///
-/// With a spare, a file with that other name always exists and has its disk space already, so a full disk does not
-/// prevent the replacement.
+/// If `keepsSpare` is set, the second file (the spare) is always kept ready with 4 KiB of disk space, so that a small
+/// file can be replaced even if the disk is full.
 ///
-/// For one thread at a time, and one replacement of a file at a time.
+/// For one thread at a time. At most one replacement of a file may exist at a time.
 package final class Replacement {
     private let path: String
-    /// Opened before any change, so that a lack of descriptors cannot leave the replacement half done.
+    /// The directory, for the sync. Opened first: if there are no descriptors, nothing has been changed yet.
     private let directory: Int32
     private let keepsSpare: Bool
 
-    /// The reserved space: a block of the usual file systems.
+    /// The space reserved for the spare in bytes: one block of most file systems.
     private static let spareBytes = 4096
 
-    /// Writes the new content. An error leaves the old content in place.
+    /// Writes the new content to the second file. The old content stays in place, also after an error.
     package init(of path: String, with bytes: [UInt8], keepsSpare: Bool = false) throws(FileError) {
         self.path = path
         self.keepsSpare = keepsSpare
         let parent = FileSystem.parent(path)
         directory = FileSystem.openFile(parent, O_RDONLY | O_CLOEXEC)
         guard directory >= 0 else { throw FileError(operation: "open", path: parent, number: errno) }
-        // From here on, `deinit` cleans up after an error.
+        // All properties are initialized, so `deinit` closes the directory after an error.
         do throws(FileError) {
             try Self.write(bytes, to: Self.spare(of: path))
         } catch {
-            // After a failed fsync the file's content on the disk is unknown. The next attempt creates a new file.
+            // Remove the file unless the disk is full: after a failed fsync its content on the disk is unknown, so the
+            // next attempt must use a new file. If the disk is full, keep the spare's reserved space.
             if !keepsSpare || !error.isFullDisk { unlink(Self.spare(of: path)) }
             throw error
         }
@@ -32,12 +33,12 @@ package final class Replacement {
 
     deinit { if directory >= 0 { close(directory) } }
 
-    /// Replaces the old content by the new one. An error leaves the old content.
-    /// - Returns: nil, or the reason why the directory could not be synced. Then the new content is in place, and a
-    ///   machine failure may restore the old one.
+    /// Puts the new content in place. If this throws, the old content is still in place.
+    /// - Returns: the error if the directory could not be synced, else nil. After such an error the new content is in
+    ///   place, but a machine failure may bring the old content back.
     package func putInPlace() throws(FileError) -> FileError? {
         try FileSystem.rename(Self.spare(of: path), to: path)
-        // Twice, because a signal or a full queue may have been the only problem.
+        // Try twice, because the first error may be temporary, for example an interruption by a signal.
         for _ in 0..<2 where fsync(directory) == 0 {
             if keepsSpare { Self.keepSpare(for: path) }
             return nil
@@ -45,7 +46,7 @@ package final class Replacement {
         return FileError(operation: "fsync", path: FileSystem.parent(path), number: errno)
     }
 
-    /// Reserves space for the next replacement of a file, if the disk has any.
+    /// Creates the spare for the next replacement of a file, if it is missing and the disk has space. Ignores errors.
     package static func keepSpare(for path: String) {
         let file = FileSystem.openFile(spare(of: path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return }
@@ -57,13 +58,13 @@ package final class Replacement {
         #endif
     }
 
-    /// The suffix of the new content's file name until it is in place, and of the spare's.
+    /// The suffix of the second file's name.
     package static let suffix = ".new"
 
     private static func spare(of path: String) -> String { path + suffix }
 
     private static func write(_ bytes: [UInt8], to spare: String) throws(FileError) {
-        // Do not truncate it first, which would free its space.
+        // Open without O_TRUNC, which would free the spare's reserved space.
         let file = FileSystem.openFile(spare, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: spare, number: errno) }
         defer { close(file) }

@@ -1,17 +1,17 @@
-/// A directory under the system's directory for temporary files. It is removed with its contents when its last
-/// reference is released: keep a reference as long as the files are needed, and first close everything that creates
-/// files in it.
+/// A directory under the system's directory for temporary files. It is removed with its contents when the last
+/// reference to this object is released. Keep a reference while the files are needed, and close everything that creates
+/// files in it before you release the reference.
 ///
 /// Thread-safe: the path never changes.
 package final class TemporaryDirectory: Sendable {
-    /// The absolute path, without a slash at the end. Readable and writable by this user alone.
+    /// The path, without a slash at the end. Only this user can read and write the directory.
     package let path: String
 
     /// Creates an empty directory.
     /// - Parameters:
     ///   - parent: the parent directory; nil for `$TMPDIR`, or else `/tmp`.
-    ///   - inMemory: uses a file system in memory instead of `parent`, if there is one with enough space.
-    ///   - prefix: the prefix of its name. Keep it short, because a socket's path is limited to about a hundred bytes.
+    ///   - inMemory: uses `/dev/shm` (in memory) instead of `parent` if it has more than 256 MiB of free space.
+    ///   - prefix: the prefix of its name. Keep it short: a socket's path is limited to about a hundred bytes.
     package init(in parent: String? = nil, inMemory: Bool = false, prefix: String = "larder") throws(FileError) {
         var parent = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? ""
         if inMemory, Self.hasRoomInMemory { parent = "/dev/shm" }
@@ -34,8 +34,8 @@ package final class TemporaryDirectory: Sendable {
             && UInt64(status.f_bavail) * UInt64(status.f_frsize) > 256 << 20
     }
 
-    /// Removes the directory and its contents. Idempotent. Symbolic links are removed, not followed; files that cannot
-    /// be removed stay.
+    /// Removes the directory and its contents. May be called repeatedly. Removes symbolic links without following them,
+    /// and ignores files that cannot be removed.
     package func remove() { Self.removeTree(path) }
 
     private static func removeTree(_ path: String) {
@@ -47,7 +47,7 @@ package final class TemporaryDirectory: Sendable {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
         if status.st_mode & S_IFMT == S_IFDIR {
-            // The owner's permission may have been removed.
+            // Restore the owner's permissions, without which the contents cannot be removed.
             chmod(path, S_IRWXU)
             removeTree(path)
         } else {

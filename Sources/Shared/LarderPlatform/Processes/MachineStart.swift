@@ -1,5 +1,5 @@
-/// Identifies the current boot of the machine. While it is the same, writes of an earlier process are visible even
-/// without a sync.
+/// Identifies the current boot of the machine. As long as the machine has not restarted, writes of earlier processes
+/// are not lost even if they were not synced.
 package enum MachineStart {
     /// A different text for each boot; nil if the system does not report one.
     package static let identifier: String? = {

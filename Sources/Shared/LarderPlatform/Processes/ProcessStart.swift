@@ -1,13 +1,13 @@
-/// Starts another program with posix_spawn(3). The program begins with no signal blocked or ignored, and with no
-/// descriptors except those named here and the inheritable ones.
+/// Starts another program with posix_spawn(3). In the new process, no signal is blocked and SIGPIPE has its default
+/// action. It gets the descriptors listed here and those that are not closed on exec.
 package struct ProcessStart {
-    /// The program (its path, or a name to find in PATH) and its arguments.
+    /// The program (a path, or a name that is searched for in `PATH`), followed by its arguments.
     package var words: [[UInt8]]
-    /// Its environment as `NAME=value`; nil to inherit that of this process.
+    /// The environment as `NAME=value` strings; nil to inherit that of this process.
     package var environment: [String]?
-    /// The descriptors of this process that become 0, 1, 2 and so on in the program.
+    /// The descriptors of this process that become 0, 1, 2 and so on in the new process.
     package var descriptors: [Int32] = []
-    /// Closes the descriptors from ``descriptors``' count up to this one; 0 closes none.
+    /// In the new process, closes the descriptors from `descriptors.count` to below this number; 0 closes none.
     package var closesBelow: Int32 = 0
 
     package init(_ words: [String], environment: [String]? = nil) {
@@ -19,8 +19,8 @@ package struct ProcessStart {
         self.environment = environment
     }
 
-    /// Starts it.
-    /// - Throws: the system's error, with the program as its path.
+    /// Starts the program and returns its process number.
+    /// - Throws: the system's error, with the program as the path.
     package func start() throws(FileError) -> pid_t {
         var actions = FileActions.empty
         posix_spawn_file_actions_init(&actions)
@@ -53,7 +53,7 @@ package struct ProcessStart {
         return process
     }
 
-    /// Whether this process ignores a signal: new processes inherit that.
+    /// Whether this process ignores a signal, for example because nohup(1) has started it.
     package static func isIgnored(_ signal: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(signal, nil, &action) == 0 else { return false }
@@ -64,8 +64,8 @@ package struct ProcessStart {
         #endif
     }
 
-    /// Unblocks all signals and resets ignored ones. A new process would inherit the blocked signals of the starting
-    /// thread and the ignored signals of its parent.
+    /// Unblocks all signals and resets SIGPIPE in the new process, which would otherwise inherit the starting thread's
+    /// blocked signals and this process's ignored ones.
     private static func letSignalsThrough(_ attributes: inout Attributes) {
         var none = sigset_t()
         sigemptyset(&none)
@@ -78,7 +78,7 @@ package struct ProcessStart {
             &attributes, Int16(truncatingIfNeeded: POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     }
 
-    /// The strings in C's form, with a null after the last; valid inside `body`.
+    /// Calls `body` with the strings as C strings, followed by a null pointer. They are valid during the call only.
     private static func withCStrings<Result>(
         _ strings: [[UInt8]], _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
     ) -> Result {
@@ -112,8 +112,7 @@ package enum ProcessEnd: Equatable, Sendable {
         return ProcessEnd(status: status)
     }
 
-    /// Returns how a child of this process has ended; nil while it runs. Do not call it again after the child has
-    /// ended.
+    /// Returns how a child of this process has ended; nil while the child runs. Do not call it after that.
     package static func poll(_ process: pid_t) -> ProcessEnd? {
         var status: Int32 = 0
         guard waitpid(process, &status, WNOHANG) == process else { return nil }
@@ -121,7 +120,7 @@ package enum ProcessEnd: Equatable, Sendable {
     }
 }
 
-// A struct on Linux, a pointer on macOS.
+// These C types are structs on Linux and pointers on macOS.
 #if canImport(Darwin)
     private typealias FileActions = posix_spawn_file_actions_t?
     private typealias Attributes = posix_spawnattr_t?

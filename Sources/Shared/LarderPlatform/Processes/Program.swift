@@ -1,4 +1,4 @@
-/// The program of this process.
+/// The program that this process runs.
 package enum Program {
     /// The path of this program; if the system does not report it, the name with which it was started.
     package static let path: String = {

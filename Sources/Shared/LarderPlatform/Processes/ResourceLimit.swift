@@ -1,7 +1,8 @@
 /// A resource limit of this process: getrlimit(2) and setrlimit(2).
 package enum ResourceLimit {
+    /// One more than the highest descriptor that this process may use.
     case openFiles
-    /// The length of a file, in bytes.
+    /// The maximum length of a file that this process may write, in bytes.
     case fileSize
 
     private var number: ResourceNumber {
@@ -11,13 +12,13 @@ package enum ResourceLimit {
         }
     }
 
-    /// The present limits; nil if unknown.
+    /// Returns the current soft and hard limit; nil if they cannot be read.
     package func read() -> rlimit? {
         var limit = rlimit()
         return getrlimit(number, &limit) == 0 ? limit : nil
     }
 
-    /// Changes the limits.
+    /// Sets the soft and the hard limit.
     /// - Returns: false if the system refuses.
     @discardableResult
     package func set(_ limit: rlimit) -> Bool {
@@ -25,8 +26,8 @@ package enum ResourceLimit {
         return setrlimit(number, &limit) == 0
     }
 
-    /// Changes the soft limit, not the hard limit.
-    /// - Parameter current: nil for the hard limit's value.
+    /// Sets the soft limit only.
+    /// - Parameter current: the new soft limit; nil for the value of the hard limit.
     @discardableResult
     package func set(current: rlim_t?) -> Bool {
         guard var limit = read() else { return false }

@@ -1,9 +1,9 @@
 /// Users of the system.
 package enum User {
-    // Enough for every entry without a password of many kilobytes.
+    // The size of the buffer for one entry of the user database: 64 KiB, far more than an entry usually needs.
     private static let bufferBytes = 1 << 16
 
-    /// Returns the number of the user with this name; nil if there is none.
+    /// Returns the numeric ID of the user with this name; nil if there is none.
     package static func number(of name: String) -> uid_t? {
         numbers(of: name)?.user
     }
@@ -16,7 +16,7 @@ package enum User {
         return (entry.pw_uid, entry.pw_gid)
     }
 
-    /// Returns the name of the user with this number; nil if there is none. May query a directory service.
+    /// Returns the name of the user with this numeric ID; nil if there is none. May query a directory service.
     package static func name(of number: uid_t) -> String? {
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?
@@ -26,7 +26,7 @@ package enum User {
         return String(cString: name)
     }
 
-    /// Returns all groups of a user, the primary one first. May query a directory service.
+    /// Returns all groups of a user, the primary group first. May query a directory service.
     package static func groups(of name: String) -> [gid_t] {
         guard let group = numbers(of: name)?.group else { return [] }
         #if os(Linux)
@@ -43,10 +43,10 @@ package enum User {
 
     private static let groupsMax = 4096
 
-    /// The names of all users of the system's own file, for suggestions; empty if it cannot be read.
+    /// The names of all users in `/etc/passwd`, for suggestions after a misspelling; empty if it cannot be read.
     package static var localNames: [String] { names(inFile: "/etc/passwd") }
 
-    /// The first fields of the lines of a file like /etc/passwd or /etc/group.
+    /// Returns the first field of each line of `/etc/passwd` or `/etc/group`; empty if the file cannot be read.
     static func names(inFile path: String) -> [String] {
         guard let bytes = (try? FileSystem.read(path)) ?? nil else { return [] }
         return bytes.split(separator: 0x0A).map { String(decoding: $0.prefix { $0 != 0x3A }, as: UTF8.self) }

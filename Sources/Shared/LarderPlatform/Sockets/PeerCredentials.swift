@@ -1,11 +1,12 @@
-/// The process at the other end of a connected Unix-domain socket, as reported by the system, so it cannot be forged.
+/// The user, the groups and the process at the other end of a connected Unix-domain socket. The system reports them, so
+/// the peer cannot forge them.
 ///
-/// The values are those at the time of connecting: later changes of user or groups are not visible.
+/// The values are those at the time of connecting: if the peer changes its user or groups later, that is not visible.
 package struct PeerCredentials: Sendable, Equatable {
     package var user: uid_t
-    /// Its own group first, then the supplementary ones.
+    /// The peer's primary group, followed by its supplementary groups.
     package var groups: [gid_t]
-    /// 0 if the system does not report it.
+    /// The peer's process number; 0 if the system does not report it.
     package var process: pid_t
 
     package init(user: uid_t, groups: [gid_t], process: pid_t = 0) {
@@ -14,10 +15,10 @@ package struct PeerCredentials: Sendable, Equatable {
         self.process = process
     }
 
-    /// Nil if the system does not report all of it.
+    /// Reads the credentials of a socket's peer. Returns nil if the system does not report the user or the groups.
     package init?(of descriptor: Int32) {
         #if os(Linux)
-            // Like `ucred`, which Glibc's module lacks: process, user and group.
+            // Has the layout of C's `ucred` (process, user, group), which Swift's Glibc module lacks.
             var own: (pid_t, uid_t, gid_t) = (0, .max, .max)
             var length = socklen_t(MemoryLayout.size(ofValue: own))
             guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &own, &length) == 0, own.1 != .max else { return nil }
@@ -38,9 +39,9 @@ package struct PeerCredentials: Sendable, Equatable {
     }
 
     #if os(Linux)
-        /// SO_PEERGROUPS, which Glibc's module lacks: Linux 4.13 and later.
+        /// The option SO_PEERGROUPS (Linux 4.13 and later), which Swift's Glibc module lacks.
         private static let peerGroups: Int32 = 59
-        /// The limit of Linux.
+        /// The maximum number of supplementary groups in Linux.
         private static let groupsMax = 65_536
 
         private static func supplementaryGroups(_ descriptor: Int32) -> [gid_t]? {
@@ -51,7 +52,7 @@ package struct PeerCredentials: Sendable, Equatable {
                 if getsockopt(descriptor, SOL_SOCKET, peerGroups, &groups, &length) == 0 {
                     return Array(groups.prefix(Int(length) / MemoryLayout<gid_t>.size))
                 }
-                // The kernel has set the required length.
+                // The array was too short, and the kernel has set `length` to the required number of bytes.
                 guard errno == ERANGE else { return nil }
                 count = max(count * 2, Int(length) / MemoryLayout<gid_t>.size)
             }

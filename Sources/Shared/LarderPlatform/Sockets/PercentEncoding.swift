@@ -1,4 +1,4 @@
-/// Percent-encoding (`%HH`) of bytes in addresses.
+/// Decodes percent-encoded bytes (`%HH`) in addresses.
 package enum PercentEncoding {
     /// Replaces each `%HH` by its byte.
     /// - Returns: nil if a `%` is not followed by two hexadecimal digits.

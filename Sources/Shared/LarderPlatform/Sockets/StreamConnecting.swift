@@ -1,14 +1,14 @@
-/// Non-blocking connections, for a thread that handles many of them.
+/// Connects and transfers bytes without blocking, for a thread that serves many connections.
 package enum StreamConnecting {
     /// A socket that is connected or connecting. The caller must close it.
     package struct Started {
         package let descriptor: Int32
-        /// If false, the connection is complete, or has failed, when the socket is writable: then check
-        /// ``failure(of:)``.
+        /// Whether the socket is connected already. If not, wait until it is writable, and then check with
+        /// ``failure(of:)`` whether connecting has succeeded.
         package let isConnected: Bool
     }
 
-    /// The addresses of a numeric host, without a DNS lookup; nil for a name.
+    /// Returns the address of a host that is given as an IP address; nil for a name. Never makes a DNS lookup.
     package static func numericAddresses(host: String, port: UInt16) -> [SocketAddress]? {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
@@ -20,7 +20,7 @@ package enum StreamConnecting {
         return SocketAddress.all(of: list)
     }
 
-    /// The hints for a DNS lookup.
+    /// Returns the hints for a DNS lookup with getaddrinfo(3): stream sockets, IPv4 and IPv6.
     package static func hints() -> addrinfo {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
@@ -28,8 +28,8 @@ package enum StreamConnecting {
         return hints
     }
 
-    /// Begins to connect, without waiting.
-    /// - Returns: the socket, or the error's number.
+    /// Starts to connect to an IP address. Does not wait until the connection is complete.
+    /// - Returns: the socket, or the system's error.
     package static func start(_ address: SocketAddress) -> Result<Started, SystemCallFailure> {
         let descriptor = socket(address.family, streamSocket, 0)
         guard descriptor >= 0 else { return .failure(SystemCallFailure(number: errno)) }
@@ -40,7 +40,7 @@ package enum StreamConnecting {
         return finish(descriptor, address.withPointer { systemConnect(descriptor, $0, $1) } == 0 ? 0 : errno)
     }
 
-    /// Begins to connect to a socket in the file system.
+    /// Starts to connect to a Unix-domain socket.
     package static func start(path: String) -> Result<Started, SystemCallFailure> {
         let descriptor = UnixSocket.make()
         guard descriptor >= 0 else { return .failure(SystemCallFailure(number: errno)) }
@@ -66,19 +66,20 @@ package enum StreamConnecting {
         return .failure(SystemCallFailure(number: number))
     }
 
-    /// The number of the error that ended connecting; 0 if it is connected.
+    /// Returns the error number if connecting has failed; 0 if the socket is connected.
     package static func failure(of descriptor: Int32) -> Int32 {
         var value: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &value, &length) == 0 ? value : errno
     }
 
-    /// The result of one call to receive.
+    /// The result of ``receive(_:_:)``.
     package enum Received {
-        /// The number of bytes, at least one.
+        /// The number of received bytes, at least one.
         case bytes(Int)
-        /// The other end has closed.
+        /// The peer has closed the connection.
         case end
+        /// No byte can be received without waiting.
         case nothingNow
         case failed(SystemCallFailure)
     }
@@ -91,7 +92,7 @@ package enum StreamConnecting {
         return isMomentary(number) ? .nothingNow : .failed(SystemCallFailure(number: number))
     }
 
-    /// - Returns: the number of bytes sent; 0 if the socket accepts none now.
+    /// - Returns: the number of bytes sent; 0 if the socket cannot accept any without waiting.
     package static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Result<Int, SystemCallFailure> {
         let count = systemSend(descriptor, bytes.baseAddress, bytes.count, noSignal)
         if count >= 0 { return .success(count) }
@@ -104,19 +105,19 @@ package enum StreamConnecting {
     }
 }
 
-/// A system call failed; the error's number.
+/// The error of a failed system call.
 package struct SystemCallFailure: Error, CustomStringConvertible {
     package let number: Int32
     package init(number: Int32) { self.number = number }
     package var description: String { SystemErrorText.of(number) }
 }
 
-/// An address of a socket, copied out of a list.
+/// The address of an IPv4 or IPv6 socket. It has its own copy of the bytes, independent of getaddrinfo's list.
 package struct SocketAddress: Sendable {
     private let bytes: [UInt8]
     let family: Int32
 
-    /// All addresses of a list.
+    /// Returns the IPv4 and IPv6 addresses in a list of getaddrinfo(3).
     package static func all(of list: UnsafeMutablePointer<addrinfo>?) -> [SocketAddress] {
         var addresses: [SocketAddress] = []
         var next = list

@@ -1,15 +1,15 @@
-/// Stream sockets to other machines (tcp(7)), closed on exec.
+/// Creates blocking TCP sockets (tcp(7)), which are closed on exec.
 package enum TCPSocket {
     /// Why a connection could not be made.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// A connected blocking socket, to be closed by the caller. Tries all addresses of the host, one at a time.
+    /// Returns a connected blocking socket, which the caller must close. Tries all addresses of the host in turn.
     /// - Parameters:
-    ///   - host: a name, or an address without brackets.
-    ///   - port: its number or its name.
-    ///   - milliseconds: the limit for each address; 0 for the system's.
+    ///   - host: a name, or an IP address without brackets.
+    ///   - port: the number or the name of the port.
+    ///   - milliseconds: the timeout for each address; 0 for the system's default.
     package static func connected(host: String, port: String, milliseconds: Int) throws(Failure) -> Int32 {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
@@ -35,7 +35,7 @@ package enum TCPSocket {
                 prepare(descriptor)
                 return descriptor
             }
-            // The send timeout ends connect(2) with EINPROGRESS.
+            // When the send timeout expires, connect(2) fails with EINPROGRESS.
             number = errno == EINPROGRESS ? ETIMEDOUT : errno
             close(descriptor)
         }
@@ -51,7 +51,7 @@ package enum TCPSocket {
         return false
     }
 
-    /// Sends requests without delay, and detects peers that vanish silently.
+    /// Sets options to send without delay (TCP_NODELAY) and to detect peers that vanish (SO_KEEPALIVE).
     private static func prepare(_ descriptor: Int32) {
         var on: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))

@@ -1,10 +1,10 @@
-/// Stream sockets in the file system (unix(7)), closed on exec, without SIGPIPE if the system has a socket option for
-/// that.
+/// Creates and uses Unix-domain sockets (unix(7)). They are closed on exec, and do not raise SIGPIPE if the system has
+/// a socket option for that.
 package enum UnixSocket {
     /// The longest path in bytes: the size of `sun_path` without the closing NUL.
     package static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
-    /// The path in `unix:/path` or `unix:///path`, with the options that follow it; nil for other URLs.
+    /// Returns the path in `unix:/path` or `unix:///path`, with any options after the path; nil for other URLs.
     package static func path(inURL text: String) -> Substring? {
         let scheme = "unix:"
         guard text.prefix(scheme.count).lowercased() == scheme else { return nil }
@@ -12,7 +12,7 @@ package enum UnixSocket {
         return path.hasPrefix("//") ? path.dropFirst(2) : path
     }
 
-    /// A new socket, to be closed by the caller; negative on failure, with `errno` set.
+    /// Returns a new stream socket, which the caller must close; negative on failure, with `errno` set.
     package static func make() -> Int32 {
         #if os(Linux)
             return socket(AF_UNIX, streamSocket | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -26,7 +26,7 @@ package enum UnixSocket {
         #endif
     }
 
-    /// A new non-blocking socket for datagrams; negative on failure, with `errno` set.
+    /// Returns a new non-blocking datagram socket, which the caller must close; negative on failure, with `errno` set.
     package static func makeDatagram() -> Int32 {
         let descriptor = socket(AF_UNIX, datagramSocket, 0)
         guard descriptor >= 0 else { return descriptor }
@@ -35,7 +35,7 @@ package enum UnixSocket {
         return descriptor
     }
 
-    /// Sends one datagram to the socket at a path, or with a name in Linux's abstract namespace, which begins with `@`.
+    /// Sends one datagram to the socket with this name: a path, or `@` and a name in Linux's abstract namespace.
     /// - Returns: 0, or the error's number.
     package static func sendDatagram(_ descriptor: Int32, _ bytes: [UInt8], to name: String) -> Int32 {
         withAddress(name, isName: true) { address, length in
@@ -44,8 +44,8 @@ package enum UnixSocket {
         }
     }
 
-    /// The address to which a Unix-domain socket is bound: its path, or `@` and its name in the abstract namespace; nil
-    /// for other descriptors, and empty for a socket without a name.
+    /// Returns the address of a Unix-domain socket: its path, or `@` and its name in the abstract namespace; empty if
+    /// it is not bound. Returns nil for other descriptors.
     package static func localName(_ descriptor: Int32) -> String? {
         var address = sockaddr_un()
         var length = socklen_t(MemoryLayout<sockaddr_un>.size)
@@ -74,7 +74,7 @@ package enum UnixSocket {
 
     private static let pathOffset = MemoryLayout<sockaddr_un>.offset(of: \sockaddr_un.sun_path) ?? 2
 
-    /// A connected blocking socket, to be closed by the caller.
+    /// Returns a connected blocking socket, which the caller must close.
     package static func connected(to path: String) throws(FileError) -> Int32 {
         let descriptor = make()
         guard descriptor >= 0 else { throw FileError(operation: "create a socket for", path: path, number: errno) }
@@ -98,12 +98,12 @@ package enum UnixSocket {
         withAddress(path) { systemBind(descriptor, $0, $1) }
     }
 
-    /// Like ``bind(_:to:)``; a name that begins with `@` is in Linux's abstract namespace.
+    /// Like ``bind(_:to:)``, but a name that begins with `@` is in Linux's abstract namespace.
     package static func bind(_ descriptor: Int32, toName name: String) -> Int32 {
         withAddress(name, isName: true) { systemBind(descriptor, $0, $1) }
     }
 
-    /// Limits the time of one call that sends, receives or connects; 0 means no limit.
+    /// Sets the timeout of each call that sends, receives or connects, in milliseconds; 0 means none.
     /// - Returns: false if the system refuses.
     @discardableResult
     package static func limit(_ descriptor: Int32, milliseconds: Int) -> Bool {
@@ -115,17 +115,17 @@ package enum UnixSocket {
         }
     }
 
-    /// Whether the other end of a connected socket is fully closed, not only for writing.
+    /// Whether the peer of a connected socket has closed the connection in both directions.
     package static func hasHungUp(_ descriptor: Int32) -> Bool {
         var entry = pollfd(fd: descriptor, events: 0, revents: 0)
         return poll(&entry, 1, 0) > 0 && Int32(entry.revents) & Int32(POLLHUP) != 0
     }
 
-    /// The user of the process at the other end of a connected socket; nil if the system does not report it. It cannot
-    /// be forged.
+    /// Returns the user of the process at the other end of a connected socket; nil if the system does not report it.
+    /// The peer cannot forge it.
     package static func peerUser(_ descriptor: Int32) -> uid_t? {
         #if os(Linux)
-            // Like `ucred`, which Glibc's module lacks: process, user and group.
+            // Has the layout of C's `ucred` (process, user, group), which Swift's Glibc module lacks.
             var credentials: (pid_t, uid_t, gid_t) = (0, .max, .max)
             var length = socklen_t(MemoryLayout.size(ofValue: credentials))
             guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
@@ -136,7 +136,7 @@ package enum UnixSocket {
         #endif
     }
 
-    /// - Parameter isName: whether an `@` in front names a socket in the abstract namespace.
+    /// - Parameter isName: whether a leading `@` means a name in the abstract namespace.
     private static func withAddress(
         _ path: String, isName: Bool = false, _ call: (UnsafePointer<sockaddr>, socklen_t) -> Int32
     ) -> Int32 {
@@ -144,12 +144,12 @@ package enum UnixSocket {
         let isAbstract = isName && path.hasPrefix("@")
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        // The copy is at least one byte shorter than the zeroed field, so the closing NUL stays.
+        // The path is at least one byte shorter than the zeroed field, so a NUL follows it.
         withUnsafeMutableBytes(of: &address.sun_path) {
             $0.copyBytes(from: path.utf8)
             if isAbstract { $0[0] = 0 }
         }
-        // The length determines where an abstract name ends, because it may contain zero bytes.
+        // An abstract name may contain zero bytes, so the length of the address determines where it ends.
         let length = isAbstract ? pathOffset + path.utf8.count : MemoryLayout<sockaddr_un>.size
         let status = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

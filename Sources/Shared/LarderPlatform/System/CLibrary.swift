@@ -1,4 +1,4 @@
-// One import of the C library for all supported systems, with common names for the few that differ.
+// Imports the system's C library, and defines common names for what differs between systems.
 
 #if canImport(Glibc)
     @_exported import Glibc
@@ -43,10 +43,10 @@ func systemBind(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ lengt
 // MARK: Constants
 
 #if canImport(Darwin)
-    /// A flag of send(2): no SIGPIPE. On this system it is an option of the socket, which ``UnixSocket/make()`` sets.
+    /// The flags for send(2). This system has no flag against SIGPIPE; ``UnixSocket/make()`` sets a socket option.
     package let noSignal: Int32 = 0
 #else
-    /// A flag of send(2): no SIGPIPE.
+    /// The flag of send(2) that prevents SIGPIPE.
     package let noSignal = Int32(MSG_NOSIGNAL)
 #endif
 

@@ -1,4 +1,4 @@
-/// The system's text for an error number.
+/// Returns the system's description of an error number.
 package enum SystemErrorText {
     package static func of(_ number: Int32) -> String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in

@@ -1,5 +1,5 @@
-/// Many readers or one writer. A waiting writer takes precedence over new readers, so a stream of readers cannot starve
-/// it; for the same reason a reader must not take the lock for reading again.
+/// A lock for many readers or one writer. A waiting writer takes precedence over new readers, so that readers cannot
+/// starve it. Therefore a thread must not take the lock for reading twice: a waiting writer would cause a deadlock.
 ///
 /// Thread-safe. `@unchecked Sendable`: the only state is the pthread lock, at a fixed heap address.
 @usableFromInline package final class ReadWriteLock: @unchecked Sendable {
@@ -25,7 +25,7 @@
         handle.deallocate()
     }
 
-    /// Runs `body` while any number of other readers may run.
+    /// Runs `body` with the lock held for reading. Other readers may run concurrently.
     @inlinable package func withReadLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
         -> Result
     {
@@ -34,15 +34,15 @@
         return try body()
     }
 
-    /// Like ``withReadLock(_:)``, unless that would wait.
-    /// - Returns: nil if a writer runs or waits; then `body` was not called.
+    /// Like ``withReadLock(_:)``, but does not wait.
+    /// - Returns: nil, without calling `body`, if a writer holds the lock or waits for it.
     @inlinable package func withReadLockUnlessBusy<Result>(_ body: () -> Result) -> Result? {
         guard pthread_rwlock_tryrdlock(handle) == 0 else { return nil }
         defer { pthread_rwlock_unlock(handle) }
         return body()
     }
 
-    /// Runs `body` while no other reader or writer runs.
+    /// Runs `body` with the lock held for writing. No other reader or writer runs concurrently.
     @inlinable package func withWriteLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
         -> Result
     {
@@ -51,7 +51,7 @@
         return try body()
     }
 
-    /// Takes the lock where a closure cannot be used. Release it with ``unlock()`` on the same thread.
+    /// Takes the lock for writing, if a closure cannot be used. Release it with ``unlock()`` on the same thread.
     package func lockForWriting() { pthread_rwlock_wrlock(handle) }
     package func unlock() { pthread_rwlock_unlock(handle) }
 }

@@ -1,7 +1,7 @@
-/// A named system thread that runs one closure and ends. For work that may block, which must never run on Swift's
-/// cooperative pool.
+/// A named system thread that runs one closure and terminates. For work that may block, and therefore must not run on
+/// Swift's cooperative thread pool.
 ///
-/// Thread-safe: `join()` may be called from any other thread, once.
+/// Thread-safe: any other thread may call `join()`, but only once.
 package final class WorkThread: Sendable {
     private final class Start: Sendable {
         let name: String
@@ -15,7 +15,7 @@ package final class WorkThread: Sendable {
     private let handle: SendableThread
 
     /// Starts a thread.
-    /// - Parameter name: shown by `top -H` and debuggers, cut to 15 bytes.
+    /// - Parameter name: the name in `top -H` and debuggers, cut to 15 bytes.
     package init(name: String, body: @escaping @Sendable () -> Void) {
         let context = Unmanaged.passRetained(Start(name: name, body: body)).toOpaque()
         #if canImport(Darwin)
@@ -31,24 +31,24 @@ package final class WorkThread: Sendable {
         #endif
     }
 
-    /// Terminates the process with a message, because the caller relies on the thread's work.
+    /// Terminates the process with a message. Called if the thread cannot be started, because the caller depends on it.
     private static func giveUp(_ name: String, _ status: Int32) -> Never {
         let line = Array("larder: the thread '\(name)' cannot be started: \(shortage(status))\n".utf8)
         _ = write(STDERR_FILENO, line, line.count)
         abort()
     }
 
-    /// The reason why no thread can be started, and how to fix that.
+    /// Returns why no thread can be started, and which limits to raise.
     private static func shortage(_ status: Int32) -> String {
         "\(SystemErrorText.of(status)). The limit of processes and threads (ulimit -u, a service's TasksMax) or of memory "
             + "(ulimit -v) is too low"
     }
 
-    /// Checks whether `count` threads can be started at once: starts them, and ends them again.
-    /// - Returns: nil, or the reason why not.
+    /// Checks whether `count` threads can run at the same time, by starting them. Waits until they have terminated.
+    /// - Returns: nil if they can, otherwise the reason why not.
     package static func shortage(ofThreads count: Int) -> String? {
         let lock = Lock()
-        // The threads wait for this lock.
+        // The threads wait for this lock, so that all of them exist at the same time.
         lock.lock()
         let context = Unmanaged.passUnretained(lock).toOpaque()
         var threads: [SendableThread] = []
@@ -70,7 +70,7 @@ package final class WorkThread: Sendable {
         return "only \(threads.count) of \(count) threads can be started: \(shortage(status))"
     }
 
-    /// Lets the calling thread sleep; a signal may end that early.
+    /// Suspends the calling thread. A signal may wake it early.
     package static func sleep(nanoseconds: UInt64) {
         var time = timespec()
         time.tv_sec = Int(nanoseconds / 1_000_000_000)
@@ -78,10 +78,10 @@ package final class WorkThread: Sendable {
         nanosleep(&time, nil)
     }
 
-    /// Waits until the closure has returned.
+    /// Waits until the closure has returned and the thread has terminated.
     package func join() { pthread_join(handle.thread, nil) }
 
-    /// Lets the thread end by itself, in place of ``join()``.
+    /// Frees the thread's resources when it terminates. Call it instead of ``join()`` if nothing waits for the thread.
     package func detach() { pthread_detach(handle.thread) }
 
     fileprivate static func run(_ context: UnsafeMutableRawPointer) {
@@ -89,7 +89,7 @@ package final class WorkThread: Sendable {
         #if canImport(Darwin)
             pthread_setname_np(start.name)
         #else
-            // Glibc's module lacks pthread_setname_np; the kernel takes the name through this file as well.
+            // Swift's Glibc module lacks pthread_setname_np, so write the name to this file of the kernel.
             let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
             if file >= 0 {
                 let name = Array(start.name.utf8.prefix(15))
@@ -101,13 +101,13 @@ package final class WorkThread: Sendable {
     }
 }
 
-/// `pthread_t` is a pointer on Darwin and so not Sendable; the handle itself may be used by any thread.
+/// Makes `pthread_t` Sendable: it is a pointer on Darwin, but any thread may use it.
 private struct SendableThread: @unchecked Sendable {
     let thread: pthread_t
 }
 
 private func waitForLock(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    // The lock outlives the thread, which is joined.
+    // The lock lives until the thread is joined.
     if let context { Unmanaged<Lock>.fromOpaque(context).takeUnretainedValue().withLock {} }
     return nil
 }

@@ -1,11 +1,11 @@
 import LarderCommandCatalog
 
-/// The candidates for the last word of a command line, for shell completion.
+/// Finds the completions of the last word of a command line, for the completion of bash, zsh and fish.
 struct CommandLineCompletion {
-    /// The candidates for a shell.
+    /// The possible completions of a word.
     enum Candidates {
         case words([(word: String, note: String)])
-        /// File names.
+        /// Names of files, which the shell completes itself.
         case files
     }
 
@@ -13,7 +13,7 @@ struct CommandLineCompletion {
     private let current: String
     private let daemon: CommandCompletion
 
-    /// - Parameter words: the words after the program's name; the last one is to be completed, and may be empty.
+    /// - Parameter words: the words after the program's name. The last one, which may be empty, is to be completed.
     init(_ words: [[UInt8]]) {
         let texts = words.map { String(decoding: $0, as: UTF8.self) }
         current = texts.last ?? ""
@@ -21,7 +21,7 @@ struct CommandLineCompletion {
         daemon = CommandCompletion((try? Options.parse(Array(words.dropLast())).options) ?? Options())
     }
 
-    /// The candidates that start with the typed text.
+    /// The completions that start with the typed text.
     var candidates: Candidates {
         guard case .words(let words) = allCandidates else { return .files }
         return .words(words.filter { $0.word.hasPrefix(current) })
@@ -39,7 +39,7 @@ struct CommandLineCompletion {
 
     // MARK: The first word
 
-    /// The position of the verb; nil if there is none yet.
+    /// Returns the index of the verb; nil if no verb was typed yet.
     private static func verbPlace(_ words: [String]) -> Int? {
         var index = 0
         while index < words.count {
@@ -59,8 +59,7 @@ struct CommandLineCompletion {
         Verb.all.map { ($0.name, $0.summary) } + [("help", "explain a verb or a command")]
     }
 
-    /// The daemon's commands, in the case of the typed text. Lower-case text gets none, because they would hide the
-    /// verbs.
+    /// Returns the daemon's commands if the typed text has a capital letter: otherwise they would hide the verbs.
     private static func commands(like word: String) -> [(word: String, note: String)] {
         guard word.contains(where: \.isUppercase) else { return [] }
         return CommandMetadata.all.map { ($0.name.uppercased(), $0.summary) }
@@ -72,7 +71,7 @@ struct CommandLineCompletion {
         specs.map { ($0.name, $0.summary) }
     }
 
-    /// The candidates for the value of an option, if the previous word is an option with a value.
+    /// Returns the completions for the value of an option; nil if the previous word is not an option with a value.
     private func optionValue(of specs: [OptionSpec]) -> Candidates? {
         guard let last = words.last, let spec = specs.first(where: { $0.name == last }), spec.takesNextWord,
             let value = spec.value
@@ -80,7 +79,7 @@ struct CommandLineCompletion {
         return last == "--database" ? .words(daemon.databases) : candidates(for: value)
     }
 
-    /// The names of values in the help of options and arguments.
+    /// The names of values in the help of options and arguments, for which there are completions.
     private enum Value: String {
         case path = "PATH"
         case file = "FILE"
@@ -112,7 +111,7 @@ struct CommandLineCompletion {
     // MARK: Arguments
 
     private func arguments(of verb: Verb, _ behind: [String]) -> Candidates {
-        // After `--`, there is another program's command line.
+        // After `--`, the words are the command line of another program.
         if behind.contains("--"), verb.synopsis.contains(" -- ") { return .files }
         let specs = verb.options + Options.specs
         if !behind.isEmpty, let values = optionValue(of: specs) { return values }
@@ -124,7 +123,7 @@ struct CommandLineCompletion {
             if !behind[index].hasPrefix("--") { given += 1 }
             index += takesValue ? 2 : 1
         }
-        // The names of the arguments in the help.
+        // The names of the arguments, as in the help.
         let names = verb.synopsis.prefix { $0 != "-" }.split { " []|".contains($0) }
         guard given < names.count || names.last?.hasSuffix("…") ?? false else { return .words([]) }
         let name = names[min(given, names.count - 1)].prefix { $0 != "…" }

@@ -1,6 +1,6 @@
-/// The shell's part of the completion of larderctl: it calls `larderctl completion -- WORD…` for the candidates.
+/// The script that a shell loads to complete larderctl's command lines. It calls `larderctl completion -- WORD…`.
 ///
-/// The output has a line for each word, with a note after a tab; or the single line `:files`.
+/// That call prints one line for each completion, with a note after a tab, or the single line `:files` for file names.
 enum CompletionScript: String, CaseIterable {
     case bash, zsh, fish
 
@@ -12,8 +12,8 @@ enum CompletionScript: String, CaseIterable {
         }
     }
 
-    /// In bash, a colon separates words, but keys may contain colons: the text up to the last colon is removed from
-    /// each candidate.
+    /// Bash treats a colon as the start of a new word, but keys may contain colons. So the script removes the text up
+    /// to the last typed colon from each completion.
     private static let bashText = """
         # larderctl(1) completion for bash: source <(larderctl completion bash)
         _larderctl() {

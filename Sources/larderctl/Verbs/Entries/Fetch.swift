@@ -37,9 +37,9 @@ extension Verb {
     ) { arguments, context in try FetchCall(arguments, context).run() }
 }
 
-/// One call of the verb.
+/// One call of the verb `fetch`.
 private struct FetchCall {
-    /// The environment variable with the keys being fetched by parent commands.
+    /// The environment variable with the keys that parent processes are fetching.
     private static let marker = "LARDER_FETCHING"
     private static let longest: Int64 = 86_400_000
 
@@ -53,10 +53,10 @@ private struct FetchCall {
     private let absentCode: Int64?
     private let absentFor: Int64
     private let sameCode: Int64?
-    /// The options of SET.
+    /// The options of the command SET that stores the output.
     private var storing: [String] = []
 
-    /// A reply of FETCH.
+    /// The parsed reply to the command FETCH.
     private struct Answer {
         let state: String
         let value: [UInt8]?
@@ -96,7 +96,7 @@ private struct FetchCall {
             throw UsageError("--absent and --same cannot be the same exit code", verb: "fetch")
         }
         if let policy = try arguments.policy("fetch") { storing += ["POLICY", policy.description] }
-        // Checked before COMMAND runs.
+        // Check the options before COMMAND runs.
         if let grace = try arguments.grace("fetch") { storing += ["GRACE", EntryPolicy.graceText(grace)] }
         if let jitter = try arguments.jitter("fetch") { storing += ["JITTER", "\(jitter)"] }
         let tags = try arguments.tags("fetch")
@@ -118,7 +118,7 @@ private struct FetchCall {
         case "fresh", "stale", "same": return show(answer)
         case "lead": return try load(answer, client)
         case "absent":
-            // Only daemons whose database has an origin reply without a remaining time.
+            // The daemon replies without a remaining time only if the database has an origin.
             if answer.ttl == 0 {
                 complain(
                     "the daemon reads this database's origin, which has no value: COMMAND did not run",
@@ -134,8 +134,8 @@ private struct FetchCall {
         }
     }
 
-    /// Adds the key to the environment variable with the keys that are being fetched.
-    /// - Throws: if a parent process is fetching this key, so that waiting would deadlock.
+    /// Adds the key to the environment variable ``marker``, which COMMAND inherits.
+    /// - Throws: if a parent process is fetching the same key: waiting for it would be a deadlock.
     private func markFetching() throws(UsageError) {
         let database = context.options.database ?? "0"
         let name = (Array(database.utf8) + [0] + key).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
@@ -184,7 +184,8 @@ private struct FetchCall {
         }
     }
 
-    /// Stores the output of the command. If that fails, the value is still printed.
+    /// Stores the output of COMMAND. If that fails, the caller still prints the value.
+    /// - Returns: whether the value was stored.
     private func store(_ value: [UInt8], _ token: [UInt8], _ client: BlockingLarderClient) -> Bool {
         let words =
             [Array("SET".utf8), key, value] + storing.map { Array($0.utf8) } + [Array("TOKEN".utf8), token]
@@ -203,8 +204,8 @@ private struct FetchCall {
         }
     }
 
-    /// Releases the lease.
-    /// - Returns: whether it was still valid.
+    /// Releases the lease for fetching the key.
+    /// - Returns: whether the lease was still valid.
     @discardableResult
     private func release(_ token: [UInt8], _ words: [String], _ client: BlockingLarderClient) -> Bool {
         do throws(LarderClientError) {
@@ -213,7 +214,7 @@ private struct FetchCall {
             if let text = reply.errorMessage { complain(text) }
             return reply.errorMessage == nil && !reply.isNull
         } catch {
-            // The lease ends with the connection.
+            // The daemon ends the lease when the connection is lost.
             complain(error.message)
             return false
         }
@@ -221,13 +222,13 @@ private struct FetchCall {
 
     // MARK: Replies
 
-    /// - Parameter exitCode: the resulting exit code.
+    /// - Parameter exitCode: the exit code that the program will have.
     private func complain(_ text: String, _ exitCode: ExitCode = .done) {
         Failure(code: "fetch", message: "\(printableKey(key)): \(text)", exitCode: exitCode)
             .show(asJSON: context.options.json)
     }
 
-    /// After a refresh without a result, shows the previous value, if there is one.
+    /// Prints the previous value, if there is one, after COMMAND has returned none.
     private func show(_ answer: Answer, isRefreshed: Bool) -> ExitCode {
         guard answer.value != nil else {
             return show("failed", nil, age: nil, ttl: nil, isStored: false, .noValue)

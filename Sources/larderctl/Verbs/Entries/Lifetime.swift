@@ -9,7 +9,7 @@ extension OptionSpec {
             summary: "how long the entry stays fresh: \(UpdatePolicy.syntax), or 90s, 15m, 2h"),
         OptionSpec(
             name: "--ttl", value: "SECONDS",
-            summary: "the same in seconds, or 90s, 5m, 2h; fractions of seconds are allowed"),
+            summary: "how long the entry stays fresh: seconds, or 90s, 5m, 2h; fractions of seconds are allowed"),
         OptionSpec(name: "--grace", value: "SECONDS", summary: "how long a stale value may be served"),
         OptionSpec(name: "--jitter", value: "PERCENT", summary: "maximum random reduction of its lifetime"),
     ]
@@ -112,7 +112,7 @@ extension VerbArguments {
         var tags: [String] = []
         for option in given where option.name == "--tag" {
             guard let bytes = option.value, let tag = String(validating: bytes, as: UTF8.self) else {
-                throw UsageError("a tag must be text", verb: verb)
+                throw UsageError("a tag must be valid UTF-8", verb: verb)
             }
             tags.append(tag)
         }

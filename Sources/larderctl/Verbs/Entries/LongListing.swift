@@ -2,9 +2,9 @@ import LarderClient
 import LarderPlatform
 import LarderVocabulary
 
-/// `keys --long`: entries with their size, lifetime, policy and state, in the order of keys. Single owner.
+/// The output of `keys --long`: entries with size, lifetime, policy and state, ordered by key.
 ///
-/// Memory does not grow with the database: the result of one ENTRIES step is written before the next one is requested.
+/// Memory does not grow with the database: the entries in a reply to ENTRIES are written before the next request.
 struct LongListing {
     private let client: BlockingLarderClient
     private let context: Context
@@ -13,7 +13,7 @@ struct LongListing {
     private let database: String
     private let policy: String
 
-    /// - Parameter pattern: the keys to list; nil for all.
+    /// - Parameter pattern: the glob pattern of the keys to list; nil for all.
     init(_ client: BlockingLarderClient, matching pattern: [UInt8]?, _ context: Context) throws {
         (self.client, self.context) = (client, context)
         glob = pattern.map { GlobPattern($0) }
@@ -36,7 +36,7 @@ struct LongListing {
         } while after != nil
     }
 
-    /// The daemon's clock, in milliseconds since 1970: deadlines are compared with it.
+    /// Returns the daemon's time, with which deadlines are compared, in milliseconds since 1970.
     private func now() throws -> Int64 {
         guard let parts = try client.command("TIME").elements?.compactMap(\.int), parts.count == 2,
             let seconds = parts.first, (0...1 << 40).contains(seconds), let microseconds = parts.last
@@ -64,7 +64,7 @@ struct LongListing {
         context.output.oneLine(Array(line.utf8) + entry.key)
     }
 
-    /// Columns have a fixed width, because the number of lines is unknown; a longer field shifts the rest of its line.
+    /// Formats a line. Columns have fixed widths, because later lines are unknown. A longer field moves the rest.
     private static func line(_ size: String, _ left: String, _ policy: String, _ state: String) -> String {
         func padded(_ text: String, _ width: Int, isNumber: Bool = false) -> String {
             let space = String(repeating: " ", count: max(0, width - text.count))

@@ -39,7 +39,7 @@ import class LarderTestSupport.TemporaryDirectory
         try check(entries) { try SQLiteStore($0, entries) }
     }
 
-    @Test func valuesHaveTheirSizeAndCompressByHalf() {
+    @Test func benchmarkValuesHaveTheirSizeAndCompressByHalf() {
         for size in [1, 16, 64, 100, 1024] {
             let values = Values(bytes: size)
             #expect(values[3].count == size)
@@ -52,7 +52,7 @@ import class LarderTestSupport.TemporaryDirectory
 
     /// If all keys of a trace fit into the memory tier, the second half of the trace is served from it. The hit ratio
     /// of a small tier is close to that of the policy that it implements.
-    @Test("the probe measures the memory tier of the engine") func tierProbeSeesTheEnginesTier() throws {
+    @Test func theProbeMeasuresTheMemoryTierOfTheEngine() throws {
         let directory = try TemporaryDirectory()
         let keys = (0..<4000).map { Int32($0 % 2000) }
         let probe = try TierProbe(directory.path, universe: 2000)

@@ -8,7 +8,8 @@ import Testing
 @Suite struct FleetDocsTests {
     private static let path = PackageRoot.path + "/docs/Origins.md"
 
-    @Test("docs/Origins.md has the current output of larderbench fleet") func thePageHasTheTablesOfTheProgram() throws {
+    @Test("docs/Origins.md has the current output of larderbench fleet")
+    func theOriginsPageHasTheCurrentOutput() throws {
         let page = String(decoding: try Files.read(Self.path), as: UTF8.self)
         var wanted = page
         var inputs = FleetInputs()

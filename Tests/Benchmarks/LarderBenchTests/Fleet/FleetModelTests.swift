@@ -18,7 +18,7 @@ import Testing
         #expect(FleetModel.hitRatio(reads: 3, ends: 0, lifetime: 0) == 0)
     }
 
-    @Test("the model agrees with known formulas in simple cases") func theSimpleCasesAreTheKnownOnes() {
+    @Test("the model agrees with known formulas in simple cases") func theModelAgreesWithKnownFormulas() {
         let near = Self.isNear
         // There is one miss, followed by as many hits as there are reads within the lifetime.
         #expect(near(FleetModel.hitRatio(reads: 2, ends: 0, lifetime: 5), 10.0 / 11, 1e-6))
@@ -35,7 +35,8 @@ import Testing
 
     // MARK: Sums over keys
 
-    @Test(arguments: [0, 0.7, 1, 1.3]) func groupedRanksAgreeWithTheExactModel(exponent: Double) {
+    @Test("grouping keys by popularity hardly changes the results of the model", arguments: [0, 0.7, 1, 1.3])
+    func groupingKeysByRankHardlyChangesTheModel(exponent: Double) {
         var inputs = FleetInputs()
         inputs.keys = 30_000
         inputs.readExponent = exponent
@@ -52,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("with the computed idle time, the tier is exactly full") func theTierIsFull() {
+    @Test("with the computed idle time, the memory tier is exactly full") func theMemoryTierIsExactlyFull() {
         var inputs = FleetInputs()
         inputs.memoryMiB = 16
         let model = FleetModel(inputs)
@@ -67,7 +68,7 @@ import Testing
 
     // MARK: A fleet
 
-    @Test("hits and requests of the model add up to all reads") func requestsOfTheModelAddUp() {
+    @Test("hits and requests of the model add up to all reads") func hitsAndRequestsAddUpToAllReads() {
         let inputs = FleetInputs()
         let model = FleetModel(inputs)
         for machines in inputs.machines {
@@ -102,7 +103,7 @@ import Testing
         #expect(FleetModel(inputs).figures(.tracking, machines: 100, withDisk: true) == whole)
     }
 
-    @Test func theCapacityOfAModeIsLimitedByTheOrigin() {
+    @Test("the origin limits the number of machines in each mode") func theOriginLimitsTheNumberOfMachines() {
         let model = FleetModel(FleetInputs())
         for mode in FleetMode.kept {
             let (machines, broken) = model.reach(mode, withDisk: false)
@@ -129,7 +130,7 @@ import Testing
     }
 
     /// Makes sure that the modes differ: otherwise the comparison of model and simulation would prove nothing.
-    @Test func theSimulationDistinguishesTheModes() {
+    @Test func hitRatiosOfTheModesDiffer() {
         for row in FleetCheck.rows where row.machines == 200 && row.mode != .lifetimes {
             let other = FleetModel(FleetCheck.inputs).figures(.lifetimes, machines: 200, withDisk: row.withDisk)
             #expect(abs(other.hitRatio - FleetCheck.computed(row).hitRatio) > 0.03)
@@ -138,7 +139,7 @@ import Testing
 
     // MARK: The command line
 
-    @Test("each input of the model has an option") func everyInputIsAnOption() throws {
+    @Test("each input of the model has an option") func everyInputOfTheModelHasAnOption() throws {
         let inputs = try #require(
             try FleetInputs.parsed([
                 "--machines", "7,8", "--keys", "9", "--zipf", "0.5", "--write-share", "0.25", "--nodes", "3",
@@ -155,7 +156,7 @@ import Testing
         ["--keys"], ["--keys", "0"], ["--keys", "many"], ["--machines", "10,"], ["--machines", "0"], ["--zipf", "-1"],
         ["--zipf", "nan"], ["--lifetime", "inf"], ["--write-share", "1"], ["--frob", "1"], ["word"],
     ])
-    func mistakes(words: [String]) {
+    func invalidFleetOptionsAreRefused(words: [String]) {
         #expect(throws: BenchError.self) { try FleetInputs.parsed(words) }
     }
 }

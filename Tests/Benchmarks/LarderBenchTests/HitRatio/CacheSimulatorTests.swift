@@ -15,7 +15,7 @@ import Testing
         #expect(hits(simulator, [0, 1, 0, 2, 0, 1]) == [false, false, true, false, true, false])
     }
 
-    @Test func sieveKeepsVisitedKeysWithoutMovingThem() {
+    @Test func sieveKeepsKeysWhoseVisitedBitIsSet() {
         // The hit on 0 sets its bit. Key 1 is evicted for 3, and the hand stays at 2. Then 2, whose bit is not set, is
         // evicted for 4.
         let simulator = SieveSimulator(capacity: 3, universe: 6)
@@ -24,14 +24,14 @@ import Testing
                 == [false, false, false, true, false, false, true, true, false, false])
     }
 
-    @Test func sieveClearsBitsAsTheHandPasses() {
+    @Test func sieveClearsVisitedBitsWhenTheHandPasses() {
         // Both bits are set: the hand clears both, returns to 0 and evicts it.
         let simulator = SieveSimulator(capacity: 2, universe: 3)
         #expect(
             hits(simulator, [0, 1, 0, 1, 2, 1, 0]) == [false, false, true, true, false, true, false])
     }
 
-    @Test func s3FIFOPassesAScanThroughTheSmallQueue() {
+    @Test func s3FIFOKeepsHotKeysDuringAScan() {
         var simulator = S3FIFOSimulator(capacity: 100, universe: 10_000)
         // Ninety hot keys get enough hits to move to the main queue when they leave the small one.
         for _ in 0..<4 { for key in 0..<90 { _ = simulator.access(key) } }
@@ -40,7 +40,7 @@ import Testing
         #expect(kept == 90)
     }
 
-    @Test func s3FIFOPromotesGhostsOfTheSmallQueue() {
+    @Test func s3FIFOPromotesKeysFromTheGhostQueue() {
         var simulator = S3FIFOSimulator(capacity: 10, universe: 100)
         for key in 0..<11 { _ = simulator.access(key) }
         // Key 0 has left the small queue and is a ghost. Now it moves to the main queue, where a scan does not evict
@@ -53,7 +53,7 @@ import Testing
         #expect(simulator.count == 10)
     }
 
-    @Test func optimumAgreesWithATraceComputedByHand() {
+    @Test func beladysOptimumAgreesWithATraceComputedByHand() {
         // Two keys fit. At position 2, key 2 itself is the one whose next request is farthest away, so it is not
         // stored.
         let trace: [Int32] = [0, 1, 2, 0, 1, 2]
@@ -61,7 +61,7 @@ import Testing
         #expect(hits(simulator, trace.map(Int.init)) == [false, false, false, true, true, false])
     }
 
-    @Test(arguments: Trace.Kind.allCases) func noPolicyBeatsTheOptimum(kind: Trace.Kind) {
+    @Test(arguments: Trace.Kind.allCases) func noPolicyHasMoreHitsThanBeladysOptimum(kind: Trace.Kind) {
         let trace = Trace(kind, count: 100_000, seed: 11)
         var belady = BeladySimulator(capacity: 2000, universe: trace.universe, trace: trace.keys)
         var lru = LRUSimulator(capacity: 2000, universe: trace.universe)
@@ -78,7 +78,7 @@ import Testing
     }
 
     /// Compares the results with those of the simplest implementation of LRU.
-    @Test func lruAgreesWithAList() {
+    @Test func lruAgreesWithASimpleImplementation() {
         var generator = SplitMix(seed: 17)
         var simulator = LRUSimulator(capacity: 5, universe: 12)
         var list: [Int] = []
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func optimumAgreesWithASearch() {
+    @Test func beladysOptimumAgreesWithASimpleImplementation() {
         var generator = SplitMix(seed: 23)
         let trace = (0..<2000).map { _ in Int32(generator.next() % 10) }
         var simulator = BeladySimulator(capacity: 4, universe: 10, trace: trace)

@@ -4,7 +4,7 @@ import Testing
 @testable import larderbench
 
 @Suite struct KeyChooserTests {
-    @Test(arguments: [1, 2, 3, 10, 618, 1000, 99_991]) func scatteredKeysComeOnceEach(count: Int) {
+    @Test(arguments: [1, 2, 3, 10, 618, 1000, 99_991]) func theScatteredOrderContainsEachKeyOnce(count: Int) {
         var chooser = KeyChooser(.scattered, count: count, seed: 1)
         var seen = Set<Int>()
         for _ in 0..<count { seen.insert(chooser.next()) }
@@ -12,13 +12,13 @@ import Testing
         #expect(seen.allSatisfy { (0..<count).contains($0) })
     }
 
-    @Test func sequentialKeysStartAgainAfterTheLast() {
+    @Test func sequentialKeysRestartAfterTheLastOne() {
         var chooser = KeyChooser(.sequential, count: 3, seed: 1)
         let keys = (0..<7).map { _ in chooser.next() }
         #expect(keys == [0, 1, 2, 0, 1, 2, 0])
     }
 
-    @Test("a uniform chooser chooses all keys equally often") func uniformKeysAreEven() {
+    @Test("a uniform chooser chooses all keys equally often") func uniformKeysAreChosenEquallyOften() {
         var chooser = KeyChooser(.uniform, count: 10, seed: 3)
         var counts = [Int](repeating: 0, count: 10)
         for _ in 0..<100_000 { counts[chooser.next()] += 1 }
@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test("sampled keys have the frequencies of the Zipf distribution", arguments: [0.8, 1.0, 1.2])
-    func zipfFollowsItsLaw(exponent: Double) {
+    func zipfKeysHaveTheirFrequencies(exponent: Double) {
         let count = 1000
         let sampler = ZipfSampler(count: count, exponent: exponent)
         var generator = SplitMix(seed: 5)
@@ -46,7 +46,7 @@ import Testing
         #expect(abs(Double(tail) - expectedTail) < 5 * expectedTail.squareRoot())
     }
 
-    @Test func sameSeedSameKeys() {
+    @Test func theSameSeedGivesTheSameKeys() {
         var first = KeyChooser(.zipf(exponent: 1), count: 1000, seed: 9)
         var second = KeyChooser(.zipf(exponent: 1), count: 1000, seed: 9)
         let same = (0..<100).allSatisfy { _ in first.next() == second.next() }

@@ -3,7 +3,7 @@ import Testing
 @testable import larderbench
 
 @Suite struct LatencyHistogramTests {
-    @Test func bucketsAreOrderedAndNarrow() {
+    @Test func histogramBucketsAreOrderedAndNarrow() {
         var last = -1
         for value in Array(0...5000) + (13..<42).flatMap({ [(1 << $0) - 1, 1 << $0, (1 << $0) + 1] }) {
             let bucket = LatencyHistogram.bucket(UInt64(value))
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test func percentilesOfKnownValues() {
+    @Test func percentilesOfKnownValuesAreRight() {
         var histogram = LatencyHistogram()
         for value in 1...1000 { histogram.add(UInt64(value) * 1000) }
         for (share, exact) in [(0.5, 500_000.0), (0.99, 990_000), (0.999, 999_000)] {
@@ -29,7 +29,7 @@ import Testing
         #expect(histogram.count == 1000)
     }
 
-    @Test("a histogram can be empty, and clamps extreme latencies") func emptyAndExtreme() {
+    @Test func aHistogramCanBeEmptyAndClampsExtremeLatencies() {
         var histogram = LatencyHistogram()
         #expect(histogram.percentile(0.99) == 0)
         histogram.add(.max)
@@ -38,7 +38,7 @@ import Testing
         #expect(histogram.percentile(0.5) == (1 << 42) - 1)
     }
 
-    @Test("histograms can be added") func sumOfTwo() {
+    @Test func histogramsCanBeAdded() {
         var first = LatencyHistogram()
         first.add(10, times: 99)
         var second = LatencyHistogram()

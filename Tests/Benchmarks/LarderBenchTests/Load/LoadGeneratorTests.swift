@@ -25,7 +25,7 @@ import class LarderTestSupport.Guarded
         return try LoadGenerator(load, socket: server.path, dialect: dialect).run()
     }
 
-    @Test("a run counts requests, errors and misses") func countsRequestsErrorsAndMisses() throws {
+    @Test func aRunCountsRequestsErrorsAndMisses() throws {
         var load = Load.get(5, clients: 1, pipeline: 4)
         load.limit = .requests(10)
         let report = try run(load, replies: ["$5\r\nhello\r\n", "$-1\r\n"])
@@ -37,7 +37,7 @@ import class LarderTestSupport.Guarded
         #expect(throws: Never.self) { try report.check(allowingMisses: true) }
     }
 
-    @Test("the report contains the first error") func keepsTheFirstError() throws {
+    @Test func theReportContainsTheFirstError() throws {
         var load = Load.get(5, clients: 1, pipeline: 1)
         load.limit = .requests(3)
         let report = try run(load, dialect: .memcached, replies: ["END\r\n", "SERVER_ERROR one\r\n", "ERROR\r\n"])
@@ -46,7 +46,7 @@ import class LarderTestSupport.Guarded
         #expect(report.firstError == "SERVER_ERROR one")
     }
 
-    @Test func anEndedConnectionIsAnError() {
+    @Test func aConnectionClosedByTheServerIsAnError() {
         var load = Load.get(5, clients: 1, pipeline: 1)
         load.limit = .requests(100)
         #expect(throws: BenchError.self) {
@@ -54,7 +54,7 @@ import class LarderTestSupport.Guarded
         }
     }
 
-    @Test func aPacedLoadSendsNoMoreThanItsRate() throws {
+    @Test func theLoadDoesNotExceedItsRate() throws {
         var load = Load.get(5, clients: 1, pipeline: 1).lasting(0.2)
         load.pacePerSecond = 500
         let report = try run(load, dialect: .memcached, replies: ["END\r\n"])

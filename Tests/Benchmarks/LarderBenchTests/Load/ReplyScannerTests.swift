@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func aLineWithoutEndIsAnError() {
+    @Test func aReplyLineThatNeverEndsIsAnError() {
         let line = [UInt8](repeating: 0x2B, count: 5000)
         #expect(throws: BenchError.self) {
             try line.withUnsafeBytes { bytes throws(BenchError) in

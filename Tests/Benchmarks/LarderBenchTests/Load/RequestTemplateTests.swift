@@ -32,7 +32,7 @@ import Testing
                 == Array("set key:000000000000 0 0 5\r\n".utf8) + values[0] + [13, 10])
     }
 
-    @Test func keysHaveTheFormOfRedisBenchmark() {
+    @Test func keysHaveTheSameFormAsInRedisBenchmark() {
         #expect(Keys.text(123) == "key:000000000123")
         #expect(Keys.text(123).utf8.count == 16)
     }

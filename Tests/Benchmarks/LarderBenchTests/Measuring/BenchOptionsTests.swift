@@ -3,7 +3,7 @@ import Testing
 @testable import larderbench
 
 @Suite struct BenchOptionsTests {
-    @Test("options have the documented defaults") func defaults() throws {
+    @Test func optionsHaveTheDocumentedDefaults() throws {
         let options = try BenchOptions([])
         #expect(options.roundCount == 5)
         #expect(options.roundCount(of: .socket) == 5)
@@ -17,7 +17,7 @@ import Testing
         #expect(!quick.suites.contains(.large))
     }
 
-    @Test("options are parsed from the command line") func values() throws {
+    @Test func optionsAreParsedFromTheCommandLine() throws {
         let options = try BenchOptions([
             "--only", "hits,socket", "--rounds", "2", "--seconds", "0.5", "--json", "a.json", "--page", "b.md",
             "--memcached", "/m", "--large", "5000",
@@ -37,7 +37,7 @@ import Testing
         ["--only", "sockets"], ["--only", ""], ["--only", "socket,"], ["--large", "1"], ["--unknown"], ["word"],
         ["--json", ""],
     ])
-    func mistakes(words: [String]) {
+    func invalidBenchmarkOptionsAreRefused(words: [String]) {
         #expect(throws: BenchError.self) { try BenchOptions(words) }
     }
 

@@ -30,20 +30,21 @@ import Testing
     }
 
     @Test("a target may have one figure, or figures that were not measured")
-    func targetsWithOneFigureAndWithoutFigures() {
+    func aTargetMayLackFigures() {
         #expect(Target("alone", "Table", "ours", .processor, .most(2)).value(results()) == 2)
         #expect(Target("none", "Table", "nobody", "theirs", .processor, .none).value(results()) == nil)
         #expect(Target("none", "Table", "theirs", "ours", .p99, .none).value(results()) == nil)
     }
 
-    @Test("all targets have different names") func noTwoTargetsHaveOneName() throws {
+    @Test func allTargetsHaveDifferentNames() throws {
         for words in [[], ["--quick"]] {
             let targets = Target.all(try BenchOptions(words)).map(\.what)
             #expect(Set(targets).count == targets.count)
         }
     }
 
-    @Test func aFailureIsReportedOnceAndTheReportContinues() throws {
+    @Test("a failed measurement is reported once, and the report continues")
+    func aFailedMeasurementDoesNotEndTheReport() throws {
         let results = results()
         for _ in 0..<2 {
             try results.attempt("memcached") { () throws(BenchError) in throw BenchError("not found") }
@@ -52,7 +53,7 @@ import Testing
         #expect(Report(facts: [], results: results, targets: []).text.contains("NOT MEASURED\n  memcached: not found"))
     }
 
-    @Test func jsonHasEverySample() throws {
+    @Test func theJSONReportContainsEverySample() throws {
         let text = try JSONReport(Report(facts: [("a", "b")], results: results(), targets: [])).text()
         #expect(text.contains("\"cpuMicrosecondsPerOperation\""))
         #expect(text.contains("\"format\" : 3"))

@@ -21,7 +21,7 @@ import class LarderTestSupport.TemporaryDirectory
         try RunningServer(contender, options, directory: directory.path + "/d")
     }
 
-    @Test(arguments: [1, 7, 64], [64, 5000]) func nullServerAnswersEverything(pipeline: Int, bytes: Int) throws {
+    @Test(arguments: [1, 7, 64], [64, 5000]) func theNullServerRepliesToEveryRequest(pipeline: Int, bytes: Int) throws {
         let server = try start(.null)
         defer { server.stop() }
         for var load in [Load.get(bytes, clients: 3, pipeline: pipeline), .set(bytes, clients: 3, pipeline: pipeline)] {
@@ -33,7 +33,7 @@ import class LarderTestSupport.TemporaryDirectory
     }
 
     @Test("a daemon is filled, counted, read, and has its entries after a crash")
-    func daemonIsFilledCountedReadAndFoundAgainAfterACrash() throws {
+    func aDaemonKeepsItsEntriesAfterACrash() throws {
         mkdir(directory.path + "/d", 0o700)
         let server = try start(.larderOS)
         try server.fill(count: 2000, valueBytes: 100)
@@ -76,7 +76,7 @@ import class LarderTestSupport.TemporaryDirectory
         #expect(half.misses == 2000)
     }
 
-    @Test func entriesWithADeadlineAreStoredByTheGenerator() throws {
+    @Test func theLoadGeneratorCanStoreEntriesWithALifetime() throws {
         mkdir(directory.path + "/d", 0o700)
         let server = try start(.larderOS)
         defer { server.stop() }
@@ -93,7 +93,7 @@ import class LarderTestSupport.TemporaryDirectory
     }
 
     @Test("if a server does not start, the error contains its last output")
-    func aServerThatDoesNotStartIsAnErrorWithItsLastWords() {
+    func theErrorOfAFailedStartContainsTheOutput() {
         var options = options
         options.larderd = "/bin/false"
         #expect(throws: BenchError.self) {
@@ -101,7 +101,7 @@ import class LarderTestSupport.TemporaryDirectory
         }
     }
 
-    @Test func startedProgramsEndWithTheirParent() throws {
+    @Test func startedServersAreTerminatedWithTheBenchmark() throws {
         // A benchmark that hangs may be killed. The server that it has started must terminate as well.
         let process = try ChildProcess(
             [
@@ -125,7 +125,7 @@ import class LarderTestSupport.TemporaryDirectory
         #expect((try? SocketClient(path: path)) == nil)
     }
 
-    @Test func aLoadTaskEndsOnRequest() throws {
+    @Test func aLoadTaskCanBeStopped() throws {
         let server = try start(.null)
         defer { server.stop() }
         let task = LoadTask(.set(clients: 2, pipeline: 4), server)

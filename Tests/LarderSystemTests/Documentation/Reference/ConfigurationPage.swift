@@ -19,9 +19,9 @@ enum ConfigurationPage {
             option.help.map { "# \($0)\n" }.joined() + "#\(option.fileUsage)\n\n"
         }
         return """
-            # The configuration of larderd: see larderd(8). To change something, remove the # in front of the option, and give it a
-            # value; then `larderd --config FILE --check-config`, and `systemctl reload larderd` or, for what the log says
-            # needs it, `systemctl restart larderd`.
+            # The configuration of larderd: see larderd(8). To set an option, remove the # in front of it, and change
+            # its value. Then run `larderd --config FILE --check-config` and `systemctl reload larderd`. The log names
+            # the options that need `systemctl restart larderd`.
             #
             # BYTES: a number, optionally with K, M, G or T (powers of 1024). TIME: a number, optionally with us, ms, s, m, h or d.
 

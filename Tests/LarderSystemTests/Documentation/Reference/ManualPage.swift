@@ -18,8 +18,8 @@ enum ManualPage {
 
         """ + DaemonHelp.synopsis.map { ".B \(ManualText.escaped($0))\n" }.joined(separator: ".br\n") + """
             .SH DESCRIPTION
-            Larder is a cache that survives its processes. The daemon serves it to all processes of the machine, which speak the
-            protocol of Redis over a Unix\\-domain socket.
+            Larder is a cache whose entries survive restarts. The daemon serves it to all processes of the machine,
+            over a Unix\\-domain socket, with the protocol of Redis.
             .SH OPTIONS
 
             """
@@ -30,8 +30,8 @@ enum ManualPage {
     private static var rest: String {
         """
         .SH CONFIGURATION FILE
-        Each option but \\-\\-config, \\-\\-check\\-config and those that end with the work they name may stand in the file of
-        \\-\\-config, in a line of its own, without the dashes:
+        The file of \\-\\-config can set each option except \\-\\-config, \\-\\-check\\-config and those after which
+        larderd exits, such as \\-\\-purge. Each line sets one option, without the dashes:
         .PP
         .nf
         # half of the default
@@ -39,8 +39,9 @@ enum ManualPage {
         enable\\-debug = no
         .fi
         .PP
-        Lines that begin with # are comments, and so is what follows a # behind a blank. Values may stand in double quotes. The command
-        line wins over the file. An unknown option, or one that stands there twice, is an error, which names the file and the line.
+        A # at the beginning of a line, or after a space, begins a comment. Values can be in double quotes. The
+        command line takes precedence over the file. An unknown option, or one that the file sets twice, is an error
+        that names the file and the line.
         .SH SIGNALS
 
         """ + DaemonHelp.signals.map(ManualText.line).joined() + ".SH EXIT STATUS\n"

@@ -16,8 +16,8 @@ enum ProtocolManual {
         listens on a Unix\\-domain socket and speaks RESP, the protocol of Redis. A request is a line of words (an inline command),
         or an array of bulk strings, which is what client libraries send. Replies are those of RESP2, and of RESP3 after
         .BR "HELLO 3" .
-        Requests may be pipelined, and replies come in the order of the requests. A reply leaves only when everything that it wrote
-        or read is committed at the daemon's level of durability.
+        Requests may be pipelined, and replies come in the order of the requests. A reply is sent only after
+        everything that its command wrote or read is committed with the daemon's durability.
         .PP
         A command that Redis has behaves as in Redis for string values. Values are bytes; keys are bytes, compared byte by byte.
         Entries expire after the interval of their database's policy, unless they have a lifetime of their own.

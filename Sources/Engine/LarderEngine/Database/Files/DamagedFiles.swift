@@ -7,9 +7,9 @@ enum DamagedFiles {
     static let directoryName = "DAMAGED"
     /// The prefix of directories that are not complete yet. If a crash leaves one, the next opening of the larder
     /// removes it.
-    static let unsettledPrefix = ".making-"
+    static let temporaryPrefix = ".making-"
 
-    /// Makes a directory for the files of a database that is set aside.
+    /// Makes a directory for the files of a database that is set aside, and returns its path.
     static func place(for name: String, context: EngineContext) throws(LarderError) -> String {
         let place = nextPlace(name, context)
         do throws(FileError) {
@@ -21,7 +21,7 @@ enum DamagedFiles {
         return place
     }
 
-    /// The path to which the directory of a database will be moved. Creates only the parent directory.
+    /// Returns the path to which the directory of a database will be moved. Creates only the parent directory.
     static func place(of name: String, context: EngineContext) throws(LarderError) -> String {
         let place = nextPlace(name, context)
         let parent = FileSystem.parent(place)
@@ -49,7 +49,7 @@ enum DamagedFiles {
     }
 
     /// Makes hard links of a damaged epoch's files, and of its database's POINTER, in `DAMAGED`, so that the files are
-    /// kept unchanged. The links are permanent only after ``Evidence/settle(_:)``.
+    /// kept unchanged. The links are permanent only after ``Evidence/makePermanent(_:)``.
     /// - Returns: evidence without linked files if hard links are not possible.
     static func keep(
         _ epoch: String, pointer: String, _ name: String, _ context: EngineContext
@@ -57,14 +57,14 @@ enum DamagedFiles {
         let place = nextPlace(name, context)
         let parent = FileSystem.parent(place)
         let last = { (path: String) in path.split(separator: "/").last.map(String.init) ?? path }
-        let unsettled = parent + "/" + unsettledPrefix + last(place)
-        var evidence = Evidence(place: place, unsettled: unsettled, epochName: last(epoch), linked: nil)
-        let linked = unsettled + "/" + last(epoch)
+        let temporaryPlace = parent + "/" + temporaryPrefix + last(place)
+        var evidence = Evidence(place: place, temporaryPlace: temporaryPlace, epochName: last(epoch), linked: nil)
+        let linked = temporaryPlace + "/" + last(epoch)
         do {
             try FileSystem.makeDirectory(parent)
-            try FileSystem.makeDirectory(unsettled)
+            try FileSystem.makeDirectory(temporaryPlace)
             // POINTER may be the missing file.
-            do throws(FileError) { try FileSystem.hardLink(pointer, to: unsettled + "/" + last(pointer)) } catch {
+            do throws(FileError) { try FileSystem.hardLink(pointer, to: temporaryPlace + "/" + last(pointer)) } catch {
                 guard error.number == ENOENT || error.isNoLink else { throw error }
             }
             try FileSystem.makeDirectory(linked)
@@ -97,7 +97,8 @@ enum DamagedFiles {
                     guard error.number == ENOENT else { throw error }
                 }
             }
-            // LevelDB removes a file only after the manifest no longer names it.
+            // LevelDB removes a file only after the manifest no longer names it, so with the same manifests no file is
+            // missing.
             if try self.manifests(epoch) == manifests { return true }
         }
     }
@@ -119,15 +120,15 @@ enum DamagedFiles {
         }
     }
 
-    /// Removes the leftovers of a crash.
+    /// Removes directories that a crash left incomplete.
     static func clear(_ context: EngineContext) {
         let parent = context.directory + "/" + directoryName
-        for name in (try? FileSystem.list(parent)) ?? [] where name.hasPrefix(unsettledPrefix) {
+        for name in (try? FileSystem.list(parent)) ?? [] where name.hasPrefix(temporaryPrefix) {
             context.disposalQueue.remove(parent + "/" + name)
         }
     }
 
-    /// Numbers increase across restarts, whatever the clock says.
+    /// Returns a new path, whose number is higher than all earlier ones, even if the clock was set back.
     private static func nextPlace(_ name: String, _ context: EngineContext) -> String {
         let parent = context.directory + "/" + directoryName
         let numbers = ((try? FileSystem.list(parent)) ?? []).compactMap(number)
@@ -163,16 +164,16 @@ struct Evidence {
     /// The final place of the files.
     let place: String
     /// The place of the files before they are moved to ``place``.
-    fileprivate let unsettled: String
+    fileprivate let temporaryPlace: String
     fileprivate let epochName: String
     /// The directory with links to the epoch's original files; nil if no links could be made.
     fileprivate(set) var linked: String?
 
     /// Makes the evidence permanent, before the epoch is replaced.
-    mutating func settle(_ context: EngineContext) throws(LarderError) {
+    mutating func makePermanent(_ context: EngineContext) throws(LarderError) {
         guard linked != nil else { return }
         do throws(FileError) {
-            try FileSystem.rename(unsettled, to: place)
+            try FileSystem.rename(temporaryPlace, to: place)
             try FileSystem.syncDirectory(FileSystem.parent(place))
             try FileSystem.syncDirectory(context.directory)
         } catch {
@@ -185,7 +186,7 @@ struct Evidence {
     /// - Returns: its new place.
     func take(_ epoch: String, _ context: EngineContext) throws(LarderError) -> String {
         do throws(FileError) {
-            try FileSystem.rename(unsettled, to: place)
+            try FileSystem.rename(temporaryPlace, to: place)
             try FileSystem.removeTree(place + "/" + epochName)
             try FileSystem.rename(epoch, to: place + "/" + epochName)
             try FileSystem.syncDirectory(FileSystem.parent(place))
@@ -198,7 +199,7 @@ struct Evidence {
 
     /// Removes the evidence, because the epoch was not replaced.
     func discard(_ context: EngineContext) {
-        context.disposalQueue.remove(unsettled)
+        context.disposalQueue.remove(temporaryPlace)
         context.disposalQueue.remove(place)
     }
 }

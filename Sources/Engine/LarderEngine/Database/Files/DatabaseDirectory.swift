@@ -11,7 +11,7 @@ enum DatabaseDirectory {
     case database
     /// Not a database. Everything in the directory could be read.
     case foreign
-    /// Unknown for now.
+    /// The content is unknown, because it could not be read.
     case unreadable(FileError)
 
     init(_ path: String) {

@@ -2,7 +2,7 @@ import LarderLevelDB
 import LarderPlatform
 
 /// A database's directory: POINTER, which names the current epoch, and a directory for each epoch. It creates, reads,
-/// replaces and removes these files. It knows neither entries in memory nor the current state.
+/// replaces and removes these files. It does not access the entries in memory or the current state.
 ///
 /// A caller that changes files holds the database's `openLock`. The exception is the commit pipeline, which renames
 /// files that were staged under that lock.
@@ -34,7 +34,7 @@ struct DatabaseFiles: Sendable {
 
     func readPointer() throws(LarderError) -> PointerFile {
         do {
-            if FileSystem.isNoFile(pointerPath) {
+            if FileSystem.existsButIsNotRegularFile(pointerPath) {
                 throw LarderError(
                     .io,
                     "\(pointerPath) is not a file: nothing was changed, and the journal is kept; move it away and restore "
@@ -70,7 +70,8 @@ struct DatabaseFiles: Sendable {
             return try Replacement(of: pointerPath, with: bytes, keepsSpare: true)
         } catch {
             guard error.isFullDisk, let store else { throw refused(operation, error) }
-            // The spare file for this case is used up. Free the space of LevelDB's LOG files, which are not needed.
+            // The spare file that is kept for a full disk is used up. So free the space of LevelDB's LOG files, which
+            // are not needed.
             FileSystem.empty(store.path + "/LOG")
             FileSystem.empty(store.path + "/LOG.old")
         }
@@ -105,12 +106,12 @@ struct DatabaseFiles: Sendable {
 
     // MARK: Epochs
 
-    /// Opens the epoch in POINTER.
+    /// Opens the epoch that `pointer` names.
     func open(_ pointer: PointerFile) throws(LarderError) -> EpochStore {
         let path = epochPath(pointer.epoch)
         try renewCurrent(path)
-        // LevelDB creates a database in a directory without CURRENT only if `create_if_missing` is set, which would
-        // empty it. It is never set here, and such a directory counts as damage.
+        // In a directory without CURRENT, LevelDB would start an empty database if `create_if_missing` were set. It is
+        // never set here, and such a directory counts as damaged.
         switch LarderLevelDB.Database.containsDatabaseFiles(path: path) {
         case .database: break
         case .absentOrEmpty:
@@ -156,7 +157,8 @@ struct DatabaseFiles: Sendable {
             onDamage: onDamage)
     }
 
-    /// A store for an epoch that begins empty. The first checkpoint with entries for it creates its files.
+    /// Returns a store for an epoch that begins empty. The first checkpoint that writes entries to it creates its
+    /// files.
     func emptyStore(_ epoch: UInt64) -> EpochStore {
         EpochStore(
             unmadeAt: epochPath(epoch), epoch: epoch, databaseName: name, context: context.larder, onDamage: onDamage)
@@ -204,7 +206,7 @@ struct DatabaseFiles: Sendable {
 
     /// Creates the files in a directory of their own and renames it into place, so that a crash leaves all or nothing.
     /// - Throws: if the files cannot be created, or if they were created, but their name may not be on the disk.
-    ///   ``found`` tells these apart.
+    ///   ``found`` distinguishes these cases.
     func make(_ pointer: PointerFile) throws(LarderError) {
         let temporary = context.directory + "/.creating-\(name)-\(pointer.epoch)"
         do throws(LarderError) {

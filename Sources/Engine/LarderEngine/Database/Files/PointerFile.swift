@@ -34,7 +34,7 @@ package struct PointerFile: Hashable, Sendable {
     package var isUnmade: Bool
     /// Whether a tag was purged. The ledger must then have the purges.
     package var hasTagPurges: Bool
-    /// The most bytes of the database's files; 0 for no limit of its own.
+    /// The limit for the database's files in bytes; 0 if it has no limit of its own.
     package var diskLimit: Int
 
     package init(

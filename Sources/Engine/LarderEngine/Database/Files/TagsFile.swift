@@ -11,7 +11,8 @@ import LarderPlatform
 struct TagsFile {
     static let name = "TAGS"
     static let formatVersion = 1
-    /// The longest file that is read. Earlier versions rewrote the file long before it reached this size.
+    /// The length of the longest file that is read, in bytes. Earlier versions rewrote the file long before it reached
+    /// this size.
     static let bytesMax = 64 << 20
 
     private let path: String
@@ -20,7 +21,7 @@ struct TagsFile {
 
     // MARK: Lines
 
-    /// A purge of one tag or of everything with tags.
+    /// A purge of one tag, or of all entries that have tags.
     enum Line: Equatable {
         case hard(tag: UInt64, sequence: UInt64)
         case soft(tag: UInt64, sequence: UInt64, at: Int64)
@@ -49,11 +50,11 @@ struct TagsFile {
 
     // MARK: Reading
 
-    /// The content of a file.
+    /// The result of reading the file.
     enum Content: Equatable {
         case none
         case lines([Line])
-        /// It cannot be used. Some purge may be lost, so no tagged entry that was stored before may be served.
+        /// The file cannot be used. A purge may be lost, so no entry with tags that was stored before may be served.
         case damaged(String)
         case newer(Int)
     }
@@ -103,7 +104,7 @@ struct TagsFile {
 }
 
 extension TagPurges {
-    /// The purges in a file.
+    /// Returns the purges in a file.
     /// - Parameter now: the larder's time. A soft purge with a later time counts as made now, so that its entries stay
     ///   stale. That happens if the clock was set back and the record of time was lost.
     static func read(_ lines: [TagsFile.Line], now: Int64 = .max) -> TagPurges {

@@ -1,25 +1,25 @@
-/// An integer of 1 to 64 bits, signed or unsigned, at any bit offset of a value: the operand of BITFIELD.
+/// A part of a value that BITFIELD uses: an integer of 1 to 64 bits, signed or unsigned, at any bit offset.
 struct BitField: Equatable {
     let isSigned: Bool
-    /// 1 to 64 bits; at most 63 if unsigned.
+    /// The number of bits: 1 to 64 if signed, 1 to 63 if unsigned.
     let width: Int
-    /// The index of its highest bit.
+    /// The position of the field's highest bit. Position 0 is the highest bit of the first byte.
     let offset: Int
 
-    /// What happens if a number does not fit into the field.
+    /// What to do with a number that does not fit into the field.
     enum Overflow {
-        /// The excess bits are dropped.
+        /// Drop the excess high bits.
         case wrap
-        /// The nearest number that fits.
+        /// Use the nearest number that fits.
         case saturate
-        /// Nothing is written.
+        /// Write nothing.
         case fail
     }
 
-    /// The minimum length of a value in bytes when the field is written.
+    /// The length in bytes that a value must have to contain the whole field.
     var bytesNeeded: Int { (offset + width - 1) >> 3 + 1 }
 
-    /// Reads the number from a value; bits after the value's end are zero.
+    /// Reads the number from a value. Bits beyond the end of the value count as zero.
     func read(_ bytes: UnsafeRawBufferPointer) -> Int64 {
         var bits: UInt64 = 0
         for place in offset..<offset + width {
@@ -29,7 +29,7 @@ struct BitField: Equatable {
         return extended(bits)
     }
 
-    /// Writes the low bits of a number into a value that has at least ``bytesNeeded`` bytes.
+    /// Writes the low bits of a number into a value. It must have at least ``bytesNeeded`` bytes.
     func write(_ number: Int64, to bytes: UnsafeMutableRawBufferPointer) {
         for index in 0..<width {
             let place = offset + index
@@ -42,7 +42,7 @@ struct BitField: Equatable {
         }
     }
 
-    /// The low bits as a number of this kind.
+    /// Returns the low bits of a number as an integer of the field's type.
     private func extended(_ bits: UInt64) -> Int64 {
         guard width < 64 else { return Int64(bitPattern: bits) }
         let low = bits & (1 << UInt64(width) - 1)
@@ -50,8 +50,8 @@ struct BitField: Equatable {
         return Int64(bitPattern: isNegative ? low | UInt64.max << UInt64(width) : low)
     }
 
-    /// Adds two numbers, with the given overflow behaviour.
-    /// - Returns: nil if the sum does not fit and must not be written.
+    /// Adds two numbers, and applies the rule for overflow.
+    /// - Returns: nil if the sum does not fit and the rule is to write nothing.
     func sum(_ value: Int64, _ amount: Int64, _ overflow: Overflow) -> Int64? {
         guard let limit = isSigned ? signedLimit(value, amount) : unsignedLimit(value, amount) else {
             return value &+ amount
@@ -63,8 +63,8 @@ struct BitField: Equatable {
         }
     }
 
-    /// The largest or smallest number that fits, if the sum does not fit; otherwise nil. As in Redis, differences wrap,
-    /// which determines how numbers far outside of the range are saturated.
+    /// Returns nil if the sum fits, otherwise the largest or smallest number that fits. Differences wrap around as in
+    /// Redis. This determines which of the two numbers is returned if an operand is far outside of the range.
     private func signedLimit(_ value: Int64, _ amount: Int64) -> Int64? {
         let greatest: Int64 = width == 64 ? .max : 1 << Int64(width - 1) - 1
         let least = -greatest - 1

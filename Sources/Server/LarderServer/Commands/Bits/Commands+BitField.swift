@@ -23,7 +23,8 @@ enum BitFieldCommands {
 
         var writes: Bool { if case .get = kind { false } else { true } }
 
-        /// - Returns: the number for the reply, and the number to write, if any.
+        /// Computes the operation without changing the value.
+        /// - Returns: the number for the reply (nil for a null), and the number to write into the field (nil for none).
         func run(on bytes: UnsafeRawBufferPointer) -> (reply: Int64?, written: Int64?) {
             let previous = field.read(bytes)
             switch kind {
@@ -57,7 +58,8 @@ enum BitFieldCommands {
         return .done
     }
 
-    /// As in Redis, the value is extended even if nothing is written in the end.
+    /// Runs operations that may write. As in Redis, the value becomes long enough for all fields, even if nothing is
+    /// written.
     private static func change(_ call: inout Call, _ operations: [Operation], bytesNeeded: Int)
         throws(CommandError) -> [Int64?]
     {
@@ -84,8 +86,8 @@ enum BitFieldCommands {
         }
     }
 
-    /// Runs operations that do not change any bit: as in Redis, nothing is stored then.
-    /// - Returns: the numbers for the reply; nil if one would change a bit.
+    /// Runs the operations if none of them would change a bit. As in Redis, nothing is stored in this case.
+    /// - Returns: the numbers for the reply; nil if an operation would change a bit.
     private static func runUnchanging(_ operations: [Operation], on bytes: UnsafeRawBufferPointer) -> [Int64?]? {
         var numbers: [Int64?] = []
         for operation in operations {
@@ -118,7 +120,7 @@ enum BitFieldCommands {
                 index += 3
             } else {
                 let number = try call.integer(index + 3)
-                // Larder's limit for values; Redis allows a few bytes more.
+                // Apply Larder's limit for the length of values. Redis accepts fields that end a few bytes later.
                 guard field.bytesNeeded <= call.server.limits.valueBytesMax else { throw BitCommands.badOffset }
                 operations.append(
                     Operation(kind: isSet ? .set(number) : .add(number), field: field, overflow: overflow))
@@ -135,7 +137,7 @@ enum BitFieldCommands {
         throw CommandError("ERR Invalid OVERFLOW type specified")
     }
 
-    /// Parses a type, such as `i8` or `u63`, and the following offset.
+    /// Parses the type of a field, such as `i8` or `u63`, and the offset that follows.
     private static func field(_ call: Call, _ index: Int) throws(CommandError) -> BitField {
         let type = call.bytes(index)
         let isSigned = type.first == UInt8(ascii: "i")

@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Commands that treat a value as a sequence of bits, starting with the highest bit of the first byte.
+/// Commands that use a value as a sequence of bits. The first bit is the highest bit of the first byte.
 extension CommandTable {
     static let bitCommands: Handlers = [
         .setbit: BitCommands.setbit,
@@ -16,8 +16,9 @@ extension CommandTable {
 enum BitCommands {
     static let badOffset = CommandError("ERR bit offset is not an integer or out of range")
 
-    /// Parses the index of a bit, within the limit of a value's length.
-    /// - Parameter width: the field's width, by which an offset after `#` is multiplied.
+    /// Parses the position of a bit. Throws if a value with this bit would be too long.
+    /// - Parameter width: for BITFIELD, the number of bits of the field: an offset such as `#2` is a multiple of it.
+    ///   Nil for other commands.
     static func offset(_ call: Call, _ index: Int, width: Int? = nil) throws(CommandError) -> Int {
         var bytes = call.bytes(index)
         var factor: Int64 = 1
@@ -42,7 +43,7 @@ enum BitCommands {
             var previous = false
             let record = update.current(0)
             let count = max(record?.payloadCount ?? 0, offset >> 3 + 1)
-            // As in Redis, nothing is written if nothing changes.
+            // As in Redis, nothing is stored if the bit already has this value.
             if let record, record.payloadCount == count {
                 record.withPayload { previous = $0[offset >> 3] & mask != 0 }
                 if previous == (bit == 1) { return .value(previous) }
@@ -50,7 +51,7 @@ enum BitCommands {
             let admission = call.admits(count, update)
             guard admission == .granted else { return .refused(admission) }
             update.change(0, count: count) { payload in
-                // The value was made long enough for this bit.
+                // The value is long enough: `count` includes this bit.
                 previous = payload[offset >> 3] & mask != 0
                 if bit == 1 { payload[offset >> 3] |= mask } else { payload[offset >> 3] &= ~mask }
             }
@@ -80,7 +81,7 @@ enum BitCommands {
                 guard words.count > 2 else { return count(payload, 0..<payload.count * 8) }
                 guard words.count == 4 || words.count == 5 else { throw .syntax }
                 let (start, end) = (try words.integer(2), try words.integer(3))
-                // As in Redis, this is checked before the unit is parsed.
+                // As in Redis, check this before the unit is parsed, so that a wrong unit is no error here.
                 if start < 0, end < 0, start > end { return 0 }
                 let unit = words.count == 5 ? try unit(words, 4) : 8
                 let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)
@@ -91,14 +92,14 @@ enum BitCommands {
         return .done
     }
 
-    /// The unit of an index in bits: 8 for `BYTE`, 1 for `BIT`.
+    /// Returns how many bits an index counts: 8 for `BYTE`, 1 for `BIT`.
     private static func unit(_ call: Call, _ index: Int) throws(CommandError) -> Int {
         if call.isWord(index, "BIT") { return 1 }
         guard call.isWord(index, "BYTE") else { throw .syntax }
         return 8
     }
 
-    /// Counts the set bits in a range of bits, which must be within the bytes.
+    /// Counts the bits that are 1 in a range of bits. The range must not exceed the bytes.
     private static func count(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int {
         var count = 0
         var place = range.lowerBound
@@ -134,16 +135,16 @@ enum BitCommands {
         let unit = call.count > 5 ? try unit(call, 5) : 8
         let length = Int64(payload.count * 8 / unit)
         let end = call.count > 4 ? try call.integer(4) : length - 1
-        // Cannot overflow: a negative number is added to a non-negative length.
+        // The sum cannot overflow: one number is negative, and the other is not.
         let first = max(0, start < 0 ? length + start : start)
         let last = min(max(0, end < 0 ? length + end : end), length - 1)
         guard first <= last else { return -1 }
         if let place = find(bit, payload, Int(first) * unit..<(Int(last) + 1) * unit) { return place }
-        // Zeros follow the value's last byte, unless the call gives an end.
+        // If the call gives no end, zeros follow the last byte of the value.
         return !bit && call.count <= 4 ? payload.count * 8 : -1
     }
 
-    /// Finds the first bit with a value in a range of bits, which must be within the bytes.
+    /// Finds the first bit that is equal to `bit` in a range of bits. The range must not exceed the bytes.
     private static func find(_ bit: Bool, _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
         let skipped: UInt64 = bit ? 0 : .max
         var place = range.lowerBound
@@ -208,7 +209,7 @@ enum BitCommands {
                     if operation == .and { result.initializeMemory(as: UInt8.self, repeating: 0) }
                     continue
                 }
-                // No source is longer than the result.
+                // The result is at least as long as each source.
                 source.withPayload { bytes in
                     switch operation {
                     case _ where index == 0: bytes.copy(into: result, at: 0)

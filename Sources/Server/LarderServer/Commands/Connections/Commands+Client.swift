@@ -144,7 +144,7 @@ enum ClientCommands {
         var isOwnKilled = false
         for record in call.server.clientRegistry.all where filter.matches(record, own: own) {
             killed += 1
-            // The own connection is closed after its reply.
+            // This connection itself is closed after its reply was sent.
             if record.id == own { isOwnKilled = true } else { record.close("CLIENT KILL from client \(own)") }
         }
         if isOldForm, killed == 0 { throw CommandError("ERR No such client") }
@@ -233,7 +233,7 @@ enum ClientCommands {
         let now = call.server.engine.monotonic()
         let (end, overflow) = now.addingReportingOverflow(milliseconds)
         if overflow { throw CommandError("ERR timeout is out of range") }
-        // As in Redis, no entries expire visibly during the pause.
+        // As in Redis, no entry expires during the pause.
         call.server.engine.holdExpiry(until: call.server.pause.begin(until: end, all: isForAll, now: now))
         call.server.noteAttention()
         call.session.replies.simple("OK")

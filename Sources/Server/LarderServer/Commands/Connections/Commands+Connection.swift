@@ -45,7 +45,7 @@ enum ConnectionCommands {
             throw CommandError("ERR a snapshot of the current database is open: SNAPSHOT CLOSE first")
         }
         if let number = parseInteger(call.bytes(1)) {
-            // Redis has 16 databases.
+            // As in Redis, only the numbers 0 to 15 are databases.
             guard Int32(exactly: number) != nil else { throw MovingCommands.badNumber }
             guard (0...15).contains(number) else { throw CommandError("ERR DB index is out of range") }
         } else if !DatabaseName.isValid(name) {
@@ -70,11 +70,11 @@ enum ConnectionCommands {
         return .done
     }
 
-    /// The only user is `default`. If no password is set, any password is accepted.
+    /// Checks a user name and a password. The only user is `default`. Without a configured password, any is accepted.
     private static func authenticate(_ call: Call, user: Int?, password: Int) throws(CommandError) {
         let isUser = user.map { call.text($0) == "default" } ?? true
         guard isUser, isPassword(call.bytes(password), call.server.password) else {
-            // Long names are truncated, as in the records of other refusals.
+            // Shorten the name, as other refusals in ACL LOG do.
             let name = user.map { String(decoding: call.bytes($0).prefix(Rights.Refusal.shownMax), as: UTF8.self) }
             call.session.notePassword(call.spec?.name.uppercased() ?? "AUTH", name: name ?? "default")
             throw CommandError("WRONGPASS invalid username-password pair or user is disabled.")
@@ -82,7 +82,7 @@ enum ConnectionCommands {
         call.session.modes.isAuthenticated = true
     }
 
-    /// Compares in constant time, so that the time does not reveal a correct prefix.
+    /// Compares two passwords. The time does not depend on how many bytes are equal, so it reveals nothing about them.
     private static func isPassword(_ given: UnsafeRawBufferPointer, _ password: [UInt8]?) -> Bool {
         guard let password else { return true }
         var difference = given.count ^ password.count
@@ -101,7 +101,7 @@ enum ConnectionCommands {
         session.select(call.server.standardDatabase)
         session.endMonitoring()
         session.name = ""
-        // As in Redis, a reply suppressed by SKIP stays suppressed.
+        // As in Redis, CLIENT REPLY SKIP still suppresses the reply to RESET.
         if session.modes.replyMode == .off { session.modes.replyMode = .on }
         session.replies.version = .two
         session.modes.isAuthenticated = call.server.password == nil
@@ -152,7 +152,7 @@ enum ConnectionCommands {
         return .done
     }
 
-    /// Applies the options of HELLO in order. As in Redis, options before a wrong one take effect.
+    /// Applies the options of HELLO one after the other. As in Redis, the options before a wrong one take effect.
     private static func readOptions(_ call: Call) throws(CommandError) {
         var index = 2
         while index < call.count {

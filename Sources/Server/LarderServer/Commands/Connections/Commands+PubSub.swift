@@ -22,8 +22,8 @@ extension CommandTable {
 
 enum PubSubCommands {
     static func subscribe(_ call: inout Call, _ kind: PubSub.Kind) throws(CommandError) -> Outcome {
-        // As in Redis, SSUBSCRIBE is refused in a transaction. SUBSCRIBE and PSUBSCRIBE are allowed, because many
-        // clients rely on it.
+        // As in Redis, SSUBSCRIBE is not allowed in a transaction. SUBSCRIBE and PSUBSCRIBE are: many clients use them
+        // there.
         if kind == .shardChannel, call.isInTransaction {
             throw CommandError("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
         }
@@ -39,7 +39,7 @@ enum PubSubCommands {
         return .done
     }
 
-    /// Throws if the subscriptions of a connection would exceed the limit.
+    /// Throws if a connection's subscriptions would use more memory than allowed.
     static func checkSubscriptions(_ bytes: Int, _ limits: Limits) throws(CommandError) {
         guard bytes > limits.subscriptionBytesMax else { return }
         throw CommandError(

@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderRESP
 
-/// The subcommands of CLIENT for client-side caching.
+/// The subcommands of CLIENT for client-side caching (CLIENT TRACKING).
 enum TrackingCommands {
     private struct Options {
         var redirect: Int64 = 0
@@ -58,10 +58,11 @@ enum TrackingCommands {
             try check(options, session.modes.tracking)
             let mode: TrackingClient.Mode
             if options.isBroadcast {
-                // Prefixes apply to all databases; the right to read these was already checked.
+                // The client already tracks these prefixes: add the new ones. Its right to read all databases was
+                // checked.
                 var prefixes = session.modes.tracking?.prefixes ?? []
-                // An empty prefix matches all keys. It is not added if the call only adds DATABASE to existing
-                // tracking.
+                // Without PREFIX, the empty prefix is added, which matches all keys. But if the client tracks prefixes
+                // already, a call with only DATABASE just limits these to one database.
                 let saysMore = options.isOfDatabase && !prefixes.isEmpty
                 prefixes += options.prefixes.isEmpty && !saysMore ? [[]] : options.prefixes
                 try PubSubCommands.checkSubscriptions(
@@ -76,7 +77,7 @@ enum TrackingCommands {
                     TrackingSettings(
                         mode: mode, redirect: options.redirect, isNoLoop: options.isNoLoop,
                         onlyDatabase: options.isOfDatabase ? session.database.name : nil),
-                    database: session.database.name, hears: session.hears))
+                    database: session.database.name, mayNotify: session.mayNotify))
         } else if call.isWord(2, "OFF") {
             session.track(nil)
         } else {
@@ -86,7 +87,7 @@ enum TrackingCommands {
         return .done
     }
 
-    /// Checks for options that contradict each other, or the connection's current tracking.
+    /// Throws if options contradict each other, or do not fit the connection's current mode of tracking.
     private static func check(_ options: Options, _ old: TrackingClient?) throws(CommandError) {
         if !options.isBroadcast, !options.prefixes.isEmpty {
             throw CommandError("ERR PREFIX option requires BCAST mode to be enabled")

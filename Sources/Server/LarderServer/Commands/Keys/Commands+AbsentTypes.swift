@@ -7,7 +7,8 @@ extension CommandTable {
     }
 }
 
-/// Commands that read or remove values of types that Larder does not store: keys have strings or no value.
+/// Commands for types that Larder does not store, such as lists, if they only read or remove values. If no key has a
+/// value, they reply as in Redis; a key with a string causes an error.
 enum AbsentTypeCommands {
     static func handler(_ row: CommandMetadata, _ absent: AbsentReply) -> CommandSpec.Handler {
         { call throws(CommandError) in

@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// DUMP and RESTORE: the transfer of values between servers.
+/// DUMP and RESTORE, with which clients copy values to another server.
 extension CommandTable {
     static let dumpCommands: Handlers = [
         .dump: DumpCommands.dump,
@@ -12,7 +12,7 @@ extension CommandTable {
 
 enum DumpCommands {
     @Sendable static func dump(_ call: inout Call) throws(CommandError) -> Outcome {
-        // Copy first, so that no lock is held during the compression.
+        // Copy the value first: a lock is held while it is read, but not while it is compressed.
         var value: [UInt8]?
         try call.read(1) { _, payload in value = Array(payload) }
         if let value {
@@ -27,7 +27,7 @@ enum DumpCommands {
     @Sendable static func restore(_ call: inout Call) throws(CommandError) -> Outcome {
         let options = try RestoreOptions(call)
         let key = try call.key(1)
-        // Redis reports an existing key before any error in the other arguments.
+        // As in Redis, report an existing key before errors in the other arguments.
         if !options.replaces, try call.countFresh([key]) > 0 { throw busy }
         let ttl = try call.integer(2)
         guard ttl >= 0 else { throw CommandError("ERR Invalid TTL value, must be >= 0") }
@@ -69,7 +69,7 @@ enum DumpCommands {
     private struct RestoreOptions {
         private(set) var replaces = false
         private(set) var isAbsolute = false
-        // IDLETIME and FREQ are checked, but ignored: they are Redis' usage statistics of an entry.
+        // IDLETIME and FREQ are parsed, but have no effect: Larder has no such statistics of an entry.
         private var hasIdleTime = false
         private var hasFrequency = false
 

@@ -17,18 +17,18 @@ extension CommandTable {
 }
 
 enum ExpiryCommands {
-    /// Replies with the remaining lifetime of an entry.
+    /// Replies with the remaining lifetime of an entry, in seconds or milliseconds.
     static func remaining(_ call: inout Call, inSeconds: Bool) throws(CommandError) -> Outcome {
         try deadline(&call) { EntryChanges.remaining($0, now: $1, inSeconds: inSeconds) }
     }
 
-    /// Replies with the expiry time of an entry, by the wall clock.
+    /// Replies with the time at which an entry expires, as seconds or milliseconds since 1970 by the wall clock.
     static func instant(_ call: inout Call, inSeconds: Bool) throws(CommandError) -> Outcome {
         let ahead = call.timeAhead
         return try deadline(&call) { deadline, now in
             guard let deadline else { return EntryChanges.noDeadline }
             let instant = max(0, max(deadline, now) - ahead)
-            // Rounded to the nearest second, without an addition that could overflow.
+            // Round to the nearest second. Adding 500 ms first could overflow.
             return inSeconds ? instant / 1000 + (instant % 1000 >= 500 ? 1 : 0) : instant
         }
     }

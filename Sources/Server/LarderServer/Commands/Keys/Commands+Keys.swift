@@ -83,7 +83,7 @@ enum KeyCommands {
             guard let last = cursors.find(cursor, database: view.database.name) else {
                 throw CommandError("ERR unknown cursor \(cursor): it has expired or is invalid; restart with cursor 0")
             }
-            // Continue at the next possible key in byte order.
+            // Begin at the smallest key that is greater than the last one.
             start = last + [0]
         }
         return .deferred { [start] (reply) throws(CommandError) in
@@ -135,12 +135,12 @@ enum KeyCommands {
 
     private struct ScanStep {
         var keys: [[UInt8]] = []
-        /// The last key that was read; nil if all were.
+        /// The last key that was read; nil if the scan is complete.
         var last: [UInt8]?
 
         mutating func run(_ view: View, _ options: ScanOptions, _ start: [UInt8]?) throws(LarderError) {
             var enumeration = EnumerationOptions(prefix: options.pattern.fixedPrefix)
-            // Before the prefix's range there are no matching keys: start there at the earliest.
+            // No key before the prefix can match, so do not begin earlier than at the prefix.
             if let start, !start.lexicographicallyPrecedes(enumeration.prefix) { enumeration.start = start }
             guard let cursor = try view.cursor(enumeration) else { return }
             var seen = 0
@@ -159,14 +159,14 @@ enum KeyCommands {
     }
 }
 
-/// The source of a deferred command's reads: the connection's snapshot if one is open, otherwise the database.
+/// What a deferred command reads: the connection's snapshot if it has opened one, otherwise the current entries.
 struct View: Sendable {
     let database: Database
     private let open: OpenSnapshot?
 
     init(_ call: Call) throws(CommandError) { self.init(call.database, try call.session.snapshot()) }
 
-    /// - Parameter open: nil to read the current state of the database.
+    /// - Parameter open: the snapshot to read; nil to read the current entries.
     init(_ database: Database, _ open: OpenSnapshot? = nil) {
         self.database = database
         self.open = open
@@ -177,7 +177,7 @@ struct View: Sendable {
         return try database.cursor(options)
     }
 
-    /// A snapshot for several reads at one instant.
+    /// Returns a snapshot, so that several reads see the same state.
     func snapshot() throws(LarderError) -> Snapshot {
         if let open { return open.snapshot }
         return try database.snapshot()
@@ -188,9 +188,9 @@ struct View: Sendable {
         return try database.count(includingExpired: false)
     }
 
-    /// Runs `body`, and turns the engine's errors into replies. If the database is purged or reopened in the meantime,
-    /// `body` runs again and must restart: the reply shows the new state. With a connection's snapshot, it throws
-    /// instead.
+    /// Runs `body`, and converts errors of the engine to errors for the client. If the database is purged or reopened
+    /// meanwhile, `body` runs again from the start, and sees the new state. If the connection has a snapshot, this is
+    /// an error instead.
     func run<Result>(_ body: () throws(LarderError) -> Result) throws(CommandError) -> Result {
         while true {
             do throws(LarderError) {

@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Commands that change an entry's key or database, and commands that only read keys.
+/// Commands that move or copy an entry to another key or database; also TOUCH, SWAPDB and RANDOMKEY.
 extension CommandTable {
     static let movingCommands: Handlers = [
         .touch: KeyCommands.exists,
@@ -74,8 +74,8 @@ enum MovingCommands {
         _ call: inout Call, _ key: Key, to target: Database, _ targetKey: Key, removes: Bool, replaces: Bool
     ) throws(CommandError) -> Bool {
         try call.checkHasNoOrigin(target)
-        // Check first whether there is an entry to move or copy: a transaction creates the other database's files
-        // before it reads the entry.
+        // First check whether there is an entry. In a transaction, the files of the other database would otherwise be
+        // created even if there is nothing to move or copy.
         if call.isInTransaction, try call.facts(1) == nil { return false }
         return try call.update([key], and: target, [targetKey]) { update, other in
             guard let record = update.current(0), replaces || !other.isFresh(0) else { return false }
@@ -124,7 +124,7 @@ enum MovingCommands {
     static let badNumber = CommandError(
         "ERR value is out of range, value must between \(Int32.min) and \(Int32.max)")
 
-    /// The database that SELECT would select.
+    /// Returns the database that SELECT would select for a word of the call.
     static func database(_ call: Call, _ index: Int) throws(CommandError) -> Database {
         let name = call.text(index)
         if let number = parseInteger(call.bytes(index)) {
@@ -150,8 +150,9 @@ enum MovingCommands {
     }
 }
 
-/// Chooses a random key in a few steps, regardless of the number of keys: at each byte where keys branch, it chooses a
-/// random branch. If keys are evenly distributed, such as numbers of one length, their chances are almost equal.
+/// Chooses a random key in a few steps, whatever the number of keys is. It walks down the tree of common prefixes, and
+/// takes a random branch where keys differ. If the keys are evenly distributed, such as numbers of equal length, all
+/// have nearly the same probability.
 enum RandomKey {
     static func choose(_ snapshot: Snapshot) throws(LarderError) -> [UInt8]? {
         var prefix: [UInt8] = []
@@ -160,15 +161,16 @@ enum RandomKey {
                 let last = try key(snapshot, EnumerationOptions(prefix: prefix, backward: true))
             else { return nil }
             if first == last { return first }
-            // `first` and `last` are the smallest and the largest key that start with `prefix`.
+            // All keys that begin with `prefix` are between `first` and `last`, so they share the common prefix of
+            // these two.
             let common = zip(first, last).prefix { $0 == $1 }.count
-            // If the smallest key is a prefix of all others, that key itself is one of the branches.
+            // If the smallest key is this common prefix itself, it is one of the possible branches.
             let least = common < first.count ? Int(first[common]) : -1
             let way = Int.random(in: least...Int(last[common]))
             if way < 0 { return first }
             let start = Array(first[..<common]) + [UInt8(way)]
             let next = try key(snapshot, EnumerationOptions(prefix: Array(first[..<common]), start: start))
-            // The keys may have expired in the meantime.
+            // The keys of this branch may have expired meanwhile: use a key that was found before.
             guard let next, next.count > common else { return first }
             prefix = Array(next[...common])
         }

@@ -3,7 +3,7 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Redis' commands about the memory of entries, if they make sense here.
+/// Redis' commands about the memory use of entries, as far as they are meaningful for Larder.
 extension CommandTable {
     static let objectCommands: Handlers = [
         .objectEncoding: ObjectCommands.encoding,
@@ -36,7 +36,7 @@ enum ObjectCommands {
     @Sendable static func referenceCount(_ call: inout Call) throws(CommandError) -> Outcome {
         var count: Int?
         try call.read(2) { _, payload in
-            // As in Redis, small integers are shared objects, which have the maximum reference count.
+            // As in Redis, small integers report the largest reference count, because Redis shares their objects.
             count = parseInteger(payload).map { (0..<10_000).contains($0) } ?? false ? Int(Int32.max) : 1
         }
         if let count { call.session.replies.integer(count) } else { call.session.replies.null() }
@@ -63,7 +63,8 @@ enum ObjectCommands {
     @Sendable static func doctor(_ call: inout Call) throws(CommandError) -> Outcome {
         let engine = call.server.engine
         return .deferred { (reply) throws(CommandError) in
-            // Call this in the deferred reply: `engine.memory` locks all shards, and a transaction already holds some.
+            // Read this in the deferred work: `engine.memory` locks all shards (the parts of the memory), and a
+            // transaction already holds some of these locks.
             let memory = engine.memory
             reply.verbatim(
                 "Entries use \(memory.usedBytes) of \(memory.limitBytes) bytes of memory (--memory). Further entries are "

@@ -1,4 +1,4 @@
-/// The form of an expiry time: seconds or milliseconds, absolute or relative.
+/// The form in which a command gives an expiry time: in seconds or milliseconds, as an instant or as a time span.
 struct ExpiryForm: Equatable {
     let isSeconds: Bool
     let isAbsolute: Bool
@@ -8,14 +8,14 @@ struct ExpiryForm: Equatable {
     static let unixSeconds = ExpiryForm(isSeconds: true, isAbsolute: true)
     static let unixMilliseconds = ExpiryForm(isSeconds: false, isAbsolute: true)
 
-    /// The deadline by the engine's time, in milliseconds since 1970.
-    /// - Parameter positive: whether zero and negative numbers are errors, as for SET.
+    /// Returns the deadline by the engine's clock, in milliseconds since 1970.
+    /// - Parameter positive: whether zero and negative numbers are errors, as they are for SET.
     func deadline(_ value: Int64, _ call: Call, positive: Bool) throws(CommandError) -> Int64 {
         let invalid = CommandError("ERR invalid expire time in '\(call.name)' command")
         if positive, value <= 0 { throw invalid }
         let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)
         if overflow { throw invalid }
-        // Absolute times use the wall clock; the larder's time may be ahead of it.
+        // An instant is given by the wall clock. The engine's clock may be ahead of that.
         let (sum, carry) = scaled.addingReportingOverflow(isAbsolute ? call.timeAhead : call.now)
         if carry, !isAbsolute { throw invalid }
         return carry ? scaled : sum

@@ -3,7 +3,7 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// BACKUP.
+/// The command BACKUP.
 enum BackupCommands {
     @Sendable static func backup(_ call: inout Call) throws(CommandError) -> Outcome {
         let (place, server) = (call.text(1), call.server)
@@ -39,7 +39,8 @@ enum BackupCommands {
         }
     }
 
-    /// Resolves the existing part of a path, with a slash at the end.
+    /// Returns the real path of the longest part of a path that exists, followed by a slash. Symbolic links are
+    /// resolved.
     private static func existing(_ path: String) -> String {
         var path = path
         while true {

@@ -4,8 +4,9 @@ import LarderRESP
 import LarderVocabulary
 import Synchronization
 
-/// Replication: returns the changes of a database to its followers, and applies changes from another larder, where the
-/// later write wins.
+/// Replication between larders. CHANGES returns the changes of a database, so that another larder can follow them.
+/// UNPLACE applies a removal that was made in another larder. If there are several changes of an entry, the latest one
+/// wins.
 extension CommandTable {
     static let changesCommands: Handlers = [
         .changes: ChangesCommands.changes,
@@ -116,7 +117,7 @@ enum ChangesCommands {
 }
 
 extension Call {
-    /// Throws if the database is an outbox, which is not replicated in either direction.
+    /// Throws if the database is an outbox: outboxes are neither a source nor a target of replication.
     func checkIsNoCompanion() throws(CommandError) {
         guard CompanionName.isOne(database.name) else { return }
         throw CommandError("ERR \(CompanionName.refusal(database.name))")
@@ -127,7 +128,7 @@ extension Call {
 struct ChangesWords: Sendable {
     private(set) var position = FeedPosition.beginning
     private(set) var options = FeedOptions()
-    /// How long to wait for a change, in milliseconds: 0 for no limit, nil to not wait.
+    /// How long to wait for a change, in milliseconds; 0 for no limit, nil to return at once.
     private(set) var block: Int64?
 
     init(_ call: Call) throws(CommandError) {
@@ -159,7 +160,7 @@ struct ChangesWords: Sendable {
 }
 
 extension Call {
-    /// Parses a version as returned by CHANGES.
+    /// Parses the version of a change, as CHANGES returns it.
     func version(_ index: Int) throws(CommandError) -> ChangeVersion {
         guard bytes(index).count <= 64, let version = ChangeVersion(text(index)) else {
             throw CommandError(

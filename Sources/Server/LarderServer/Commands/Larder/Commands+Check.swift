@@ -2,7 +2,7 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// CHECK.
+/// The command CHECK.
 enum CheckCommands {
     @Sendable static func check(_ call: inout Call) throws(CommandError) -> Outcome {
         let server = call.server
@@ -50,7 +50,7 @@ enum CheckCommands {
             let isFull = (error.underlying as? FileError)?.isFullDisk ?? false
             throw CommandError(
                 "ERR the larder could not be checked: \(error.message)"
-                    + (isFull ? ", or stop the daemon: without it larderctl check needs no copy" : ""))
+                    + (isFull ? ", or stop the daemon: without a daemon, larderctl check needs no copy" : ""))
         }
     }
 
@@ -90,11 +90,11 @@ enum CheckCommands {
     }
 }
 
-/// The files of a larder that belong to the daemon, not to the engine.
+/// The files in a larder's directory that the daemon uses, and the engine does not know.
 package enum LarderFiles {
     static let names = [FunctionLibraries.fileName, OriginFile.fileName]
 
-    /// Checks these files of a larder that no process writes to. Changes nothing.
+    /// Checks these files in a larder's directory. No process may write to them meanwhile. Changes nothing.
     package static func check(_ directory: String, _ report: inout CheckReport) {
         FunctionLibraries.check(directory, &report)
         OriginFile.check(directory, &report)
@@ -119,7 +119,7 @@ extension OriginFile {
 }
 
 extension FunctionLibraries {
-    /// Checks the file of a larder that no process writes to. Changes nothing.
+    /// Checks the file of function libraries in a larder's directory. No process may write to it. Changes nothing.
     fileprivate static func check(_ directory: String, _ report: inout CheckReport) {
         let path = directory + "/" + fileName
         do {

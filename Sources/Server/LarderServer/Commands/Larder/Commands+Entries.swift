@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// ENTRIES and PLACE: the transfer of entries with all their metadata between larders.
+/// ENTRIES and PLACE copy entries from one larder to another, with all their metadata.
 extension CommandTable {
     static let entryCommands: Handlers = [
         .entries: EntryCommands.entries,
@@ -11,8 +11,9 @@ extension CommandTable {
 }
 
 enum EntryCommands {
-    /// How far the engine's time is ahead of the wall clock; 0 if less than a second. On a busy machine it can seem
-    /// ahead by some milliseconds, which must not change the times of entries that are exported and imported again.
+    /// Returns how far the engine's clock is ahead of the wall clock, in milliseconds; 0 if that is less than a second.
+    /// On a busy machine, a few milliseconds can be measured by mistake; they must not change the times of exported
+    /// entries.
     static func timeAhead(_ engine: Engine) -> Int64 {
         let ahead = engine.clockOffsetMilliseconds
         return ahead < 1000 ? 0 : ahead
@@ -45,10 +46,10 @@ enum EntryCommands {
         }
     }
 
-    /// The number of fields of an entry.
+    /// The number of elements in the reply that describe one entry.
     static let fieldCount = 8
 
-    /// Writes an entry with everything that PLACE needs to store it again.
+    /// Writes an entry as ``fieldCount`` elements, which contain all that PLACE needs to store the same entry.
     static func writeFields(
         _ key: [UInt8], _ record: Record, _ header: RecordHeader, _ deadline: Int64?, _ ahead: Int64, hasValue: Bool,
         to reply: inout ReplyBuffer
@@ -97,7 +98,7 @@ enum EntryCommands {
         }
     }
 
-    /// Parses a number of at least 1. Numbers above `most` are reduced to it.
+    /// Parses a number that must be at least 1. A number greater than `most` is reduced to `most`.
     static func number(_ call: Call, _ index: Int, _ most: Int) throws(CommandError) -> Int {
         let value = try call.integer(index)
         guard value >= 1 else {
@@ -110,21 +111,21 @@ enum EntryCommands {
         struct Found {
             let key: [UInt8]
             let record: Record
-            /// The header in the form for another larder.
+            /// The header as another larder must store it.
             let header: RecordHeader
             let deadline: Int64?
         }
 
         var found: [Found] = []
-        /// The last key that was read; nil if all keys were.
+        /// The last key that was read; nil if all keys were read.
         var last: [UInt8]?
 
-        /// The most entries that a step skips because they no longer exist.
+        /// The most expired entries that one call skips before it returns.
         private static let goneMax = 100_000
 
         mutating func run(_ view: View, _ options: StepOptions, now: Int64) throws(LarderError) {
             var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
-            // Continue at the next possible key in byte order, unless the prefix's range starts later.
+            // Begin at the smallest key that is greater than the last one, but not before the prefix.
             if let start = options.after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(options.prefix) {
                 enumeration.start = start
             }
@@ -189,12 +190,13 @@ enum EntryCommands {
         private(set) var grace: Int64?
         private(set) var codec = Codec.raw
         private(set) var tags: Tags?
-        /// The version of a replicated change.
+        /// For a change from another larder that is replicated, its version; otherwise nil.
         private(set) var version: ChangeVersion?
         private(set) var over: Int64?
         private var seen: Set<Word> = []
 
-        /// The options by kind: NEVER is a kind of deadline.
+        /// The options that may be given only once. NEVER and PXAT both set the deadline, so they are the same option
+        /// here.
         private enum Word { case storedAt, absent, deadline, grace, codec, tags, version, over }
 
         init(_ call: Call) throws(CommandError) {
@@ -206,8 +208,8 @@ enum EntryCommands {
             if version == nil ? over != nil : isForAbsent { throw .syntax }
         }
 
-        /// Parses the option at `index`.
-        /// - Returns: the number of its words.
+        /// Parses the option that begins at `index`.
+        /// - Returns: the number of words that the option has.
         private mutating func take(_ call: Call, _ index: Int) throws(CommandError) -> Int {
             if call.isWord(index, "NX") {
                 try note(.absent)
@@ -254,7 +256,7 @@ enum EntryCommands {
             guard seen.insert(word).inserted else { throw .syntax }
         }
 
-        /// Parses a time by the engine's clock. A time in the future is reduced to now.
+        /// Parses an instant, and converts it to the engine's clock. An instant in the future becomes the current time.
         private static func past(_ call: Call, _ index: Int) throws(CommandError) -> Int64 {
             let instant = try call.integer(index)
             guard instant >= 0 else { throw CommandError("ERR STOREDAT takes milliseconds since 1970, 0 or more") }
@@ -262,7 +264,7 @@ enum EntryCommands {
             return min(instant, call.now - ahead) + ahead
         }
 
-        /// Parses a codec: its name, or the number that ENTRIES returns for a codec without a name.
+        /// Parses a codec. It is given by its name, or by the number that ENTRIES returns if it has no name.
         private static func codec(_ text: String) throws(CommandError) -> Codec {
             guard let codec = Codec(name: text) ?? UInt8(text).map({ Codec(rawValue: $0) }) else {
                 throw CommandError("ERR the codec must be raw, json, plist or custom")

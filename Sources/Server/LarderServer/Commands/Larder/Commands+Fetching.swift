@@ -2,7 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Commands that let one client refresh a value, while the others are served or wait.
+/// FETCH and RELEASE. If a value is missing or due for a refresh, one client gets a lease, which is the right to
+/// compute the value. Other clients get the existing value, or wait.
 extension CommandTable {
     static let fetchingCommands: Handlers = [
         .fetch: FetchingCommands.fetch,
@@ -24,7 +25,7 @@ enum FetchingCommands {
         var request: FetchRequest
         var waiting = session.fetching.waiting
         if let waiting {
-            // Clear the flag first, so that later wake-ups are not lost.
+            // Clear the flag before checking, so that no wake-up after the check is lost.
             waiting.isWoken.clear()
             request = waiting.request
         } else {
@@ -44,14 +45,14 @@ enum FetchingCommands {
         request.mayWait = waiting.map { clock < $0.until && !session.isStopping } ?? false
         var end = try call.answerFetch(request, ifNot: options.version)
         if case .wait = end, waiting == nil, call.trackAbsent(request.key) {
-            // The key may have been filled before it was tracked.
+            // The value may have been stored just before the key was tracked: check again.
             end = try call.answerFetch(request, ifNot: options.version)
         }
         switch end {
         case .queued(let leaseEnds):
             session.fetching.waiting = waiting
-            // Several waiters may be woken for the same lease: the first one that checks it takes the lease or passes
-            // it on.
+            // Several commands may be woken for one lease. The first one to check gets the lease, or leaves it to the
+            // next one.
             return .waits(until: min(waiting?.until ?? clock, leaseEnds))
         case .wait(let left): reply(call.session, "wait", left: left)
         case .answered: break
@@ -60,17 +61,18 @@ enum FetchingCommands {
         return .done
     }
 
-    /// The result of an attempt to reply.
+    /// The result of an attempt to reply to FETCH.
     enum FetchEnd {
         /// The reply is written.
         case answered
-        /// Another caller holds the lease, for this many milliseconds at most. No reply is written.
+        /// Another client has the lease, which ends in this many milliseconds at the latest. No reply is written.
         case wait(Int64)
-        /// Like `wait`, but the command keeps waiting, at most until this time of the monotonic clock.
+        /// Another client has the lease, and the command waits for it. The lease ends at this time of the monotonic
+        /// clock, in milliseconds, at the latest. No reply is written.
         case queued(Int64)
     }
 
-    /// A reply without an entry.
+    /// Writes a reply without a value.
     fileprivate static func reply(_ session: Session, _ state: String, token: UInt64? = nil, left: Int64) {
         session.replies.array(count: 6)
         session.replies.bulk(state)
@@ -81,7 +83,7 @@ enum FetchingCommands {
         session.replies.integer(max(0, left))
     }
 
-    /// FETCH in a database with an origin: the daemon fetches, so no client gets a lease.
+    /// Handles FETCH in a database with an origin. The daemon itself reads the value, so no client gets a lease.
     private static func fetchBehindOrigin(
         _ call: inout Call, _ options: FetchWords
     ) throws(CommandError) -> Outcome {
@@ -139,7 +141,7 @@ enum FetchingCommands {
         return .done
     }
 
-    /// Parses a token as returned by FETCH.
+    /// Parses the number of a lease, as FETCH returns it.
     static func token(_ call: Call, _ index: Int) throws(CommandError) -> UInt64 {
         let bytes = call.bytes(index)
         guard (1...20).contains(bytes.count), bytes.allSatisfy({ (0x30...0x39).contains($0) }),
@@ -150,7 +152,7 @@ enum FetchingCommands {
 }
 
 extension Call {
-    /// Replies to a FETCH, unless the caller has to wait.
+    /// Writes the reply to FETCH, unless the client has to wait.
     fileprivate mutating func answerFetch(
         _ request: FetchRequest, ifNot version: UInt64?
     ) throws(CommandError) -> FetchingCommands.FetchEnd {
@@ -197,7 +199,7 @@ extension Call {
             token = granted
         }
         guard let payload, let header = answer.header else {
-            // There is always a value, except for a caller that gets the lease.
+            // A value is missing only if the client gets the lease to compute it.
             FetchingCommands.reply(session, "lead", token: token, left: 0)
             return .answered
         }
@@ -207,9 +209,9 @@ extension Call {
         return .answered
     }
 
-    /// Tracks a key without an entry, so that a tracking client is notified when the key is filled or its lease is
-    /// released.
-    /// - Returns: whether it was newly tracked.
+    /// Tracks a key without an entry for a client with CLIENT TRACKING. The client is then notified when the value is
+    /// stored, or the lease is released.
+    /// - Returns: false if the client does not track keys that it reads.
     fileprivate func trackAbsent(_ key: Key) -> Bool {
         guard let tracking = session.modes.tracking, !tracking.isBroadcast else { return false }
         server.tracking.willRead(Array(key.bytes), tracking)

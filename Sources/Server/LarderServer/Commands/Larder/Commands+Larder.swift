@@ -96,10 +96,10 @@ enum LarderCommands {
         }
     }
 
-    /// The number of pairs that ``reply(_:to:)`` writes.
+    /// The number of keys that ``reply(_:to:)`` writes, each with a value.
     private static let policyPairs = 4
 
-    /// Writes pairs of a map.
+    /// Writes a policy as keys and values of a map.
     private static func reply(_ settings: DatabasePolicy, to replies: inout ReplyBuffer) {
         replies.bulk("policy")
         replies.bulk(settings.policy.description)
@@ -111,7 +111,7 @@ enum LarderCommands {
         replies.integer(Int64(settings.jitter))
     }
 
-    /// Parses a grace in seconds, with fractions, and returns milliseconds.
+    /// Parses a grace period in seconds, which may have a fraction. Returns milliseconds.
     static func grace(_ call: Call, _ index: Int) throws(CommandError) -> Int64 {
         let text = call.text(index)
         if text == "0" { return 0 }
@@ -149,7 +149,7 @@ enum LarderCommands {
             }
         }
         guard call.count == 2 else { throw .syntax }
-        guard let limit = DiskLimit(call.text(1), least: DiskMarks.databaseBytesMin) else {
+        guard let limit = DiskLimit(call.text(1), least: DiskThresholds.databaseBytesMin) else {
             throw CommandError(
                 "ERR invalid limit '\(call.text(1).prefix(64))': must be \(DiskLimit.databaseRule)")
         }
@@ -173,7 +173,7 @@ enum LarderCommands {
             let databases = engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
             reply.array(count: databases.count)
             for database in databases {
-                // A database that cannot be opened is still listed.
+                // If the database cannot be opened, it is listed without these numbers.
                 let numbers = try? database.entryNumbers()
                 reply.map(count: 11 + policyPairs)
                 reply.bulk("name")
@@ -197,7 +197,8 @@ enum LarderCommands {
                 reply.integer(database.diskLimit)
                 reply.bulk("state")
                 reply.bulk(database.condition)
-                // The damage found by the last salvage since the daemon started.
+                // The result of the last salvage since the daemon started, which describes the damage; empty if there
+                // was none.
                 reply.bulk("damage")
                 reply.bulk(database.lastSalvage?.description ?? "")
             }
@@ -244,8 +245,7 @@ enum LarderCommands {
         }
     }
 
-    /// `PURGE TAG tag [tag …] [SOFT]`. SOFT as the last word is the option; to purge a tag named SOFT, put it before
-    /// another tag.
+    /// Handles `PURGE TAG tag [tag …] [SOFT]`. A last word SOFT is the option: put a tag named SOFT before another tag.
     private static func purgeTags(_ call: inout Call) throws(CommandError) -> Outcome {
         let isSoft = call.count > 3 && call.isWord(call.count - 1, "SOFT")
         let tags = (2..<(isSoft ? call.count - 1 : call.count)).map { call.array($0) }
@@ -261,7 +261,7 @@ enum LarderCommands {
         }
     }
 
-    /// `PURGE UPTO version [PREFIX prefix] [TAG tag …]`.
+    /// Handles `PURGE UPTO version [PREFIX prefix] [TAG tag …]`.
     private static func purgeUpTo(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.count > 2 else { throw .syntax }
         let version = try call.version(2)

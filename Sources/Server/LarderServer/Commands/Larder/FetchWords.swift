@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderRESP
 
-/// The options of `FETCH key`.
+/// The options of a FETCH command. Times are in milliseconds.
 struct FetchWords {
     private(set) var maxAge: Int64?
     private(set) var wait: Int64 = 0
@@ -31,7 +31,7 @@ struct FetchWords {
         }
     }
 
-    /// A number of milliseconds up to a day.
+    /// Parses a number of milliseconds, from `least` to one day.
     static func milliseconds(
         _ bytes: UnsafeRawBufferPointer, _ word: String, from least: Int64
     ) throws(CommandError) -> Int64 {
@@ -43,11 +43,11 @@ struct FetchWords {
     }
 }
 
-/// The states in which FETCH serves a value.
+/// The states of the value in a reply to FETCH.
 enum ServedState {
     case fresh, stale, lead
 
-    /// The start of a reply with 6 elements.
+    /// The beginning of the reply in RESP: an array of 6 elements, and the state as the first of them.
     var header: StaticString {
         switch self {
         case .fresh: "*6\r\n$5\r\nfresh\r\n"
@@ -58,10 +58,11 @@ enum ServedState {
 }
 
 extension ReplyBuffer {
-    /// Writes the reply of FETCH with a value.
+    /// Writes a reply to FETCH that contains a value.
     /// - Parameters:
-    ///   - known: the version that the client has. If a fresh value has this version, the value is not sent.
-    ///   - deadline: nil if the value does not expire.
+    ///   - known: the version of the value that the client already has. A fresh value with this version is not sent
+    ///     again.
+    ///   - deadline: when the value expires, in milliseconds since 1970; nil if it does not expire.
     mutating func fetched(
         _ state: ServedState, token: UInt64? = nil, _ payload: UnsafeRawBufferPointer, unless known: UInt64?,
         storedAt: Int64, deadline: Int64?, now: Int64

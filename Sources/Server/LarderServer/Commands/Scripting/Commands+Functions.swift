@@ -2,7 +2,7 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// FUNCTION and its subcommands. Those that change libraries write to disk, and so run on a thread that may block.
+/// FUNCTION and its subcommands. A subcommand that changes libraries writes to disk, so its work is deferred.
 enum FunctionCommands {
     @Sendable static func load(_ call: inout Call) throws(CommandError) -> Outcome {
         let last = call.count - 1

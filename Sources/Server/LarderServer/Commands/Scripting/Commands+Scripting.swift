@@ -27,7 +27,7 @@ extension CommandTable {
 }
 
 enum ScriptingCommands {
-    /// Starts a transaction that consists of the script; within a transaction, runs the script.
+    /// Runs a script. Outside of a transaction, first begins a transaction that consists of only this script.
     static func run(_ call: inout Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) -> Outcome {
         if call.isInTransaction, let own = call.session.transactions.execution?.scriptCall {
             try call.run(own)
@@ -39,8 +39,8 @@ enum ScriptingCommands {
     }
 
     @Sendable static func load(_ call: inout Call) throws(CommandError) -> Outcome {
-        // Keep a script only while it is in use if its user may not run SCRIPT FLUSH: such a user could fill the cache,
-        // but not empty it.
+        // A user who may not run SCRIPT FLUSH could fill the cache, but not empty it. Keep the scripts of such users
+        // only while they are in use.
         let mayFlush = call.session.rights?.covers(.write, in: nil) ?? true
         let script = try call.server.scripts.script(call.bytes(2), mayFlush ? .untilFlushed : .whileUsed)
         call.session.replies.bulk(script.title)

@@ -23,7 +23,7 @@ extension CommandTable {
     ]
 }
 
-/// ACL: replies based on the access rules of larderd's options.
+/// ACL and its subcommands. Their replies show the access rules in larderd's options, which no command can change.
 enum AccessCommands {
     static let unchangeable = CommandError(
         "ERR users are those of the system, and commands cannot change their rights: use --allow-uid, --allow-gid "
@@ -52,7 +52,8 @@ enum AccessCommands {
         return selectors(rights).reduce(start) { $0 + " (\($1.database): \(commands($1.level)))" }
     }
 
-    /// All users and groups with rights, in the order of the rules; root and the daemon's user first.
+    /// Returns all users and groups that have rights. Root and the daemon's user come first, then those in the rules,
+    /// in order.
     private static func subjects(_ server: ServerState) -> [(kind: AccessRule.Kind, name: String, rights: Rights)] {
         let rules = server.access.rules
         var all = Rights()
@@ -73,7 +74,7 @@ enum AccessCommands {
 
     // MARK: Commands
 
-    // Looking up user names may wait for a directory service: do not do it on an event loop.
+    // The lookup of a user's name may wait for a directory service, so it must not run on an event loop.
 
     @Sendable static func list(_ call: inout Call) throws(CommandError) -> Outcome {
         let server = call.server
@@ -97,7 +98,7 @@ enum AccessCommands {
         }
     }
 
-    /// The rights of a user by name or number; nil if the system does not know the user.
+    /// Returns the rights of a user, given by name or number; nil if the system does not know the user.
     private static func rights(of name: String, _ server: ServerState) -> Rights? {
         let rules = server.access.rules
         guard !rules.isEmpty else {

@@ -26,10 +26,11 @@ extension CommandTable {
     ]
 }
 
-/// TIME, SAVE and other administrative commands.
+/// TIME, SAVE, ROLE, MONITOR, DEBUG and other administrative commands.
 enum AdministrationCommands {
     @Sendable static func time(_ call: inout Call) throws(CommandError) -> Outcome {
-        // The engine's time converted to the wall clock, in milliseconds, plus the clock's microseconds.
+        // The engine's time, converted to the wall clock, has only milliseconds. Add the microseconds of the wall
+        // clock.
         let now = max(0, call.now - call.timeAhead)
         var clock = timespec()
         clock_gettime(CLOCK_REALTIME, &clock)
@@ -95,7 +96,7 @@ enum AdministrationCommands {
 
     @Sendable static func monitor(_ call: inout Call) throws(CommandError) -> Outcome {
         if call.isInTransaction { throw CommandError("ERR MONITOR isn't allowed for DENY BLOCKING client") }
-        // As in Redis, a second MONITOR is ignored, without a reply.
+        // As in Redis, MONITOR has no effect and no reply if the client has already sent it.
         guard !call.session.isMonitoring else { return .done }
         call.session.beginMonitoring()
         call.session.replies.simple("OK")
@@ -206,7 +207,7 @@ enum LatencyCommands {
         return .done
     }
 
-    /// Draws one line for each of the newest samples, with a length in proportion to the longest.
+    /// Draws a line for each of the newest samples. Its length is in proportion to the longest of them.
     @Sendable static func graph(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let event = call.server.latency.event(call.text(2)), !event.samples.isEmpty else {
             throw CommandError("ERR No samples available for event '", shown(call.bytes(2), 128), "'")
@@ -262,7 +263,7 @@ enum LatencyCommands {
             replies.pointee.bulk("calls")
             replies.pointee.integer(sum.calls)
             replies.pointee.bulk("histogram_usec")
-            // As in Redis, counts are cumulative, and bounds without calls below them are omitted.
+            // As in Redis, each count includes the faster calls, and a bound is omitted if no call belongs to it.
             var total = 0
             var bounds: [(Int, Int)] = []
             for (bucket, count) in sum.histogram.enumerated() where count > 0 {

@@ -60,7 +60,8 @@ enum CommandCommands {
         return .done
     }
 
-    /// The commands named from the third word on, or all commands if no name is given; nil for an unknown name.
+    /// Returns the commands that the call names from its third word on; nil for an unknown name. Without names, returns
+    /// all.
     private static func named(_ call: Call) -> [CommandSpec?] {
         guard call.count > 2 else { return CommandTable.all }
         return (2..<call.count).map { CommandTable.findWithSubcommand(call.text($0)) }
@@ -77,7 +78,7 @@ enum CommandCommands {
         }
     }
 
-    /// The ten fields of Redis 7.
+    /// Writes the ten elements with which Redis 7 describes a command.
     private static func describe(_ spec: CommandSpec, _ session: Session) {
         session.replies.array(count: 10)
         session.replies.bulk(spec.name)
@@ -133,7 +134,7 @@ enum CommandCommands {
         for subcommand in spec.subcommands { document(subcommand, session) }
     }
 
-    /// Describes the syntax as a single argument, so that redis-cli's help shows it.
+    /// Writes the whole syntax as a single argument, because redis-cli then shows it in its help.
     private static func arguments(_ spec: CommandMetadata, _ session: Session) {
         session.replies.bulk("arguments")
         guard !spec.syntax.isEmpty else { return session.replies.array(count: 0) }
@@ -147,7 +148,7 @@ enum CommandCommands {
 
     // MARK: Keys of a call
 
-    /// The command that starts at the third word, and the indices of its keys.
+    /// Parses the call that begins at the third word. Returns its command, and the positions of its keys.
     private static func keys(_ call: Call) throws(CommandError) -> (CommandSpec, [Int]) {
         let count = call.count - 2
         guard var spec = CommandTable.find(call.bytes(2)) else { throw CommandError("ERR Invalid command specified") }

@@ -13,7 +13,7 @@ extension CommandTable {
 
 enum ConfigCommands {
     @Sendable static func get(_ call: inout Call) throws(CommandError) -> Outcome {
-        // As in Redis, a setting is listed under the name that the client used, regardless of case.
+        // As in Redis, the reply contains the name as the client has written it, for example in capitals.
         var found: [(name: String, setting: Setting)] = []
         var seen: Set<String> = []
         for index in 2..<call.count {
@@ -28,7 +28,7 @@ enum ConfigCommands {
             }
         }
         let server = call.server
-        // Deferred, because a setting may call the engine, which takes locks that a transaction holds.
+        // Some settings need locks of the engine, which a running transaction may hold. So read them in deferred work.
         return .deferred { [found] (reply) throws(CommandError) in
             reply.map(count: found.count)
             for (name, setting) in found {
@@ -57,7 +57,7 @@ enum ConfigCommands {
         for (name, text, setting) in named {
             switch setting.change {
             case .never: throw failure(name, Setting.immutable)
-            case .onlyToItself: fixed.append((name, text, setting))
+            case .currentValueOnly: fixed.append((name, text, setting))
             case .protected: throw failure(name, "can't set protected config")
             case .checked(let check):
                 switch check(call.server, text) {

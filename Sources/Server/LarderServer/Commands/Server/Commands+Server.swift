@@ -20,17 +20,17 @@ enum ServerCommands {
         let current = call.database
         return .deferred { (reply) throws(CommandError) in
             var failure: LarderError?
-            // Outboxes are the only copy of their writes: they are only purged if named explicitly.
+            // Keep outboxes unless one is selected: they are the only copy of the writes that are queued for origins.
             let databases = all ? engine.databases.filter { !DatabaseName.isKept($0.name) } : [current]
             notifier.notifyOnce(of: databases, isForAll: true) {
                 for database in databases {
-                    // Continue if a database cannot be purged.
+                    // If a database cannot be purged, continue with the next one, and report the first error.
                     do throws(LarderError) { _ = try database.purge(counting: false) } catch {
                         failure = failure ?? error
                     }
                 }
             }
-            // Including databases without files.
+            // Also end the leases in databases that have no files.
             if all { engine.endAllLeases() }
             do throws(LarderError) { if !all { try origins.outboxPurged(current.name) } } catch {
                 failure = failure ?? error

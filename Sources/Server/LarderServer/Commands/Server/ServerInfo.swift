@@ -2,16 +2,17 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// The text of INFO: the sections and fields that Redis' tools expect, and ours in the section `larder`.
+/// The text that INFO returns. It has the sections and fields that tools for Redis expect, and a section `larder`.
 ///
-/// May wait briefly for counts of entries: see ``EntryCounts``.
+/// Creating the text may block for a fraction of a second, to count entries: see ``EntryCounts``.
 struct ServerInfo {
     private let server: ServerState
     private let asked: Int64
     private let rights: Rights?
 
-    /// - Parameter asked: the time of the request, in nanoseconds of the monotonic clock.
-    /// - Parameter rights: the rights of the client; nil for all.
+    /// - Parameters:
+    ///   - asked: the time of the request, in nanoseconds of the monotonic clock.
+    ///   - rights: the rights of the client; nil for all rights.
     init(_ server: ServerState, asked: Int64, rights: Rights?) {
         self.server = server
         self.rights = rights
@@ -20,16 +21,17 @@ struct ServerInfo {
 
     private typealias Fields = [(String, String)]
 
-    /// In display order.
+    /// The sections in the order in which they are shown.
     private static let order = [
         "server", "clients", "memory", "persistence", "stats", "replication", "cpu", "modules", "commandstats",
         "errorstats", "latencystats", "cluster", "keyspace", "larder",
     ]
-    /// Shown only if requested by name, or with `everything`.
+    /// Sections that are shown only if the client names them, or asks for all sections.
     private static let onDemand: Set<String> = ["commandstats", "latencystats"]
     private static let titles = ["cpu": "CPU"]
 
-    /// Returns the given sections; the usual ones if none or `default` is given; all for `all` or `everything`.
+    /// Returns the sections with the given names. Without names, or with `default`, returns the usual sections; with
+    /// `all` or `everything`, returns all sections.
     func text(_ sections: [String]) -> String {
         let isAll = sections.contains { $0 == "all" || $0 == "everything" }
         let isDefault = sections.isEmpty || sections.contains("default")
@@ -87,7 +89,7 @@ struct ServerInfo {
         ]
     }
 
-    /// The text in a character array of uname.
+    /// Returns the text in a C array of characters, which uname has filled.
     private static func text<Characters>(of characters: Characters) -> String {
         withUnsafeBytes(of: characters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
@@ -140,7 +142,7 @@ struct ServerInfo {
         ]
     }
 
-    /// A number of bytes in Redis' form: `1.50M`.
+    /// Formats a number of bytes as Redis does: `1.50M`.
     static func human(_ bytes: Int) -> String {
         var (value, unit) = (Double(bytes), "B")
         for larger in ["K", "M", "G", "T"] where value >= 1024 { (value, unit) = (value / 1024, larger) }
@@ -160,7 +162,7 @@ struct ServerInfo {
         fixed(whole > 0 ? 100 * Double(part) / Double(whole) : 0, 2) + "%"
     }
 
-    /// Resident memory, from the second field of /proc/self/statm, which counts pages.
+    /// The resident memory of the process in bytes. Linux shows it in pages, in the second field of /proc/self/statm.
     private var residentBytes: Int {
         guard let bytes = (try? FileSystem.read("/proc/self/statm")) ?? nil else { return 0 }
         let fields = String(decoding: bytes, as: UTF8.self).split(separator: " ")
@@ -171,7 +173,7 @@ struct ServerInfo {
     private var cpuFields: Fields {
         var own = rusage()
         var children = rusage()
-        // Some C libraries declare RUSAGE_SELF and RUSAGE_CHILDREN with their own type, others as numbers.
+        // Use the numbers: some C libraries declare RUSAGE_SELF and RUSAGE_CHILDREN with a type of their own.
         getrusage(0, &own)
         getrusage(-1, &children)
         return [
@@ -283,8 +285,8 @@ struct ServerInfo {
         }
     }
 
-    /// `db0:keys=…` for numbered databases, as Redis' tools expect, and `database_<name>` for the others; and the
-    /// number of databases that are not counted yet, if there are any.
+    /// One field for each database: `db0` for a numbered database, as tools for Redis expect, and `database_<name>` for
+    /// another. Before them, the number of databases that have not been counted yet, if there are any.
     private var keyspaceFields: Fields {
         let databases = server.engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
         let counts = server.counts.counts(of: databases, asked: asked)
@@ -298,7 +300,7 @@ struct ServerInfo {
             }
     }
 
-    /// One line for each database with an origin that the user may read.
+    /// One field for each database with an origin that the client may read.
     private var originFields: Fields {
         [("origins_unusable", "\(server.origins.unusableCount)")]
             + server.origins.all.filter { rights?.covers(.read, in: $0.database.name) ?? true }.map { tier in
@@ -320,14 +322,14 @@ struct ServerInfo {
         ]
     }
 
-    /// The disk usage of the whole larder, or of the databases that the client may read: the total would reveal the
-    /// size of the others.
+    /// The disk space of the whole larder. For clients that may not read all databases, only the space of those that
+    /// they may read, so that the size of the others is not revealed.
     private var diskBytes: Int {
         guard let rights, !rights.covers(.read, in: nil) else { return server.engine.diskBytes }
         return server.engine.databases.filter { rights.covers(.read, in: $0.name) }.reduce(0) { $0 + $1.diskBytes }
     }
 
-    /// The cost and the state of this larder's followers.
+    /// The followers of this larder's databases, and the size of the change log that they read.
     private var feedFields: Fields {
         let log = server.engine.changeLog.figures
         return [

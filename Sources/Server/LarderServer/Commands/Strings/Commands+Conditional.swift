@@ -2,7 +2,8 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Cache commands introduced after Redis 7: changes that depend on the value, and many values with one lifetime.
+/// Commands that Redis has added after version 7: changes that depend on the current value (DELEX), its digest
+/// (DIGEST), and storing many values with one lifetime (MSETEX).
 extension CommandTable {
     static let conditionalCommands: Handlers = [
         .digest: ConditionalCommands.digest,

@@ -43,7 +43,7 @@ enum LCSCommand {
         let records = try call.read(try [call.key(1), call.key(2)])
         let values = records.map { $0.map { Array($0.payload) } ?? [] }
         let (cells, overflows) = (values[0].count + 1).multipliedReportingOverflow(by: values[1].count + 1)
-        // As in Redis, the table is limited to the size of the longest value.
+        // As in Redis, the table must not be larger than the longest value.
         guard !overflows, cells <= call.server.limits.valueBytesMax / MemoryLayout<UInt32>.size else {
             throw CommandError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
         }
@@ -78,9 +78,10 @@ enum LCSCommand {
     }
 }
 
-/// The longest common subsequence of two values, computed with a table for all pairs of their prefixes.
+/// The longest common subsequence of two values. It is computed with a table of the lengths for all pairs of their
+/// prefixes.
 struct CommonSequence {
-    /// A common part, and its start in each value.
+    /// A series of bytes that both values contain, and its position in each value.
     struct Range: Equatable {
         var first: Int
         var second: Int
@@ -89,7 +90,8 @@ struct CommonSequence {
 
     private let first: [UInt8]
     private let second: [UInt8]
-    /// Row-major: the lengths for the first i bytes of `first` and the first j of `second`.
+    /// The table in row-major order. Row i, column j: the length for the first i bytes of `first` and the first j of
+    /// `second`.
     private let lengths: [UInt32]
 
     init(_ first: [UInt8], _ second: [UInt8]) {
@@ -101,7 +103,8 @@ struct CommonSequence {
             second.withUnsafeBufferPointer { second in
                 for row in 1..<max(1, first.count + 1) {
                     let byte = first[row - 1]
-                    // Rows and columns start at 1, so each has a predecessor in the table.
+                    // Row 0 and column 0 are for empty prefixes. So each cell computed here has neighbours above and to
+                    // the left.
                     for column in 1..<max(1, width) {
                         let place = row * width + column
                         lengths[place] =
@@ -116,8 +119,8 @@ struct CommonSequence {
 
     var length: Int { Int(lengths[lengths.count - 1]) }
 
-    /// The bytes, and their ranges in both values, starting with the last range. If there are several solutions,
-    /// returns the one that Redis chooses.
+    /// Returns the bytes of the subsequence, and the ranges in both values, from the last range to the first. If there
+    /// are several solutions, returns the same one as Redis.
     func trace() -> (bytes: [UInt8], ranges: [Range]) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(length)
@@ -130,7 +133,8 @@ struct CommonSequence {
                 bytes.append(first[row - 1])
                 row -= 1
                 column -= 1
-                // Extend the open range, which ends where the path leaves the diagonal.
+                // Extend the current range to the left. A range ends where the path in the table does not go
+                // diagonally.
                 open = Range(first: row, second: column, count: (open?.count ?? 0) + 1)
             } else {
                 if let range = open { ranges.append(range) }

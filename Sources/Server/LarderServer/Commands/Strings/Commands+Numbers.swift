@@ -46,8 +46,8 @@ enum NumberCommands {
     }
 }
 
-/// C's `long double`, which Redis uses for INCRBYFLOAT: 80 bits on x86. Where Swift has no such type, results have 64
-/// bits.
+/// C's type `long double`, which Redis uses for INCRBYFLOAT. It has 80 bits on x86. On other machines, where Swift has
+/// no such type, this uses 64 bits.
 struct LongDouble {
     #if arch(x86_64) && !os(Windows)
         typealias Value = Float80
@@ -61,22 +61,21 @@ struct LongDouble {
 
     private init(value: Value) { self.value = value }
 
-    /// Whether the number is in the range of a double. Clients that parse the text as a double, such as JSON readers,
-    /// could not read a larger number.
+    /// Whether the number is within the range of a double. Most clients could not parse the text of a larger number.
     var isDouble: Bool { Double(value).isFinite }
 
     static func + (left: LongDouble, right: LongDouble) -> LongDouble { LongDouble(value: left.value + right.value) }
 
-    /// The longest text that is accepted as a number.
+    /// The longest text that is parsed as a number, in bytes.
     private static let textBytesMax = 5 * 1024 - 1
 
-    /// Parses a number as C does, without surrounding spaces; nil for anything else and for NaN.
+    /// Parses a number as C does. Returns nil if the text begins with white space, is not a number, or is NaN.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard let first = bytes.first, bytes.count <= Self.textBytesMax, !bytes.contains(0), isspace(Int32(first)) == 0
         else { return nil }
         let text = [UInt8](bytes) + [0]
         let read = text.withUnsafeBufferPointer { text -> Value? in
-            // The text is zero-terminated, so C's function stops at its end.
+            // The text ends with a zero byte, so C's function does not read beyond it.
             text.withMemoryRebound(to: CChar.self) { text -> Value? in
                 guard let start = text.baseAddress else { return nil }
                 var end: UnsafeMutablePointer<CChar>?
@@ -97,10 +96,10 @@ struct LongDouble {
         value = read
     }
 
-    /// The number without an exponent, with at most 17 decimals and no trailing zeros; nil for NaN and infinity.
+    /// The number in decimal notation, with at most 17 decimals, and no zeros at the end. Nil for NaN and infinity.
     var text: String? {
         guard value.isFinite else { return nil }
-        // The largest number has 4933 digits before the decimal point.
+        // The text fits: the largest number has 4933 digits before the decimal point.
         let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 5 * 1024) { space -> String? in
             #if arch(x86_64) && !os(Windows)
                 let length = withVaList([value]) { vsnprintf(space.baseAddress, space.count, "%.17Lf", $0) }

@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Variants of SET and GET whose names imply a condition, a lifetime or the previous value, such as SETNX, SETEX and
+/// Variants of SET and GET that imply a condition, a lifetime, or the previous value as the reply: SETNX, SETEX,
 /// GETSET.
 extension CommandTable {
     static let storingCommands: Handlers = [
@@ -61,7 +61,7 @@ enum StoringCommands {
             try call.replyWithValue(1)
             return .done
         }
-        // As in Redis, the number is parsed only if there is an entry.
+        // As in Redis, the number is parsed only if there is an entry: otherwise a wrong number is no error.
         let rule = Result { () throws(CommandError) -> DeadlineRule in
             guard case .expiry(let form, let index) = words else { return .ownNever }
             let value = try call.integer(index)
@@ -97,7 +97,7 @@ enum StoringCommands {
             guard let form = ExpiryForm(call, index), index + 1 < call.count else { throw .syntax }
             switch lifetime {
             case .unchanged: break
-            // As in Redis, the same option, such as EX, may be repeated; the last one is used.
+            // As in Redis, an option such as EX may be given several times. The last one applies.
             case .expiry(let before, _): guard before == form else { throw .syntax }
             case .never: throw .syntax
             }

@@ -60,8 +60,8 @@ enum StringCommands {
         return .done
     }
 
-    /// Stores values under keys, for SET and its variants.
-    /// - Returns: the previous entry of the first key, if the options ask for it, and whether the values are stored.
+    /// Stores one value for each key, for SET and its variants.
+    /// - Returns: the previous entry of the first key, if the options ask for it; and whether the values were stored.
     static func store(
         _ call: inout Call, _ keys: [Key], _ values: [UnsafeRawBufferPointer], _ options: SetOptions
     ) throws(CommandError) -> (previous: Record?, isStored: Bool) {

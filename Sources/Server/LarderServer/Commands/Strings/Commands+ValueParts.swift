@@ -20,7 +20,7 @@ enum ValuePartCommands {
         let most = call.server.limits.valueBytesMax
         let length = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Int> in
             let start = update.payload(0)?.count ?? 0
-            // The sum of the lengths of two values in memory cannot overflow.
+            // The sum cannot overflow, because both values are in memory.
             guard start + value.count <= most else { return .failure(tooLong) }
             let admission = call.admits(start + value.count, update)
             guard admission == .granted else { return .refused(admission) }
@@ -64,9 +64,10 @@ enum ValuePartCommands {
         return .done
     }
 
-    /// Converts two inclusive indices to a range of `count` elements. Negative indices count from the end.
+    /// Converts the indices of the first and the last of `count` elements to a range. Negative indices count from the
+    /// end.
     static func range(from start: Int64, through end: Int64, of count: Int) -> Range<Int> {
-        // Cannot overflow: a negative number is added to a non-negative length.
+        // The sum below cannot overflow: one number is negative, and the other is not.
         let length = Int64(count)
         let first = max(0, start < 0 ? length + start : start)
         let last = min(max(0, end < 0 ? length + end : end), length - 1)
@@ -76,7 +77,7 @@ enum ValuePartCommands {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Copies all bytes to an offset in `target`, which must be large enough.
+    /// Copies all bytes to `target`, beginning at an offset. `target` must be large enough.
     func copy(into target: UnsafeMutableRawBufferPointer, at offset: Int) {
         UnsafeMutableRawBufferPointer(rebasing: target[offset..<offset + count]).copyMemory(from: self)
     }

@@ -1,9 +1,9 @@
 import LarderCommandCatalog
 import LarderEngine
 
-/// The options of `SET key value`, and of MSETEX.
+/// The options of SET and MSETEX.
 struct SetOptions {
-    /// The condition on the fresh entry, or on its absence.
+    /// The condition under which values are stored. A stale entry counts as absent.
     enum Condition {
         case none, absent, present
         case value(ValueCondition)
@@ -20,7 +20,7 @@ struct SetOptions {
 
     enum Lifetime {
         case governed
-        /// An instant in milliseconds since 1970.
+        /// The entry expires at an instant of the engine's clock, in milliseconds since 1970.
         case until(Int64)
         case policy(UpdatePolicy)
         case keep
@@ -29,20 +29,21 @@ struct SetOptions {
     private(set) var condition = Condition.none
     private(set) var returnsPrevious = false
     private(set) var lifetime = Lifetime.governed
-    /// Whether the lifetime was given as a time span, which is independent of clocks.
+    /// Whether the lifetime was given as a time span. A span, unlike an instant, means the same on every clock.
     private(set) var isSpan = false
     private(set) var codec = Codec.raw
-    /// The grace in milliseconds; nil to use the database's.
+    /// The grace period in milliseconds, in which the expired entry may still be served; nil to use the database's.
     private(set) var grace: Int64?
-    /// The jitter in percent; nil to use the database's jitter, which shortens only lifetimes that follow the policy.
+    /// By how many percent a lifetime is shortened at random; nil to use the database's jitter, which applies only to
+    /// lifetimes that follow the policy.
     private(set) var jitter: Int?
-    /// The leases for which the values were fetched, one per key; empty for none.
+    /// The tokens of the leases for which the client has computed the values, one per key; empty without leases.
     private(set) var tokens: [UInt64] = []
     private var tags: Tags?
-    /// Whether the new entry keeps the tags of the previous one, regardless of its lifetime.
+    /// Whether the new entry has the tags of the previous one, even if its lifetime is new.
     private var keepsTags = false
     var hasTags: Bool { tags != nil || keepsTags }
-    /// Whether the new entry keeps anything of the previous one.
+    /// Whether the new entry has the lifetime or the tags of the previous one.
     var keepsAny: Bool { keepsDeadline || keepsTags }
 
     var keepsDeadline: Bool {
@@ -58,7 +59,7 @@ struct SetOptions {
         }
     }
 
-    /// Returns the deadline rule of the new entry; nil if its deadline has passed, so that nothing is stored.
+    /// Returns the deadline rule of the new entry; nil if the deadline has passed already, so that nothing is stored.
     func rule(_ previous: Record?, _ rules: FreshnessRules, now: Int64) -> DeadlineRule? {
         switch lifetime {
         case .governed: jitter == nil ? .governed : rules.settings.rule(nil, jitter: jitter, now: now)
@@ -69,15 +70,15 @@ struct SetOptions {
         }
     }
 
-    /// Returns the grace of the new entry. If the lifetime is kept, the grace is kept with it.
+    /// Returns the grace period of the new entry. With KEEPTTL and without GRACE, it is that of the previous entry.
     func grace(_ previous: Record?) -> Int64? { keepsDeadline ? grace ?? previous?.header.grace : grace }
 
-    /// Returns the tags of the new entry. If the lifetime is kept, the tags are kept with it: the entry should still be
-    /// invalidated with its sources.
+    /// Returns the tags of the new entry. With KEEPTTL or KEEPTAGS, and without TAGS, they are those of the previous
+    /// entry, so that purging the tags still affects the entry.
     func tags(_ previous: Record?) -> Tags? { keepsAny ? tags ?? previous?.tags : tags }
 
-    /// Whether the given leases are valid, if any were given. If they are valid, the next changes of the keys complete
-    /// the leases.
+    /// Whether all given leases are still valid; true if none were given. If they are, storing the values will complete
+    /// them.
     private func holdsLeases(_ update: Update) -> Bool {
         for (index, token) in tokens.enumerated() {
             guard update.holdsLease(index, token, tags: tags(kept(update, index))) else { return false }
@@ -85,15 +86,17 @@ struct SetOptions {
         return true
     }
 
-    /// The previous entry whose lifetime, grace and tags the value at `index` keeps, if it keeps any.
+    /// Returns the previous entry from which the value at `index` takes its lifetime or tags; nil if it takes nothing.
     private func kept(_ update: Update, _ index: Int) -> Record? {
         keepsAny ? update.kept(index, isRefresh: !tokens.isEmpty) : nil
     }
 
-    /// Stores one value under each key of an update, if the condition holds for all of them.
-    /// - Returns: whether it did.
+    /// Stores one value for each key of an update. Stores nothing if the condition fails for a key, or a lease is not
+    /// valid.
+    /// - Returns: whether the values were stored.
     func store(_ values: [UnsafeRawBufferPointer], long: LargeValue?, in update: Update) -> Bool {
-        // Check everything before anything is stored, because a key may be given twice.
+        // First check everything, then store: a key may be given twice, and the first value must not affect the second
+        // check.
         for index in values.indices where !condition.allows(update, index) { return false }
         guard holdsLeases(update) else { return false }
         if keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
@@ -115,11 +118,11 @@ struct SetOptions {
         (self.condition, self.lifetime, self.returnsPrevious) = (condition, lifetime, returnsPrevious)
     }
 
-    /// Parses the options. As in Redis, their combination is checked before their values are parsed.
+    /// Parses the options. As in Redis, an invalid combination of options is reported before an invalid value.
     /// - Parameters:
-    ///   - first: the index of the first option.
-    ///   - isForMany: whether they apply to several entries, so that options for one value are not allowed.
-    ///   - keyCount: the number of entries.
+    ///   - first: the position of the first option in the call.
+    ///   - isForMany: whether the options are those of MSETEX, for several entries. Some options are then not allowed.
+    ///   - keyCount: the number of entries that the command stores.
     init(_ call: Call, from first: Int = 3, isForMany: Bool = false, keyCount: Int = 1) throws(CommandError) {
         var words = Words(isForMany: isForMany, keyCount: keyCount)
         var index = first
@@ -166,7 +169,7 @@ struct SetOptions {
         }
     }
 
-    /// The given options, and the positions of their values.
+    /// The options of a call, and the positions of their values in the call.
     private struct Words {
         enum Lifetime {
             case keep
@@ -188,8 +191,8 @@ struct SetOptions {
         var tagIndices: Range<Int>?
         var keepsTags = false
 
-        /// Parses the option at `index`.
-        /// - Returns: the index of the next one.
+        /// Parses the option that begins at `index`.
+        /// - Returns: the position of the next option.
         mutating func take(_ call: Call, _ index: Int) throws(CommandError) -> Int {
             if call.isWord(index, "NX"), !isForPresent, valueConditionIndex == nil {
                 isForAbsent = true
@@ -241,7 +244,7 @@ struct SetOptions {
             }
         }
 
-        /// As in Redis, the same option, such as EX, may be repeated; the last one is used.
+        /// As in Redis, an option such as EX may be given several times. The last one applies.
         private func mayFollow(_ form: ExpiryForm) -> Bool {
             switch lifetime {
             case nil: true

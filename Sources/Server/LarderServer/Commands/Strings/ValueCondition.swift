@@ -1,8 +1,8 @@
 import CLarderXXHash
 import LarderEngine
 
-/// A condition on the value that a command will change: `IFEQ value`, `IFNE value`, or `IFDEQ digest` and `IFDNE
-/// digest` for its digest.
+/// A condition on the current value of a key. `IFEQ` and `IFNE` compare the value; `IFDEQ` and `IFDNE` compare its
+/// digest.
 struct ValueCondition {
     private enum Subject {
         case value([UInt8])
@@ -12,13 +12,13 @@ struct ValueCondition {
     private let subject: Subject
     private let isNegated: Bool
 
-    /// Whether the word at `index` starts a condition.
+    /// Whether a condition begins at this word of the call.
     static func isOne(_ call: Call, _ index: Int) -> Bool {
         call.isWord(index, "IFEQ") || call.isWord(index, "IFNE") || call.isWord(index, "IFDEQ")
             || call.isWord(index, "IFDNE")
     }
 
-    /// Parses the condition at `index`, and its argument.
+    /// Parses the condition that begins at `index`.
     init(_ call: Call, _ index: Int) throws(CommandError) {
         isNegated = call.isWord(index, "IFNE") || call.isWord(index, "IFDNE")
         if call.isWord(index, "IFEQ") || call.isWord(index, "IFNE") {
@@ -31,7 +31,8 @@ struct ValueCondition {
         }
     }
 
-    /// Whether the fresh entry meets the condition. A missing entry differs from every value.
+    /// Whether a value meets the condition.
+    /// - Parameter payload: the value; nil for a missing entry, which is different from every value.
     func holds(_ payload: UnsafeRawBufferPointer?) -> Bool {
         guard let payload else { return isNegated }
         let isEqual =
@@ -43,13 +44,13 @@ struct ValueCondition {
     }
 }
 
-/// The digest of a value: its 64-bit XXH3 hash without a seed, in 16 hexadecimal digits.
+/// The digest of a value: its 64-bit XXH3 hash with the seed 0, shown as 16 hexadecimal digits.
 enum Digest {
     static func of(_ payload: UnsafeRawBufferPointer) -> UInt64 { XXH3_64bits(payload.baseAddress, payload.count) }
 
     static func text(_ payload: UnsafeRawBufferPointer) -> String { of(payload).hexadecimal() }
 
-    /// Passes the digest's text as bytes, without creating a string.
+    /// Calls `body` with the text of a digest as bytes. Does not create a string.
     static func withText(_ digest: UInt64, _ body: (UnsafeRawBufferPointer) -> Void) {
         withUnsafeTemporaryAllocation(byteCount: 16, alignment: 1) { place in
             for index in 0..<16 {
@@ -60,7 +61,7 @@ enum Digest {
         }
     }
 
-    /// Accepts digits in either case; nil for anything else.
+    /// Parses a digest with upper- or lower-case digits. Returns nil if the text is not a digest.
     static func parse(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
         guard bytes.count == 16 else { return nil }
         var value: UInt64 = 0

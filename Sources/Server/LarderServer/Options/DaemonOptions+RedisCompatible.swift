@@ -2,7 +2,7 @@ import LarderEngine
 import Synchronization
 
 extension DaemonOption {
-    /// Options about the configuration file itself, which are allowed only on the command line.
+    /// Options about the configuration file itself, which are therefore allowed only on the command line.
     static let configuring: [DaemonOption] = [
         DaemonOption(
             "--config", "FILE",
@@ -25,7 +25,7 @@ extension DaemonOption {
     ]
 
     /// Options for which Redis has settings with the same names and units.
-    static let watching: [DaemonOption] = [
+    static let redisCompatible: [DaemonOption] = [
         DaemonOption(
             "--timeout", "TIME",
             ["close connections that send nothing for this long: seconds, or 5m; 0 for never (default: 0)"],
@@ -79,7 +79,7 @@ extension DaemonOption {
                 "(default: info)",
             ],
             settings: [
-                .own { "\($0.log.level)" }, Setting("loglevel", .onlyToItself) { _ in "notice" },
+                .own { "\($0.log.level)" }, Setting("loglevel", .currentValueOnly) { _ in "notice" },
             ],
             live: Live { $0.log.level = $1.logLevel }
         ) { $0.logLevel = try $1.oneOf("debug, info, warning, error") { Log.Level($0) } },

@@ -2,9 +2,9 @@ import LarderRESP
 
 /// A request about the server itself, on a separate connection, so that it is not queued after other requests.
 ///
-/// Confined to the loop. Close it before releasing it.
-final class SideQuestion: RedisConnectionUser, RedisExchange {
-    typealias Completion = (SideQuestion, Result<RESPValue, OriginError>) -> Void
+/// Used on the loop's thread only. Close it before you release it.
+final class SideRequest: RedisConnectionUser, RedisExchange {
+    typealias Completion = (SideRequest, Result<RESPValue, OriginError>) -> Void
 
     private let loop: OriginLoop
     private let endpoint: OriginEndpoint
@@ -14,7 +14,7 @@ final class SideQuestion: RedisConnectionUser, RedisExchange {
     private var connection: RedisConnection?
     private var timer: LoopTimer?
 
-    /// - Parameter finished: called once, at the latest after the time limit of a call.
+    /// - Parameter finished: called once, at the latest after ``OriginLimits/call``.
     init(
         _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ settings: RedisSettings, _ words: [[UInt8]],
         _ finished: @escaping Completion
@@ -41,7 +41,7 @@ final class SideQuestion: RedisConnectionUser, RedisExchange {
         connection.open()
     }
 
-    /// Closes the connection. Idempotent.
+    /// Closes the connection. May be called repeatedly.
     func close() { end(.failure(.closed)) }
 
     private func end(_ result: Result<RESPValue, OriginError>) {

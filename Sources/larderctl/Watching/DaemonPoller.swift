@@ -1,11 +1,10 @@
 import LarderClient
 import LarderPlatform
 
-/// Polls the daemon for `top` on its own thread, so that a daemon that does not reply cannot block the terminal's keys
-/// and signals.
+/// Requests figures from the daemon for `top` on a separate thread: keys work even if the daemon does not reply.
 ///
-/// `@unchecked Sendable`: the variables are guarded by `lock`.
-final class DaemonQuestion: @unchecked Sendable {
+/// `@unchecked Sendable`: mutable state is guarded by `lock`.
+final class DaemonPoller: @unchecked Sendable {
     struct Answer: Sendable {
         let socketPath: String
         let info: InfoFigures
@@ -20,15 +19,15 @@ final class DaemonQuestion: @unchecked Sendable {
     private var outcome: Result<Answer, any Error>?
 
     /// - Parameters:
-    ///   - client: nil to connect at the first poll.
+    ///   - client: the connection to use; nil to connect at the first request.
     ///   - connect: opens a new connection after the previous one has failed.
     init(_ client: BlockingLarderClient?, connect: @escaping @Sendable () throws -> BlockingLarderClient) {
         self.client = client
         self.connect = connect
     }
 
-    /// Polls in the background. Poll again only after ``take()`` has returned the result.
-    /// - Parameter onEnd: called on another thread when there is a result.
+    /// Starts a request in the background. Call it again only after ``take()`` has returned the result.
+    /// - Parameter onEnd: called on the other thread when there is a result.
     func ask(onEnd: @escaping @Sendable () -> Void) {
         _ = WorkThread(name: "larderctl-ask") { [self] in
             let outcome = Result { try look() }
@@ -40,7 +39,7 @@ final class DaemonQuestion: @unchecked Sendable {
         }
     }
 
-    /// Takes the result of the poll; nil if the poll has not completed.
+    /// Returns and removes the result of the request; nil if the request has not completed.
     func take() -> Result<Answer, any Error>? {
         lock.withLock {
             defer { outcome = nil }
@@ -48,7 +47,7 @@ final class DaemonQuestion: @unchecked Sendable {
         }
     }
 
-    /// Polls, and waits for the reply.
+    /// Sends the request, and waits for the reply. Connects first if there is no connection.
     func look() throws -> Answer {
         let known = lock.withLock { client }
         let connected = try known ?? connect()
