@@ -49,13 +49,13 @@ package final class TestOrigin: @unchecked Sendable {
     }
 }
 
-/// Waits until a condition holds, such as an effect of another task. Only the test's time limit ends the wait. If the
-/// wait takes long, the caller's location is printed.
+/// Waits until a condition holds, such as an effect of another task, or until the task is cancelled, as it is when the
+/// test's time limit is reached. If the wait takes long, the caller's location is printed.
 package func eventually(
     _ isSo: () async throws -> Bool, fileID: String = #fileID, line: Int = #line
 ) async rethrows {
     var turns = 0
-    while try await !isSo() {
+    while try await !isSo(), !Task.isCancelled {
         try? await Task.sleep(for: .milliseconds(1))
         turns += 1
         if turns == 20_000 { print("\(fileID):\(line): still waiting") }
