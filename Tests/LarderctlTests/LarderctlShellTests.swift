@@ -229,7 +229,7 @@ import Testing
             let shell = try session(larderctl, home: home.path)
             try shell.wait(for: "larder:0> ")
             try shell.type("SUBSCRIBE news\r", "(runs until Ctrl-C)\r\n", "3) (integer) 1\r\n")
-            // The terminal echoes the input, and keeps it for the next read.
+            // The terminal echoes the input, and the shell discards it when the subscription ends.
             try shell.type("set typed 1\r", "set typed 1\r\n")
             #expect(try larderctl("CLIENT", "KILL", "TYPE", "pubsub").text == "1\n")
             try shell.wait(for: " closed the connection: no more messages will arrive\r\n")

@@ -109,7 +109,7 @@ private struct LockVerbCall: Sendable {
             // was released. So check whether the holder still runs.
             guard kill(holder, 0) == 0 || errno == EPERM else { continue }
             throw UsageError(
-                "\(printableKey(name)) is held by a parent of this process: it would wait for itself",
+                "\(printableKey(name)) is held by a parent of this process: they would wait for each other",
                 verb: "lock")
         }
         setenv(Self.marker, (outer.isEmpty ? "" : outer + ":") + "\(mark)@\(getpid())", 1)

@@ -59,7 +59,7 @@ extension Verb {
         let client = try context.connect()
         try client.select(String(decoding: arguments.words[0], as: UTF8.self))
         try client.setOrigin(change)
-        say(context)
+        printOK(context)
         if let reason = try reasonOfSilence(client) {
             Output.standardError("larderctl: the origin is set, but not available yet: \(reason)\n")
         }
@@ -118,7 +118,7 @@ extension Verb {
         if let name = arguments.words.first { try client.select(String(decoding: name, as: UTF8.self)) }
         guard words.isEmpty else {
             try client.setOrigin(words)
-            say(context)
+            printOK(context)
             return .done
         }
         let fields = try client.originInfo()
@@ -133,7 +133,7 @@ extension Verb {
         return .done
     }
 
-    private static func say(_ context: Context) {
+    private static func printOK(_ context: Context) {
         if context.options.json {
             context.output.json(.object([("ok", .bool(true))]))
         } else {

@@ -71,7 +71,7 @@ import Testing
             expect(engine.statistics.reopens.read() == fault + 1, "reopened")
             // The next checkpoint empties the journal.
             engine.maintain()
-            // Writes fewer entries, so that the log does not exceed the next limit at once.
+            // Writes so few entries that the journal stays below the file size limit of the next round.
             for number in 0..<100 {
                 try database.put("after\(fault):\(number)", value)
                 lines.append("after\(fault):\(number)")

@@ -185,7 +185,7 @@ import Testing
         #expect(try await notified(late, end: "k") == [])
     }
 
-    @Test func otherExpiriesAreReportedWhenTheirSpaceIsReclaimed() async throws {
+    @Test func anEntryOlderThanAPrefixObserverIsReportedAsExpiredWhenItsSpaceIsReclaimed() async throws {
         for key in ["a", "b"] { try await cache.set(1, forKey: key, policy: .seconds(10)) }
         let changes = try cache.changes(prefix: "a")
         work.time.advance(milliseconds: 10_000)

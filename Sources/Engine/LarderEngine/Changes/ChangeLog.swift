@@ -470,10 +470,10 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for log in logs.values { log.isWritten = false }
     }
 
-    /// Records in the files that a change of a whole database begins.
+    /// Appends a record to the files: a change of a whole database begins.
     func changing() { note(.changing) }
 
-    /// Records in the files that the change of a whole database is complete and the observers were notified of it.
+    /// Appends a record to the files: the change of a whole database is complete and the observers were notified.
     func changed() { note(.changed) }
 
     private func note(_ record: ChangeRecord) {

@@ -125,7 +125,7 @@ extension Database {
         for _ in 0..<Self.scannedPerCursor where found.count < Self.removedPerUnit {
             guard try cursor.next() else { return (found, nil) }
             let key = try cursor.key()
-            let (header, byteCount) = try cursor.shape()
+            let (header, byteCount) = try cursor.headerAndLength()
             if matches(header) {
                 found.append(Candidate(key: key, header: header, byteCount: key.bytes.count + byteCount))
             }

@@ -218,7 +218,7 @@ package final class EntryCursor: @unchecked Sendable {
 
     /// The current entry's header and the length of its payload in bytes. If the header is invalid, it is nil, and the
     /// length is that of the whole record.
-    func shape() throws(LarderError) -> (RecordHeader?, Int) {
+    func headerAndLength() throws(LarderError) -> (RecordHeader?, Int) {
         let purges = database.rules.purges
         return try withStored { bytes in
             let header = try? RecordHeader(parsing: bytes, purges)

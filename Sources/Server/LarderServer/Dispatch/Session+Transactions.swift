@@ -33,7 +33,7 @@ extension Session {
                 rest = rest.prefix { Self.isOnLoop($0) == Self.isOnLoop(first) }
             }
             let plan = TransactionPlan(
-                rest, in: database, watches: execution.watches, more: execution.more,
+                rest, in: database, watches: execution.watches, alsoNeeded: execution.alsoNeeded,
                 // If a command may still be refused, its key keeps its value: load also the values that would be
                 // overwritten.
                 loadsAll: server.notifier.needsPrevious || rights?.areLimited ?? false, engine: server.engine)
@@ -109,7 +109,7 @@ extension Session {
         if name != start.name { name = start.name }
         replies.version = start.version
         modes.replyMode = start.replyMode
-        execution.more += attempt.missing
+        execution.alsoNeeded += attempt.missing
     }
 
     /// Whether the next attempt must run on another thread.
@@ -204,13 +204,13 @@ extension Session {
             _ = try CommandTable.spec(command.row).run(&call)
         } catch {
             replies.removeLast(replies.count - startCount)
-            execution.more += run.missing
+            execution.alsoNeeded += run.missing
             if !run.missing.isEmpty { return nil }
             note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
             return error
         }
         // These keys must be locked when the recorded changes are applied.
-        execution.more += run.loadedKeys
+        execution.alsoNeeded += run.loadedKeys
         return nil
     }
 

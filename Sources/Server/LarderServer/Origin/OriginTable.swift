@@ -443,7 +443,7 @@ package final class OriginTable: @unchecked Sendable {
             defer { (self.watch, self.turns) = (nil, nil) }
             return (self.watch, self.turns, self.candidate)
         }
-        // Close the candidate first: a change waits for its reply, which is no longer needed.
+        // Close the candidate first: the command that is setting this origin waits for its reply (`checkIsNoCycle`).
         candidate?.close()
         watch?.join()
         turns?.stop()

@@ -30,7 +30,7 @@ final class Execution {
     /// The function libraries that all calls of functions in this transaction use; nil until a function is called.
     var functions: FunctionLibraries.State?
     /// Keys and files that a failed attempt turned out to need, although the commands' words do not name them.
-    var more: [TransactionMissing] = []
+    var alsoNeeded: [TransactionMissing] = []
 
     init(_ commands: [QueuedCommand], watches: [KeyWatch]) {
         self.commands = commands

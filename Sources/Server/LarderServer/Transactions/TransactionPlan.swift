@@ -48,8 +48,8 @@ struct TransactionPlan {
     ///   - database: the database that is selected before the first of these commands.
     ///   - loadsAll: whether the values of keys must be read even if the commands only overwrite them.
     init(
-        _ commands: ArraySlice<QueuedCommand>, in database: Database, watches: [KeyWatch], more: [TransactionMissing],
-        loadsAll: Bool, engine: Engine
+        _ commands: ArraySlice<QueuedCommand>, in database: Database, watches: [KeyWatch],
+        alsoNeeded: [TransactionMissing], loadsAll: Bool, engine: Engine
     ) {
         // Add the watched keys first, so that they are read even if the commands only overwrite them.
         for watch in watches {
@@ -66,7 +66,7 @@ struct TransactionPlan {
             note(command, current, loadsAll)
             noteTarget(command, current, engine)
         }
-        for missing in more {
+        for missing in alsoNeeded {
             switch missing {
             case .key(let database, let key):
                 let index = part(database)

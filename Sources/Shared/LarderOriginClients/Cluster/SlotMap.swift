@@ -47,7 +47,7 @@ struct Redirection {
     let slot: Int
     let endpoint: OriginEndpoint
 
-    /// Parses an error reply. Returns nil for other errors.
+    /// Parses an error reply. Returns nil if it is not a redirection.
     init?(_ message: String, asked: OriginEndpoint) {
         let words = message.split(separator: " ")
         guard words.count >= 3, words[0] == "MOVED" || words[0] == "ASK", let slot = Int(words[1]),

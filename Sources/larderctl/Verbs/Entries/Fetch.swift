@@ -142,7 +142,7 @@ private struct FetchCall {
         let outer = getenv(Self.marker).map { String(cString: $0) } ?? ""
         guard !outer.split(separator: ":").contains(Substring(name)) else {
             throw UsageError(
-                "\(printableKey(key)) is being fetched by a parent of this process: it would wait for itself",
+                "\(printableKey(key)) is being fetched by a parent of this process: they would wait for each other",
                 verb: "fetch")
         }
         setenv(Self.marker, outer.isEmpty ? name : outer + ":" + name, 1)
