@@ -26,8 +26,8 @@ struct DatabaseShards: ~Copyable {
 
     // MARK: Locks
 
-    func lockAll() { for shard in all { shard.lock.lock() } }
-    func unlockAll() { for shard in all.reversed() { shard.lock.unlock() } }
+    func lockAll() { lock(Self.everything) }
+    func unlockAll() { unlock(Self.everything) }
 
     /// Runs `body` with all locks held.
     func withAllLocked<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
@@ -61,6 +61,23 @@ struct DatabaseShards: ~Copyable {
         while rest != 0 {
             body(all[rest.trailingZeroBitCount])
             rest &= rest - 1
+        }
+    }
+
+    /// In a loop over entries, prefetches into the CPU's caches the memory of the entries 8 and 16 positions ahead. Needs
+    /// the locks of their shards.
+    /// - Parameters:
+    ///   - count: the number of entries.
+    ///   - hash: returns the hash of the key at a position.
+    @inline(__always)
+    func prefetch(after position: Int, of count: Int, hash: (Int) -> Int) {
+        if position + 16 < count {
+            let hash = hash(position + 16)
+            with(hash) { $0.table.prefetchSlot(hash) }
+        }
+        if position + 8 < count {
+            let hash = hash(position + 8)
+            with(hash) { $0.table.prefetchEntry(hash) }
         }
     }
 

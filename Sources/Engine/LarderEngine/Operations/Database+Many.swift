@@ -33,7 +33,7 @@ extension Database {
             }
         }
         for index in keys.indices {
-            fetchAhead(keys, index)
+            shards.prefetch(after: index, of: keys.count) { keys[$0].hash }
             let hash = keys[index].hash
             keys[index].withBytes { key in
                 shards.with(hash) { shard in
@@ -42,18 +42,5 @@ extension Database {
             }
         }
         return CommitTicket(sequence: max(sequence, stateSequence))
-    }
-
-    /// Prefetches into the CPU's caches the memory of the entries 8 and 16 positions ahead. Needs the shard locks.
-    @inline(__always)
-    func fetchAhead(_ keys: [Key], _ position: Int) {
-        if position + 16 < keys.count {
-            let hash = keys[position + 16].hash
-            shards.with(hash) { $0.table.prefetchSlot(hash) }
-        }
-        if position + 8 < keys.count {
-            let hash = keys[position + 8].hash
-            shards.with(hash) { $0.table.prefetchEntry(hash) }
-        }
     }
 }

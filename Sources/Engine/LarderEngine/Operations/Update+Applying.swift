@@ -71,8 +71,11 @@ extension Update {
 
     /// Applies the changes to the entries in memory. Called with the shard locks held.
     func note(_ sequence: UInt64) {
+        let database = database
         for index in operations.indices {
-            prefetchOperation(index)
+            database.shards.prefetch(after: index, of: operations.count) {
+                slots[operations[$0].pointee.slot].pointee.hash
+            }
             let operation = operations[index]
             let slot = slots[operation.pointee.slot]
             let (key, hash, lease) = (slot.pointee.key, slot.pointee.hash, operation.pointee.note.lease)
@@ -90,19 +93,6 @@ extension Update {
                 if operation.pointee.note.isUnseen { shard.reads.noteUnseen(Key(key)) }
                 if operation.pointee.note.isRenewal { shard.counters.renewals += 1 }
             }
-        }
-    }
-
-    /// Prefetches into the CPU's caches the memory of the entries 8 and 16 operations ahead.
-    @inline(__always)
-    private func prefetchOperation(_ index: Int) {
-        if index + 16 < operations.count {
-            let slot = slots[operations[index + 16].pointee.slot]
-            slot.pointee.withShard { $0.table.prefetchSlot(slot.pointee.hash) }
-        }
-        if index + 8 < operations.count {
-            let slot = slots[operations[index + 8].pointee.slot]
-            slot.pointee.withShard { $0.table.prefetchEntry(slot.pointee.hash) }
         }
     }
 

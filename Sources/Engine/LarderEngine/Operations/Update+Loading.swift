@@ -69,6 +69,7 @@ extension Update {
     private func look(
         attempt: Int, from first: Int, to end: Int, _ sequence: inout UInt64
     ) throws(LarderError) -> Bool {
+        let database = database
         switch database.applied.presence {
         case .open: break
         case .absent: return true
@@ -78,7 +79,7 @@ extension Update {
         }
         var isComplete = true
         for slot in first..<end {
-            if end - first > 1 { prefetch(slot, end) }
+            database.shards.prefetch(after: slot, of: end) { slots[$0].pointee.hash }
             switch slots[slot].pointee.withShard({ look(slot, $0, &sequence) }) {
             case .known: continue
             case .defective(let defect):
@@ -160,19 +161,6 @@ extension Update {
             case .unreadable: .unreadable
             }
         take(stored, at: slot)
-    }
-
-    /// Prefetches into the CPU's caches the memory of the entries 8 and 16 slots ahead.
-    @inline(__always)
-    private func prefetch(_ slot: Int, _ end: Int) {
-        if slot + 16 < end {
-            let hash = slots[slot + 16].pointee.hash
-            slots[slot + 16].pointee.withShard { $0.table.prefetchSlot(hash) }
-        }
-        if slot + 8 < end {
-            let hash = slots[slot + 8].pointee.hash
-            slots[slot + 8].pointee.withShard { $0.table.prefetchEntry(hash) }
-        }
     }
 
     // MARK: In LevelDB

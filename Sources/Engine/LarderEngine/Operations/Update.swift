@@ -262,7 +262,7 @@ package final class Update: @unchecked Sendable {
     /// Adds a key and its stored entry, between two commands of a transaction that is run tentatively without locks.
     /// - Returns: the key's index.
     func add(_ key: Key, _ record: Record?) -> Int {
-        precondition(isSpeculative && undo == nil, "only what is tried without locks finds its keys while it runs")
+        precondition(isSpeculative && undo == nil, "keys are only added while no locks are held")
         keys.append(key)
         append(key)
         take(record.map { own($0) } ?? .absent, at: slots.count - 1)
@@ -391,12 +391,6 @@ package final class Update: @unchecked Sendable {
 
     /// The time when the fresh entry at `index` expires, in milliseconds since 1970; nil if never, or without an entry.
     package func deadline(_ index: Int) -> Int64? { header(index).flatMap { rules.deadline($0) } }
-
-    /// The length in bytes of the entry at `index` in LevelDB: the prefix byte, the key, and the record.
-    func byteCount(_ index: Int) -> Int {
-        let slot = slot(index)
-        return 1 + slots[slot].pointee.key.count + slots[slot].pointee.stored.byteCount
-    }
 
     /// Whether every loaded entry has the same freshness at another time as at this update's time.
     func isAsFresh(at time: Int64) -> Bool {
