@@ -216,6 +216,33 @@ import Testing
         #expect(other("MGET a undeclared") == Wire.bulks("1", "1"))
     }
 
+    /// A command that overwrites a key does not load its value, which an earlier script may need.
+    @Test(
+        "a script in a transaction reads keys that later commands overwrite",
+        arguments: ["EVAL", "EVAL_RO"], ["SET d x", "MSET d x e y"])
+    func scriptsReadKeysThatLaterCommandsOverwrite(script: String, overwriting: String) throws {
+        for memory in [0, 16 << 20] {
+            let server = try SocketlessServer { $0.memoryBytes = memory }
+            let call = server.connect()
+            _ = call("SET d present")
+            _ = call("MULTI")
+            _ = call([script, "return redis.call('get',ARGV[1])", "0", "d"])
+            _ = call(overwriting)
+            #expect(call("EXEC") == Wire.array(Wire.bulk("present"), Wire.ok))
+            #expect(call("GET d") == Wire.bulk("x"))
+        }
+    }
+
+    @Test func countersInScriptsContinueBeforeLaterCommandsOverwriteThem() throws {
+        let call = try SocketlessServer().connect()
+        _ = call("SET n 41")
+        _ = call("MULTI")
+        _ = call(["EVAL", "return redis.call('set','out',redis.call('incr','n'))", "0"])
+        _ = call("SET n 7")
+        #expect(call("EXEC") == Wire.array(Wire.ok, Wire.ok))
+        #expect(call("MGET n out") == Wire.bulks("7", "42"))
+    }
+
     // MARK: Scripts that take long
 
     /// Lua code that runs so long that the script leaves the event loop.

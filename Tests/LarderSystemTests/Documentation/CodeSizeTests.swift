@@ -53,7 +53,7 @@ import Testing
         let database = Self.files(of: "Database", engine)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 102_730),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 102_706),
             Figure(name: "files", value: files.count, most: 915),
             Figure(name: "types", value: types.count, most: 1538),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
@@ -62,7 +62,7 @@ import Testing
             Figure(name: "protocols with one conformer", value: protocols.count { conformers($0) < 2 }, most: 16),
             Figure(
                 name: "@unchecked Sendable", value: Self.lineCount(files, with: "@unchecked Sendable"), most: 174),
-            Figure(name: "lines of Database", value: Self.lineCount(database), most: 3151),
+            Figure(name: "lines of Database", value: Self.lineCount(database), most: 3138),
             Figure(
                 name: "package functions of Database", value: Self.lineCount(database, with: "package", "func "),
                 most: 46),

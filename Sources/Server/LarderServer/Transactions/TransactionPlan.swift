@@ -58,6 +58,8 @@ struct TransactionPlan {
             parts[index].watches.append(watch)
         }
         var current = database
+        // A script may read any key, even one that a later command overwrites.
+        let loadsAll = loadsAll || commands.contains { $0.row.flags.contains(.runsScript) }
         for command in commands {
             if case .selected = command.row.database {
                 if case .success(let selected) = resolve(command.text(1), engine) { current = selected }
