@@ -152,6 +152,14 @@ import Testing
         #expect(call("CONFIG SET log-level debug") == Wire.ok)
         #expect(call("CONFIG GET log-level") == Wire.bulks("log-level", "debug"))
         #expect(call("CONFIG SET log-level loud").contains("must be one of debug, info, warning, error"))
+        for (name, shown, level) in [
+            ("verbose", "debug", "debug"), ("NOTICE", "notice", "info"), ("warning", "warning", "warning"),
+        ] {
+            #expect(call("CONFIG SET loglevel \(name)") == Wire.ok)
+            #expect(call("CONFIG GET loglevel log-level") == Wire.bulks("loglevel", shown, "log-level", level))
+        }
+        #expect(call("CONFIG SET log-level error") == Wire.ok)
+        #expect(call("CONFIG GET loglevel") == Wire.bulks("loglevel", "warning"))
         #expect(call("CONFIG SET threads 2").hasSuffix("can't set immutable config\r\n"))
         #expect(call("CONFIG SET threads 1") == Wire.ok)
         #expect(call("CONFIG SET dir /x").hasSuffix("can't set protected config\r\n"))

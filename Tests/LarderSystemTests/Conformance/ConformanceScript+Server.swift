@@ -8,6 +8,11 @@ extension ConformanceScript {
         CONFIG SET timeout -1
         CONFIG SET databases 4
         CONFIG SET maxclients 0
+        CONFIG SET loglevel loud
+        CONFIG SET loglevel WARNING
+        CONFIG GET loglevel
+        CONFIG SET loglevel notice
+        CONFIG GET loglevel
         CONFIG SET appendonly maybe
         CONFIG SET maxmemory
         CONFIG SET maxmemory -1

@@ -71,6 +71,11 @@ extension DaemonOption {
         ) { $0.configuration.limits.latencyMilliseconds = try $1.time(.milliseconds, 0...Int64.max) },
     ]
 
+    /// Redis' log levels, and the levels of larderd's log that they set.
+    private static let redisLogLevels: [(name: String, level: Log.Level)] = [
+        ("debug", .debug), ("verbose", .debug), ("notice", .info), ("warning", .warning),
+    ]
+
     static let logging: [DaemonOption] = [
         DaemonOption(
             "--log-level", "LEVEL",
@@ -79,7 +84,17 @@ extension DaemonOption {
                 "(default: info)",
             ],
             settings: [
-                .own { "\($0.log.level)" }, Setting("loglevel", .currentValueOnly) { _ in "notice" },
+                .own { "\($0.log.level)" },
+                Setting(
+                    "loglevel",
+                    .checked { _, text in
+                        guard let level = redisLogLevels.first(where: { $0.name == text.lowercased() })?.level else {
+                            let names = redisLogLevels.map(\.name).joined(separator: ", ")
+                            return .failure(.init(text: "argument(s) must be one of the following: \(names)"))
+                        }
+                        return .success { $0.log.level = level }
+                    },
+                    { state in redisLogLevels.first { $0.level == state.log.level }?.name ?? "warning" }),
             ],
             live: Live { $0.log.level = $1.logLevel }
         ) { $0.logLevel = try $1.oneOf("debug, info, warning, error") { Log.Level($0) } },
