@@ -16,6 +16,13 @@ import Testing
         // One invalid setting makes CONFIG SET fail without changing any.
         #expect(call("CONFIG SET timeout 6 maxclients 0").contains("must be between 1 and"))
         #expect(call("CONFIG GET timeout") == Wire.bulks("timeout", "5"))
+        // An option must not be named twice, also not by its two names.
+        for twice in ["timeout 6 TIMEOUT", "maxclients 8 max-clients"] {
+            let second = twice.split(separator: " ")[2]
+            #expect(
+                call("CONFIG SET \(twice) 9").hasSuffix("to argument '\(second)') - duplicate parameter\r\n"))
+        }
+        #expect(call("CONFIG GET timeout maxclients") == Wire.bulks("timeout", "5", "maxclients", "7"))
         #expect(
             call("CONFIG SET save x").hasSuffix(
                 "(possibly related to argument 'save') - can't set immutable config\r\n"))

@@ -5,6 +5,12 @@ import LarderEngine
 enum SettingsTable {
     static func find(_ name: String) -> Setting? { byName[name.lowercased()] }
 
+    /// The key of the option that a setting belongs to, or else the setting's name. Settings with the same key change
+    /// the same value.
+    static func key(_ setting: Setting) -> String {
+        DaemonOption.all.first { $0.settings.contains { $0.name == setting.name } }?.key ?? setting.name
+    }
+
     private static let byName: [String: Setting] = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
     /// First the settings that belong to options, then all other ones.

@@ -51,7 +51,7 @@ enum ConfigCommands {
                 throw CommandError(
                     "ERR Unknown option or number of arguments for CONFIG SET - '", shown(call.bytes(index), 128), "'")
             }
-            guard seen.insert(setting.name).inserted else { throw failure(name, "duplicate parameter") }
+            guard seen.insert(SettingsTable.key(setting)).inserted else { throw failure(name, "duplicate parameter") }
             named.append((name, call.text(index + 1), setting))
         }
         for (name, text, setting) in named {
