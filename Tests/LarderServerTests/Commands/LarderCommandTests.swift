@@ -48,7 +48,8 @@ import Testing
         }
         #expect(server.engine.databases.map(\.name) == ["0"], "setting the policy makes the database")
         let bad = Wire.error(
-            "ERR invalid policy: must be one of highest, high, middle, low, lowest, never, or a number of seconds")
+            "ERR invalid policy: must be one of highest, high, middle, low, lowest, never, or a number of seconds "
+                + "from 0.001 to 9000000000")
         for word in ["nonsense", "0", "-1", "1e3", "inf", "nan", "0x10", "99999999999", "."] {
             #expect(call("POLICY \(word)") == bad, "\(word)")
         }

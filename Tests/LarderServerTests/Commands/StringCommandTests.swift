@@ -4,6 +4,10 @@ import Testing
 @testable import LarderServer
 
 @Suite struct StringCommandTests {
+    private static let badPolicy =
+        "ERR invalid policy: must be one of highest, high, middle, low, lowest, never, or a number of seconds "
+        + "from 0.001 to 9000000000"
+
     @Test func setStoresAValueThatGETReturnsAndGETDELRemoves() throws {
         let call = try SocketlessServer().connect()
         #expect(call("GET k") == Wire.null)
@@ -99,14 +103,8 @@ import Testing
         ("SET k v EX 9223372036854775", "ERR invalid expire time in 'set' command"),
         ("SET k v PX 9223372036854775807", "ERR invalid expire time in 'set' command"),
         ("SET k v EXAT 9223372036854776", "ERR invalid expire time in 'set' command"),
-        (
-            "SET k v POLICY nonsense",
-            "ERR invalid policy: must be one of highest, high, middle, low, lowest, never, or a number of seconds"
-        ),
-        (
-            "SET k v POLICY -1",
-            "ERR invalid policy: must be one of highest, high, middle, low, lowest, never, or a number of seconds"
-        ),
+        ("SET k v POLICY nonsense", badPolicy),
+        ("SET k v POLICY -1", badPolicy),
         ("SET k v CODEC nonsense", "ERR the codec must be raw, json, plist or custom"),
         ("SET k", "ERR wrong number of arguments for 'set' command"),
         ("GET", "ERR wrong number of arguments for 'get' command"),

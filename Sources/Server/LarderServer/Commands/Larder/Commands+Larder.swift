@@ -17,7 +17,9 @@ extension CommandTable {
 }
 
 enum LarderCommands {
-    static let badPolicy = CommandError("ERR invalid policy: must be one of \(UpdatePolicy.syntax)")
+    static let badPolicy = CommandError(
+        "ERR invalid policy: must be one of \(UpdatePolicy.syntax) from 0.001 to "
+            + "\(UpdatePolicy.longestMilliseconds / 1000)")
 
     @Sendable static func meta(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let (header, payloadCount) = try call.kept(1) else {
