@@ -90,11 +90,19 @@ extension CommandMetadata {
         summary: "Returns the tags of an entry.", reply: "array; null when there is no fresh entry", access: ["RO"])
 
     package static let snapshot = CommandMetadata(
-        "snapshot", arity: 2, [.readonly, .noScript], group: .larder, since: "0.1.0",
-        complexity: "O(M) with M the entries that LevelDB does not have yet", syntax: "OPEN | CLOSE",
-        summary: "From OPEN to CLOSE, this connection reads the current database as it was at OPEN. "
-            + "Policies and purges of tags apply as at the time of the read.", reply: "OK",
-        effect: .changesState)
+        "snapshot", arity: -2, [], group: .larder, since: "0.1.0", complexity: "that of the subcommand",
+        syntax: "OPEN | CLOSE | HELP", summary: "Opens and closes a snapshot of the current database.", reply: "OK",
+        subcommands: [.snapshotOpen, .snapshotClose, .help("snapshot", group: .larder, since: "0.2.0")])
+
+    package static let snapshotOpen = CommandMetadata(
+        "snapshot|open", arity: 2, [.readonly, .noScript], group: .larder, since: "0.1.0",
+        complexity: "O(M) with M the entries that LevelDB does not have yet",
+        summary: "Until CLOSE, this connection reads the current database as it was at OPEN. "
+            + "Later changes of policies and purges of tags apply.", reply: "OK", effect: .changesState)
+
+    package static let snapshotClose = CommandMetadata(
+        "snapshot|close", arity: 2, [.readonly, .noScript], group: .larder, since: "0.1.0",
+        summary: "Closes the snapshot.", reply: "OK", effect: .changesState)
 
     package static let entries = CommandMetadata(
         "entries", arity: -1, [.readonly, .noScript], group: .larder, since: "0.1.0",

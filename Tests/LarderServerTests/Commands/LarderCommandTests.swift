@@ -224,7 +224,8 @@ import Testing
         #expect(call("SNAPSHOT CLOSE") == Wire.ok)
         #expect(call("GET a") == Wire.bulk("new"))
         #expect(call("SNAPSHOT CLOSE") == Wire.error("ERR no snapshot is open"))
-        #expect(call("SNAPSHOT BAD") == Wire.syntaxError)
+        #expect(call("SNAPSHOT BAD") == Wire.error("ERR unknown subcommand 'BAD'. Try SNAPSHOT HELP."))
+        #expect(call("SNAPSHOT HELP").hasPrefix("*7\r\n+SNAPSHOT <subcommand> [<argument> ...]."))
         #expect(server.state.openSnapshots.read() == 0)
     }
 

@@ -74,7 +74,9 @@ import Testing
             own == [
                 "backup", "changes", "check", "databases", "delex", "digest", "entries", "fetch", "limit", "meta",
                 "msetex", "origin",
-                "place", "policy", "purge", "release", "snapshot", "tags", "unplace",
+                "place", "policy", "purge", "release", "snapshot", "snapshot|close", "snapshot|help", "snapshot|open",
+                "tags",
+                "unplace",
             ],
             "what only larderd has")
     }

@@ -11,7 +11,7 @@ extension CommandTable {
         .databases: LarderCommands.databases,
         .purge: LarderCommands.purge,
         .tags: LarderCommands.tags,
-        .snapshot: LarderCommands.snapshot,
+        .snapshotOpen: LarderCommands.openSnapshot, .snapshotClose: LarderCommands.closeSnapshot,
         .backup: BackupCommands.backup, .check: CheckCommands.check,
     ]
 }
@@ -304,17 +304,16 @@ enum LarderCommands {
 
     // MARK: SNAPSHOT
 
-    @Sendable static func snapshot(_ call: inout Call) throws(CommandError) -> Outcome {
-        let session = call.session
+    @Sendable static func closeSnapshot(_ call: inout Call) throws(CommandError) -> Outcome {
+        if case .current = call.session.view { throw CommandError("ERR no snapshot is open") }
+        call.session.see(.current)
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    @Sendable static func openSnapshot(_ call: inout Call) throws(CommandError) -> Outcome {
         let server = call.server
-        if call.isWord(1, "CLOSE") {
-            if case .current = session.view { throw CommandError("ERR no snapshot is open") }
-            session.see(.current)
-            session.replies.simple("OK")
-            return .done
-        }
-        guard call.isWord(1, "OPEN") else { throw .syntax }
-        guard case .current = session.view else {
+        guard case .current = call.session.view else {
             throw CommandError("ERR a snapshot is open already: SNAPSHOT CLOSE first")
         }
         guard let slot = SnapshotSlot(server) else {
