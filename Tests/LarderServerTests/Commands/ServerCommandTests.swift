@@ -188,6 +188,30 @@ import Testing
         #expect(call("INFO persistence").contains("rdb_changes_since_last_save:3\r\n"))
     }
 
+    @Test("as in Redis, all reads count once, of entries in memory and on the disk, in transactions and in scripts")
+    func infoCountsHitsAndMisses() throws {
+        let script = "return{redis.call('mget',KEYS[1],KEYS[2]),redis.call('get',KEYS[1])}"
+        let cases: [(lines: String, hits: Int, misses: Int)] = [
+            ("GETDEL a", 1, 0), ("GETDEL c", 0, 1), ("GETSET a x", 1, 0), ("SET c x GET", 0, 1), ("SET a x", 0, 0),
+            ("GETEX a PERSIST", 1, 0), ("LCS a b", 2, 0), ("LCS a c", 1, 1), ("TAGS a", 1, 0), ("TAGS c", 0, 1),
+            ("BITOP OR d a c", 1, 1), ("BITOP NOT d c", 0, 1), ("MULTI;GET a;MGET a c;STRLEN c;EXEC", 2, 2),
+            ("MULTI;SET c x;GET c;GETDEL c;LCS a c;EXEC", 3, 1), ("EVAL \(script) 2 a c", 2, 1),
+        ]
+        for (lines, hits, misses) in cases {
+            for isCold in [false, true] {
+                let first = try SocketlessServer()
+                #expect(first.connect()("MSET a 1 b 2") == Wire.ok)
+                if isCold { first.engine.shutdown() }
+                let server = try isCold ? SocketlessServer(reopening: first) : first
+                let call = server.connect()
+                for line in lines.split(separator: ";") { #expect(!call(String(line)).hasPrefix("-"), "\(line)") }
+                let counts = call("INFO stats").split(separator: "\r\n").filter { $0.hasPrefix("keyspace_") }
+                #expect(
+                    counts.prefix(2) == ["keyspace_hits:\(hits)", "keyspace_misses:\(misses)"], "\(lines) \(isCold)")
+            }
+        }
+    }
+
     @Test func infoCountsTrackedKeys() throws {
         let server = try SocketlessServer()
         let (one, two, three, call) = (server.connect(), server.connect(), server.connect(), server.connect())

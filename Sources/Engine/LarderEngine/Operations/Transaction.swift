@@ -63,8 +63,8 @@ package struct TransactionUpdate {
     /// The rules for the entries of a part.
     package func rules(part: Int) -> FreshnessRules { updates[part].rules }
 
-    /// The fresh entry of a key, after the transaction's changes so far.
-    package func current(part: Int, position: Int) -> Record? { updates[part].current(position) }
+    /// The fresh entry of a key, after the transaction's changes so far. Counts a hit or a miss.
+    package func current(part: Int, position: Int) -> Record? { updates[part].readRecord(position) }
 
     /// Runs one command on some of a part's keys. If `body` throws, only that command's changes are undone.
     package mutating func update(

@@ -448,6 +448,9 @@ package final class Update: @unchecked Sendable {
 
     /// The payload of the fresh entry of the key at `index`. Counts a hit or a miss.
     package func read(_ index: Int) -> UnsafeRawBufferPointer? { has(index) ? payload(index) : nil }
+
+    /// The fresh entry of the key at `index`. Counts a hit or a miss.
+    package func readRecord(_ index: Int) -> Record? { has(index) ? stored(index) : nil }
 }
 
 extension Update {

@@ -372,8 +372,12 @@ struct Call {
         } else if open != nil {
             throw cold()
         }
-        // Then read all entries at one instant. Most of them are in memory now.
-        let records = try update(keys, loading: true) { update in keys.indices.map { update.current($0) } }
+        // Then read all entries at one instant. Most of them are in memory now. If they were read above, these reads
+        // were counted there.
+        let counts = !mayBlock
+        let records = try update(keys, loading: true) { update in
+            keys.indices.map { counts ? update.readRecord($0) : update.current($0) }
+        }
         room = server.limits.replyBytesMax
         for record in records { try take(record, from: &room) }
         return records

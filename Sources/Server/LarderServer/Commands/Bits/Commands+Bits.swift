@@ -186,12 +186,14 @@ enum BitCommands {
         let length = try call.build(keys) { (update, call) -> Call.Built<Int> in
             let sources = keys.indices.dropFirst().map { update.current($0) }
             let length = sources.reduce(0) { max($0, $1?.payloadCount ?? 0) }
+            let admission = call.admits(length, update)
+            guard admission == .granted else { return .refused(admission) }
+            // If the call may block, its reads were counted above.
+            if !call.mayBlock { for index in keys.indices.dropFirst() { _ = update.has(index) } }
             guard length > 0 else {
                 update.removeStored(0)
                 return .value(0)
             }
-            let admission = call.admits(length, update)
-            guard admission == .granted else { return .refused(admission) }
             update.noteBuilt(length)
             let result = combine(sources, operation, length)
             result.withUnsafeBytes { update.put(0, payload: $0) }

@@ -40,6 +40,8 @@ enum LCSCommand {
 
     @Sendable static func run(_ call: inout Call) throws(CommandError) -> Outcome {
         let options = try Options(call)
+        // A long comparison runs on another thread. Begin there, so that the reads are counted once.
+        if !call.readsOrigin { try call.mayTakeLong(bytes: .max) }
         let records = try call.read(try [call.key(1), call.key(2)])
         let values = records.map { $0.map { Array($0.payload) } ?? [] }
         let (cells, overflows) = (values[0].count + 1).multipliedReportingOverflow(by: values[1].count + 1)

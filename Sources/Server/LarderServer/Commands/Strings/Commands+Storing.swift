@@ -68,7 +68,7 @@ enum StoringCommands {
             return .own(try form.deadline(value, call, positive: true))
         }
         let found = try call.update([try call.key(1)], loading: true) { update -> Result<Record?, CommandError> in
-            guard let record = update.current(0) else { return .success(nil) }
+            guard let record = update.readRecord(0) else { return .success(nil) }
             return rule.map { rule in
                 if case .own(let deadline) = rule, deadline <= update.now {
                     update.remove(0)

@@ -21,7 +21,7 @@ enum StringCommands {
 
     @Sendable static func getdel(_ call: inout Call) throws(CommandError) -> Outcome {
         let record = try call.update([try call.key(1)], loading: true) { update -> Record? in
-            let record = update.current(0)
+            let record = update.readRecord(0)
             update.removeStored(0)
             return record
         }
@@ -72,7 +72,7 @@ enum StringCommands {
         let loading = options.loading
         return try call.update(keys, loading: loading != .none, headersOnly: loading == .headers) {
             [long] update -> (Record?, Bool) in
-            let previous = options.returnsPrevious ? update.current(0) : nil
+            let previous = options.returnsPrevious ? update.readRecord(0) : nil
             return (previous, options.store(values, long: long, in: update))
         }
     }
