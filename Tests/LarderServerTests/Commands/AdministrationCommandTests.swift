@@ -62,6 +62,32 @@ import Testing
         #expect(call("GET k7") == Wire.bulk("new"))
     }
 
+    @Test func purgesBackupsAndTheFirstFailedSaveAreLogged() throws {
+        let server = try InProcessServer()
+        let client = try server.connect()
+        for (line, logged) in [
+            ("FLUSHDB", " ran FLUSHDB in database '0'"), ("FLUSHALL", " ran FLUSHALL"),
+            ("PURGE EXPIRED", " ran PURGE EXPIRED in database '0', entries removed: 0"),
+            ("PURGE", " ran PURGE in database '0', entries removed: 2"),
+            ("BACKUP \(server.directory.path)/backups", "backup to \(server.directory.path)/backups: "),
+        ] {
+            #expect(try client.call("MSET a 1 b 2") == Wire.ok)
+            #expect(try !client.call(line).hasPrefix("-"), "\(line)")
+            #expect(server.logLines.line(containing: logged)?.contains(" info ") == true, "\(line)")
+        }
+        server.stop()
+        let closed = try SocketlessServer()
+        closed.engine.shutdown()
+        let lines = try LogReader()
+        let log = Log(least: .info, descriptor: lines.writeEnd)
+        let saves = Saves(now: 0, log: log)
+        for _ in 0..<2 { #expect(throws: LarderError.self) { try saves.save(closed.engine) } }
+        log.flush()
+        lines.closeWriteEnd()
+        #expect(lines.line(containing: "a save failed")?.contains(" error ") == true)
+        #expect(lines.line(containing: "a save failed") == nil)
+    }
+
     @Test("client-output-buffer-limit can be changed for subscribers only") func outputLimits() throws {
         let server = try SocketlessServer()
         let call = server.connect()

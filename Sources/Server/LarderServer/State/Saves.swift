@@ -8,8 +8,12 @@ final class Saves: Sendable {
     private let hasFailed = Atomic<Bool>(false)
     /// The number of stores and removals before the last successful save began.
     private let changesAtLast = Atomic<Int>(0)
+    private let log: Log
 
-    init(now: Int64) { last = Atomic(now / 1000) }
+    init(now: Int64, log: Log) {
+        last = Atomic(now / 1000)
+        self.log = log
+    }
 
     /// The time of the last successful save, or of the start if there was none, in seconds since 1970.
     var lastSeconds: Int64 { last.load(ordering: .relaxed) }
@@ -22,13 +26,14 @@ final class Saves: Sendable {
 
     func end() { underWay.store(false, ordering: .relaxed) }
 
-    /// Writes all committed entries to the databases, and syncs the files. May block.
+    /// Writes all committed entries to the databases, and syncs the files. May block. Logs the first of several
+    /// failures in a row.
     func save(_ engine: Engine) throws(LarderError) {
         let changes = Self.changes(engine)
         do throws(LarderError) {
             try engine.save()
         } catch {
-            hasFailed.store(true, ordering: .relaxed)
+            if !hasFailed.exchange(true, ordering: .relaxed) { log.error("a save failed: \(error)") }
             throw error
         }
         hasFailed.store(false, ordering: .relaxed)

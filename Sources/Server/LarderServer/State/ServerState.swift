@@ -54,6 +54,8 @@ package final class ServerState: Sendable {
     let scriptLines: LimitedLines
     /// Limits the log lines about closed connections, because a client may connect again and again.
     let closedLines: LimitedLines
+    /// Limits the log lines about purges of whole databases.
+    let purgeLines: LimitedLines
     let tracking: Tracking
     /// Sends keyspace notifications, and sends invalidations to clients that use CLIENT TRACKING.
     package let notifier: Notifier
@@ -91,6 +93,8 @@ package final class ServerState: Sendable {
         closedLines = LimitedLines(
             log, clock: { [clock = engine.clock] in clock.monotonic() },
             rest: { LineRate.rest($0, "clients disconnected") })
+        purgeLines = LimitedLines(
+            log, clock: { [clock = engine.clock] in clock.monotonic() }, rest: { LineRate.rest($0, "purges") })
         scripts = ScriptCache(
             evaluatedMax: Limits.evaluatedScriptsMax, bytesMax: limits.scriptsBytesMax,
             memoryMax: limits.scriptMemoryMax)
@@ -102,7 +106,7 @@ package final class ServerState: Sendable {
         slowLog.threshold.store(limits.slowMicroseconds, ordering: .relaxed)
         slowLog.changeLength(limits.slowCommandsMax)
         latency.threshold.store(limits.latencyMilliseconds, ordering: .relaxed)
-        saves = Saves(now: engine.now())
+        saves = Saves(now: engine.now(), log: log)
         runID = String((0..<40).map { _ in "0123456789abcdef".randomElement() ?? "0" })
         pubsub = PubSub(pendingBytesMax: limits.undeliveredBytesMax)
         tracking = Tracking(directory: directory, keysMax: limits.trackedKeysMax)

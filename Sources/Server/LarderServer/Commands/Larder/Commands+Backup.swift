@@ -22,6 +22,7 @@ enum BackupCommands {
             let begin = MonotonicClock.nanoseconds()
             let result = try write(to: path, server)
             time = server.engine.now() / 1000
+            server.log.info("backup to \(path): \(result.bytes) bytes, \(result.newBytes) of them new")
             for warning in result.warnings { server.log.warning("backup to \(path): \(warning)") }
             reply.map(count: 6)
             reply.bulk("path")

@@ -227,11 +227,15 @@ enum LarderCommands {
         } else {
             throw .syntax
         }
-        let (database, origins) = (call.database, call.server.origins)
+        let (database, origins, lines) = (call.database, call.server.origins, call.server.purgeLines)
+        // Purges of prefixes and tags are not logged, because programs make them all the time.
+        let what: String? = call.count == 1 ? "PURGE" : call.count == 2 ? "PURGE EXPIRED" : nil
+        let line = what.map { "\(call.session.logName) ran \($0) in database '\(database.name)'" }
         return .deferred { (reply) throws(CommandError) in
             let report: PurgeReport
             do throws(LarderError) {
                 report = try work(database)
+                if let line { lines.add(.info, "\(line), entries removed: \(report.entries ?? 0)") }
                 try origins.outboxPurged(database.name)
             } catch {
                 throw CommandError(error)

@@ -18,6 +18,8 @@ enum ServerCommands {
         if call.count == 2, !call.isWord(1, "ASYNC"), !call.isWord(1, "SYNC") { throw .syntax }
         let (engine, notifier, origins) = (call.server.engine, call.server.notifier, call.server.origins)
         let current = call.database
+        let lines = call.server.purgeLines
+        let line = "\(call.session.logName) ran " + (all ? "FLUSHALL" : "FLUSHDB in database '\(current.name)'")
         return .deferred { (reply) throws(CommandError) in
             var failure: LarderError?
             // Keep outboxes unless one is selected: they are the only copy of the writes that are queued for origins.
@@ -35,6 +37,7 @@ enum ServerCommands {
             do throws(LarderError) { if !all { try origins.outboxPurged(current.name) } } catch {
                 failure = failure ?? error
             }
+            lines.add(failure == nil ? .info : .error, line + (failure.map { " and got an error: \($0)" } ?? ""))
             if let failure { throw CommandError(failure) }
             reply.simple("OK")
             return nil
