@@ -126,6 +126,8 @@ import Testing
         #expect(try elsewhere("check", daemon.larder).exitCode == 8)
         #expect(try elsewhere("check", "--json", daemon.larder).text.contains(#""kind":"damage""#))
         #expect(try elsewhere("check", "--repair", daemon.larder).exitCode == 9)
+        #expect(try larderctl("databases").text.contains("  STATE  DAMAGE\n0 "))
+        #expect(try larderctl("databases", "--json").text.contains(#/,"damage":"\d+ entries were kept; /#))
         #expect(try larderctl("check").exitCode == 0)
         #expect(try larderctl("stats", "larder").text.contains("check_last_status:ok"))
         #expect(try larderctl("check", "--database", "nobody").exitCode == 4)

@@ -217,9 +217,9 @@ import Testing
                 """)
             expect(
                 try larderctl("databases", "--json"),
-                #"[{"name":"0","policy":"lowest","interval":604800000,"grace":0,"jitter":0,"entries":3,"stale":null,"bytes":120,"limit":null,"state":"open"},"#
+                #"[{"name":"0","policy":"lowest","interval":604800000,"grace":0,"jitter":0,"entries":3,"stale":null,"bytes":120,"limit":null,"state":"open","damage":null},"#
                     + #"{"name":"userdb","policy":"never","interval":null,"grace":0,"jitter":0,"entries":61234,"stale":null,"#
-                    + #""bytes":9876543,"limit":null,"state":"closed"}]"# + "\n")
+                    + #""bytes":9876543,"limit":null,"state":"closed","damage":null}]"# + "\n")
         }
     }
 

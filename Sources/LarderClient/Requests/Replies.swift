@@ -54,7 +54,8 @@ extension DatabaseInfo {
             graceMilliseconds: try fields.integerIfAny("grace") ?? 0,
             jitterPercent: Int(clamping: try fields.integerIfAny("jitter") ?? 0), entries: count < 0 ? nil : count,
             staleEntries: stale.flatMap { $0 < 0 ? nil : $0 }, ends: try Ends(fields),
-            bytes: try fields.integer("bytes"), limit: try fields.limit("limit"), state: try fields.string("state"))
+            bytes: try fields.integer("bytes"), limit: try fields.limit("limit"), state: try fields.string("state"),
+            damage: fields.value("damage")?.string.flatMap { $0.isEmpty ? nil : $0 })
     }
 }
 

@@ -24,6 +24,8 @@ public struct DatabaseInfo: Hashable, Sendable {
     public let limit: Int64?
     /// `open`, `closed`, `failed` or `damaged`.
     public let state: String
+    /// The result of its last salvage since the daemon was started; nil if there was none.
+    package let damage: String?
 
     /// The numbers of fresh entries that expire within a minute, an hour and a day, each including the previous number,
     /// and of entries that never expire.

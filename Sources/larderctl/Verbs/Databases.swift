@@ -5,8 +5,9 @@ extension Verb {
         name: "databases", synopsis: "",
         summary: "list the databases",
         details: """
-            Prints one line per database, with a heading; sizes in bytes, and on a terminal with units. With --json: an
-            array of objects, with the interval in milliseconds, null for never.
+            Prints one line per database, with a heading; sizes in bytes, and on a terminal with units. If a database
+            was salvaged since the daemon was started, the column DAMAGE shows the result. With --json: an array of
+            objects, with the interval in milliseconds, null for never, and with "damage" null if there was none.
             """,
         argumentCount: 0...0
     ) { _, context in
@@ -15,15 +16,18 @@ extension Verb {
             context.output.json(.array(databases.map(databaseJSON)))
             return .done
         }
-        let rows =
-            [["NAME", "POLICY"] + ["ENTRIES", "STALE", "BYTES", "AT MOST", "STATE"]]
-            + databases.map {
-                [
-                    $0.name, $0.policy, $0.entries.map { "\($0)" } ?? "?", $0.staleEntries.map { "\($0)" } ?? "?",
-                    size($0.bytes, context), $0.limit.map { size($0, context) } ?? "-", $0.state,
-                ]
-            }
-        for line in Table.lines(rows, rightAligned: [2, 3, 4, 5]) { context.output.line(line) }
+        let hasDamage = databases.contains { $0.damage != nil }
+        var heading = ["NAME", "POLICY"] + ["ENTRIES", "STALE", "BYTES", "AT MOST", "STATE"]
+        if hasDamage { heading.append("DAMAGE") }
+        let rows = databases.map { database -> [String] in
+            let cells = [
+                database.name, database.policy, database.entries.map { "\($0)" } ?? "?",
+                database.staleEntries.map { "\($0)" } ?? "?", size(database.bytes, context),
+                database.limit.map { size($0, context) } ?? "-", database.state,
+            ]
+            return hasDamage ? cells + [database.damage ?? "-"] : cells
+        }
+        for line in Table.lines([heading] + rows, rightAligned: [2, 3, 4, 5]) { context.output.line(line) }
         return .done
     }
 
@@ -43,7 +47,7 @@ extension Verb {
             ("stale", .optional(database.staleEntries)),
             ("bytes", .integer(database.bytes)),
             ("limit", .optional(database.limit)),
-            ("state", .text(database.state)),
+            ("state", .text(database.state)), ("damage", database.damage.map { .text($0) } ?? .null),
         ])
     }
 }
