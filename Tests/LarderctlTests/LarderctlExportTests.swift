@@ -232,7 +232,7 @@ import Testing
         let result = try larderctl("import", input: Array(lines.map { $0 + "\n" }.joined().utf8))
         #expect(result.text == "imported 2 entries, 2 had expired\n", "\(result)")
         #expect(try larderctl("keys").text == "d\n")
-        #expect(try larderctl("meta", "c").text.contains("expired"))
+        #expect(try larderctl("meta", "c").text.contains("state      stale\n"))
     }
 
     // MARK: Interruptions

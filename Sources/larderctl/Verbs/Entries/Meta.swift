@@ -7,8 +7,8 @@ extension Verb {
         details: """
             Prints when the entry was stored, its age, when it expires and by which rule, its grace, its size, and its
             codec. With --json, all times are in milliseconds, absolute times since 1970, and null means never.
-            Also shows stale entries within their grace: their state is expired, or unverified if the database's origin
-            is not available. Exits with 1 and prints nothing if there is no entry.
+            Also shows entries within their grace: their state is stale, or unverified if the database's origin is not
+            available. Exits with 1 and prints nothing if there is no entry.
             """,
         argumentCount: 1...1
     ) { arguments, context in
@@ -63,6 +63,6 @@ extension Verb {
     }
 
     private static func state(_ info: EntryInfo) -> String {
-        info.isExpired ? "expired" : info.isUnverified ? "unverified" : "fresh"
+        info.isExpired ? "stale" : info.isUnverified ? "unverified" : "fresh"
     }
 }
