@@ -8,7 +8,7 @@ enum Check {
         let directory = options.configuration.directory
         guard FileSystem.isDirectory(directory) else {
             Daemon.complain("there is no larder at \(directory): nothing to check (--dir)")
-            return ExitCode.blind
+            return ExitCode.usage
         }
         do throws(LarderError) {
             let found = try look(directory, name)

@@ -80,7 +80,7 @@ enum ExitCode {
     static let done: Int32 = 0
     /// An error of the larder, the socket's directory or the disk.
     static let failed: Int32 = 1
-    /// The command line is wrong.
+    /// The command line is wrong, or the directory to check is not a larder, as in larderctl.
     static let usage: Int32 = 2
     /// The larder or the socket is in use by another process.
     static let held: Int32 = 3

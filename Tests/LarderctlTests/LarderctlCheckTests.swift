@@ -149,6 +149,9 @@ import Testing
             #expect(result.exitCode == 2 && result.text.isEmpty, "\(result)")
             #expect(result.errors.contains("\(place) is not a larder: "))
         }
+        let missing = directory.path + "/missing"
+        #expect(try larderctl("check", missing).exitCode == 2)
+        #expect(try ChildProcess.run(try DaemonProcess.program(), ["--check", "--dir", missing]).end == .exited(2))
     }
 
     @Test func aLarderOfANewerVersionIsNotReportedAsDamaged() throws {

@@ -4,7 +4,7 @@ enum ExitCode: Int32 {
     case done = 0
     /// The entry does not exist.
     case notFound = 1
-    /// The command line is wrong.
+    /// The command line is wrong, or the directory to check is not a larder.
     case usage = 2
     /// The daemon is not available, or its reply is malformed.
     case noDaemon = 3
@@ -30,6 +30,7 @@ enum ExitCode: Int32 {
         1  there is no such entry
            shell: a line of standard input has failed; standard error has its number
         2  the command line is wrong
+           check: the directory is not a larder
         3  no daemon replies at the socket in time, or the daemon belongs to another user; or no Redis replies
         4  the daemon, or the Redis, returned an error; standard error has its text
         5  the result could not be written, or the input could not be read

@@ -24,7 +24,7 @@ package enum DaemonHelp {
     package static let exitCodes: [(code: Int, meaning: String)] = [
         (0, "success"),
         (1, "error of the larder, the socket's directory or the disk"),
-        (2, "wrong usage, or an error in the configuration file"),
+        (2, "wrong usage, an error in the configuration file, or a check of a directory that is not a larder"),
         (3, "the larder or the socket is in use by another process"),
         (4, "the database does not exist"),
         (8, "--check: problems found"),
