@@ -59,7 +59,7 @@ import Testing
         #expect(try larderctl("set", "k", "v").exitCode == 0)
         faults.arm(.failing(.write, ENOSPC, path: ".image-"))
         let full = try larderctl("check")
-        #expect(full.exitCode == 10, "\(full)")
+        #expect(full.exitCode == 10 && full.errors.contains("larderctl: UNCHECKED the larder "), "\(full)")
         #expect(
             full.errors.contains("remove other files, or stop the daemon: without a daemon, larderctl check"),
             "\(full)")

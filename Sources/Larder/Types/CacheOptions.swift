@@ -115,6 +115,9 @@ public struct CacheEvent: Sendable, CustomStringConvertible {
     /// A description of the event in one line. Never contains values.
     public let message: String
 
+    /// Whether it is about damage of the larder's files, which is salvaged or set aside.
+    package let isDamage: Bool
+
     /// The level and the message.
     public var description: String { "\(level.rawValue): \(message)" }
 }
@@ -155,7 +158,7 @@ extension CacheOptions {
         options.backgroundMaintenance = backgroundMaintenance
         if let listener {
             options.onEvent = { event in
-                listener.body(CacheEvent(level: CacheEvent.Level(event.level), message: event.message))
+                listener.body(CacheEvent(level: .init(event.level), message: event.message, isDamage: event.isDamage))
             }
             options.listener = listener
         }

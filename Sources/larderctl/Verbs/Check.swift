@@ -79,7 +79,7 @@ extension Verb {
         if let database = context.options.database { words += ["DATABASE", database] }
         if repairs { words.append("REPAIR") }
         let reply = try LongCall.run(client, words, field: "check", context)
-        if let text = reply.errorMessage, text.hasPrefix("ERR the larder could not be checked") {
+        if let text = reply.errorMessage, text.hasPrefix("UNCHECKED ") {
             throw CheckFailure(message: text)
         }
         if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "check") }

@@ -161,17 +161,16 @@ final class History: @unchecked Sendable {
     private func take(_ event: CacheEvent) {
         guard event.level == .error || event.level == .warning else { return }
         let text = "the larder of the last day's figures: \(event.message)"
-        let isDamage = event.message.contains("damaged")
         let now = MonotonicClock.milliseconds()
         let skipped = lock.withLock { () -> Int? in
             // Damage is no lasting problem, because it is salvaged at once.
-            if event.level == .error, !isDamage { complaint = (text, now) }
-            return isDamage ? 0 : complaintLines.line(at: now)
+            if event.level == .error, !event.isDamage { complaint = (text, now) }
+            return event.isDamage ? 0 : complaintLines.line(at: now)
         }
         guard let skipped else { return }
         log.write(
             event.level == .error ? .error : .warning,
-            text + (isDamage ? Self.remedy : "") + LineRate.rest(skipped, "lines like this"))
+            text + (event.isDamage ? Self.remedy : "") + LineRate.rest(skipped, "lines like this"))
     }
 
     /// Advice about damage. It does not suggest a repair, because the larder has only the figures of a day.

@@ -99,4 +99,6 @@ package struct EngineEvent: Sendable {
     }
     package let level: Level
     package let message: String
+    /// Whether it is about damage of the larder's files, which is salvaged or set aside.
+    package var isDamage = false
 }

@@ -33,8 +33,8 @@ final class LarderContext: Sendable {
         blockCache = BlockCache(bytes: options.blockCacheBytes)
     }
 
-    func report(_ level: EngineEvent.Level, _ message: String) {
-        options.onEvent(EngineEvent(level: level, message: message))
+    func report(_ level: EngineEvent.Level, _ message: String, isDamage: Bool = false) {
+        options.onEvent(EngineEvent(level: level, message: message, isDamage: isDamage))
     }
 
     /// Returns a new number for an epoch. Numbers are never reused, so that a LevelDB that is still being closed never

@@ -68,7 +68,7 @@ extension Database {
         store?.close()
         DamagedFiles.enforceCap(context)
         context.statistics.setAside.add()
-        context.report(.error, "database '\(name)' was damaged and set aside at \(place); an empty one replaces it")
+        context.reportDamage("database '\(name)' was damaged and set aside at \(place); an empty one replaces it")
         try create(policy)
     }
 

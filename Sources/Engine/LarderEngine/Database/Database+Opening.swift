@@ -80,7 +80,7 @@ extension Database {
             shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
             guard error.code == .damaged, isLedger || context.options.onDamage == .salvage else { throw error }
             // Report the damage as an error once, not at every use.
-            context.report(isNews ? .error : .debug, "database '\(name)' is damaged: \(error.message)")
+            context.reportDamage("database '\(name)' is damaged: \(error.message)", isNews ? .error : .debug)
             try repair(error, isInTurn)
         }
     }

@@ -39,6 +39,11 @@ final class EngineContext: Sendable {
 
     func report(_ level: EngineEvent.Level, _ message: String) { larder.report(level, message) }
 
+    /// Reports damage of the larder's files.
+    func reportDamage(_ message: String, _ level: EngineEvent.Level = .error) {
+        larder.report(level, message, isDamage: true)
+    }
+
     func nextEpoch(after previous: UInt64) -> UInt64 { larder.nextEpoch(after: previous) }
 
     func noteEpoch(_ epoch: UInt64) { larder.noteEpoch(epoch) }

@@ -213,7 +213,7 @@ package struct Ledger: Sendable {
             return try read()
         } catch {
             guard error.code == .damaged, let store = database.appliedState.store else { throw error }
-            database.context.report(.error, "the larder's record of purges, functions and origins is damaged: \(error)")
+            database.context.reportDamage("the larder's record of purges, functions and origins is damaged: \(error)")
             try database.salvage(store, error)
             return try read()
         }

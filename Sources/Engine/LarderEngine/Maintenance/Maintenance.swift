@@ -124,7 +124,7 @@ final class Maintenance: @unchecked Sendable {
     private func passOnDamageReports() {
         for report in damage.take() {
             if report.store != nil {
-                context.report(.error, "database '\(report.databaseName)' is damaged: \(report.error.message)")
+                context.reportDamage("database '\(report.databaseName)' is damaged: \(report.error.message)")
             }
             if context.options.onDamage == .salvage { salvager.request(report) }
         }

@@ -146,8 +146,7 @@ final class JournalRecovery: CommitOwner {
         }
         context.statistics.setAside.add()
         context.statistics.journalDamages.add()
-        context.report(
-            .error,
+        context.reportDamage(
             "the journal is damaged: \(damage); the part after the damage was set aside at \(place). "
                 + "Entries written there have their older values again, or are missing")
     }

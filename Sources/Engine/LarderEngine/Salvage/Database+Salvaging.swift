@@ -283,7 +283,7 @@ extension Database {
         context.statistics.salvagedPieces.add(summary.pieces)
         context.statistics.salvagedRanges.add(summary.lostCount)
         if !summary.doubts.isEmpty { context.statistics.salvagesInDoubt.add() }
-        context.report(.error, "database '\(name)' was damaged (\(summary.damage)) and salvaged: \(summary)")
+        context.reportDamage("database '\(name)' was damaged (\(summary.damage)) and salvaged: \(summary)")
         if let place = summary.place {
             DamagedFiles.describe(summary.description, in: place, context)
             DamagedFiles.enforceCap(context)

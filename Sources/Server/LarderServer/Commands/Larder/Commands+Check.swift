@@ -49,7 +49,7 @@ enum CheckCommands {
             let error = error as? LarderError ?? LarderError(.io, "\(error)", operation: "check", underlying: error)
             let isFull = (error.underlying as? FileError)?.isFullDisk ?? false
             throw CommandError(
-                "ERR the larder could not be checked: \(error.message)"
+                "UNCHECKED the larder could not be checked: \(error.message)"
                     + (isFull ? ", or stop the daemon: without a daemon, larderctl check needs no copy" : ""))
         }
     }
