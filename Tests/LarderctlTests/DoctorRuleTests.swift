@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderTestSupport
 import Testing
 
@@ -136,6 +137,22 @@ import Testing
         #expect(try #require(findings.first).figures.hasSuffix("writes are refused by database 'books'"))
         facts.disk = (50, 100)
         #expect(DoctorRule.findings(facts).map(\.rule.name) == ["database-unusable"])
+    }
+
+    /// A check finds nothing to repair if writes fail because of another error than damage.
+    @Test(arguments: [
+        (ENOSPC, "max-disk"), (EDQUOT, "quota"), (EFBIG, "ulimit -f"), (EROFS, "remount"), (EIO, "dmesg"),
+        (EACCES, "chown"), (ENOENT, "put the larder's directory back"),
+    ])
+    func doctorGivesTheRemedyForTheErrorOfWrites(_ number: Int32, _ remedy: String) throws {
+        var facts = DoctorFacts()
+        facts.info = InfoFigures("aof_last_write_status:err\r\nlast_write_errno:\(number)")
+        facts.databases = [DoctorFacts.Database(name: "books", state: "failed")]
+        let findings = DoctorRule.findings(facts)
+        #expect(findings.map(\.rule.name) == ["writes-refused"])
+        let finding = try #require(findings.first)
+        #expect(finding.figures == "writes are failing: \(SystemErrorText.of(number))")
+        #expect(finding.remedy.contains(remedy) && finding.text.hasSuffix(finding.remedy))
     }
 
     /// A refused command counts, because it got an error reply, although it did not run.

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 extension DoctorRule {
     /// The minimum number of reads for a meaningful hit ratio.
     private static let readsMin: Int64 = 10_000
@@ -8,17 +10,24 @@ extension DoctorRule {
     static let damage: [DoctorRule] = [
         DoctorRule(
             name: "writes-refused", weight: .problem, condition: "the last write could not be committed",
-            remedy: "see the daemon's log for the reason, usually a full disk or missing rights"
-        ) { $0.info.text("aof_last_write_status") == "err" ? "writes are failing" : nil },
+            remedy: "see the daemon's log for the reason, usually a full disk or missing rights",
+            advise: \.writeRemedy
+        ) { facts in
+            guard facts.info.text("aof_last_write_status") == "err" else { return nil }
+            let number = facts.writeErrorNumber
+            return "writes are failing" + (number > 0 ? ": \(SystemErrorText.of(number))" : "")
+        },
         DoctorRule(
             name: "database-unusable", weight: .problem,
-            condition: "a database is damaged, or cannot be opened although the file system is not full",
+            condition: "a database is damaged, or cannot be opened although writes succeed",
             remedy:
-                "larderctl check reports the damage, and larderctl check --repair salvages readable entries",
+                "larderctl check reports damage, and larderctl check --repair salvages readable entries; without "
+                + "damage, see the daemon's log",
             needs: .databases
         ) { facts in
-            // On a full disk, the state `failed` only means that the database refuses writes; it is not damaged.
-            let bad = facts.databases.filter { $0.state == "damaged" || $0.state == "failed" && !facts.isDiskFull }
+            // While writes fail, the state `failed` only means that the database refuses them; it is not damaged.
+            let writesFail = facts.isDiskFull || facts.writeRemedy != nil
+            let bad = facts.databases.filter { $0.state == "damaged" || $0.state == "failed" && !writesFail }
             return bad.isEmpty ? nil : bad.map { "database '\($0.name)' is \($0.state)" }.joined(separator: ", ")
         },
         DoctorRule(

@@ -1,3 +1,5 @@
+import LarderPlatform
+
 /// The state of a daemon that `larderctl doctor` checks.
 struct DoctorFacts {
     struct Database {
@@ -34,6 +36,21 @@ struct DoctorFacts {
     var answered: Int64 {
         info.commands.values.reduce(info.number("total_commands_processed")) { $0 + min(max(0, $1.rejected), 1 << 40) }
     }
+    /// The number of the system's error because of which writes fail; 0 if there is none, or it is unknown.
+    var writeErrorNumber: Int32 { Int32(clamping: info.number("last_write_errno")) }
+    /// What to do about this error; nil if there is none, or the error is unusual.
+    var writeRemedy: String? {
+        switch writeErrorNumber {
+        case ENOSPC: "remove other files, or lower the larder's limit: larderctl CONFIG SET max-disk BYTES"
+        case EDQUOT: "raise the disk quota of the daemon's user, or remove other files of this user"
+        case EFBIG: "raise the daemon's limit of file sizes (ulimit -f, LimitFSIZE), and restart it"
+        case EROFS: "see dmesg for the reason, usually a failing disk; then remount the file system writable"
+        case EIO: "the disk is failing: see dmesg, and move the larder to another disk"
+        case EACCES, EPERM: "allow the daemon's user to write to the larder's directory (chown, chmod)"
+        case ENOENT: "put the larder's directory back, or restart larderd to start with an empty larder"
+        default: nil
+        }
+    }
     /// The daemon's time in seconds since 1970.
     var now: Int64 { info.number("server_time_usec") / 1_000_000 }
 }
@@ -55,19 +72,22 @@ struct DoctorRule: Sendable {
     let remedy: String
     /// The source that the rule needs in addition to INFO; nil if it needs none.
     var needs: DoctorFacts.Source?
+    /// Returns more specific advice than `remedy`; nil if there is none.
+    var advise: @Sendable (DoctorFacts) -> String? = { _ in nil }
     /// Checks the condition. Returns the figures for the message; nil if there is no finding.
     let find: @Sendable (DoctorFacts) -> String?
 
     struct Finding {
         let rule: DoctorRule
         let figures: String
+        let remedy: String
 
-        var text: String { "\(rule.name): \(figures); \(rule.remedy)" }
+        var text: String { "\(rule.name): \(figures); \(remedy)" }
 
         var json: JSONText {
             .object([
                 ("rule", .text(rule.name)), ("weight", .text(rule.weight.rawValue)), ("figures", .text(figures)),
-                ("remedy", .text(rule.remedy)),
+                ("remedy", .text(remedy)),
             ])
         }
     }
@@ -85,7 +105,9 @@ struct DoctorRule: Sendable {
     static let all: [DoctorRule] = damage + disk + work + people
 
     static func findings(_ facts: DoctorFacts) -> [Finding] {
-        all.compactMap { rule in rule.find(facts).map { Finding(rule: rule, figures: $0) } }
+        all.compactMap { rule in
+            rule.find(facts).map { Finding(rule: rule, figures: $0, remedy: rule.advise(facts) ?? rule.remedy) }
+        }
     }
 
     /// Returns the rules without a finding whose source could not be read.

@@ -27,6 +27,14 @@ import Testing
         #expect(error == LevelDBError(code: code, message: message, operation: "get", path: "/p", key: [1]))
     }
 
+    @Test func theSystemsErrorNumberIsParsedFromLevelDBsMessage() {
+        func number(_ status: String) -> Int32? {
+            LevelDBError(status: status, operation: "write", path: "/p", key: nil).systemErrorNumber
+        }
+        #expect(number("IO error: /a/000005.log: \(SystemErrorText.of(EFBIG))") == EFBIG)
+        #expect(number("Corruption: bad block") == nil)
+    }
+
     @Test func errorsNameTheOperationKeyAndPath() {
         let error = LevelDBError(
             code: .corruption, message: "block checksum mismatch", operation: "get", path: "/a/b", key: bytes("user:1"))

@@ -54,6 +54,7 @@ import Testing
         faults.arm(.failing(.changing, ENOSPC))
         #expect(try client.call("SET k 2").hasPrefix("-"))
         #expect(try status() == "aof_last_write_status:err")
+        #expect(try client.call("INFO persistence").contains("\r\nlast_write_errno:\(ENOSPC)\r\n"))
         #expect(try client.call("GET k") == "$1\r\n1\r\n")
         faults.disarm()
         #expect(try client.call("SET k 3") == "+OK\r\n")

@@ -77,7 +77,9 @@ final class CommitJournal: @unchecked Sendable {
     /// loads.
     func refusal(_ operation: String) -> LarderError? {
         guard gone.load(ordering: .relaxed) else { return trigger.refusal(operation) }
-        return LarderError(.writesSuspended, Self.lossText(context), operation: operation)
+        return LarderError(
+            .writesSuspended, Self.lossText(context), operation: operation,
+            underlying: FileError.gone(context.directory))
     }
 
     /// - Throws: if appended frames would be lost, because the journal's files were removed or replaced.

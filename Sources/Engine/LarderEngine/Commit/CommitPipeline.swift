@@ -189,11 +189,8 @@ package final class CommitPipeline: @unchecked Sendable {
         if let failure = failure(of: ticket) { throw failure }
     }
 
-    /// Whether the last commit failed.
-    package var hasJustFailed: Bool {
-        let failed = lastFailed.load(ordering: .relaxed)
-        return failed > 0 && decided.load(ordering: .acquiring) <= failed
-    }
+    /// The error of the last commit; nil if it succeeded.
+    var lastFailure: LarderError? { failure(of: CommitTicket(sequence: decided.load(ordering: .acquiring))) }
 
     /// Returns the error of a decided ticket if its commit failed; otherwise nil. One atomic load if no commit ever
     /// failed.

@@ -283,10 +283,9 @@ package final class Engine: @unchecked Sendable {
     package func changeDiskLimit(to bytes: Int?) { context.larder.disk.changeLimit(to: bytes) }
     /// The number of bytes of pending outbox writes, which are never evicted.
     package var held: HeldBytes { context.larder.held }
-    /// Whether the last write failed, or a database currently accepts no writes.
-    package var isRefusingWrites: Bool {
-        pipeline.hasJustFailed || journal.isRollbackPending
-            || table.all.contains { $0.durableState.store?.isSuspended ?? false }
+    /// Why the last write failed, or why a database currently accepts no writes; nil if writes succeed.
+    package var writeFailure: LarderError? {
+        pipeline.lastFailure ?? table.all.compactMap { $0.durableState.store?.suspension("write") }.first
     }
     /// The size of the journal's files, in bytes.
     package var journalByteCount: Int { journal.trigger.byteCount }

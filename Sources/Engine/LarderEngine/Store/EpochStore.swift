@@ -259,14 +259,12 @@ final class EpochStore: @unchecked Sendable {
     func suspension(_ operation: String) -> LarderError? {
         guard isSuspended else { return nil }
         let (cause, isLost) = stateLock.withLock { (failure, isGone) }
-        if let cause, isLost {
-            return LarderError(.writesSuspended, cause.message, operation: operation, database: databaseName)
-        }
+        let reason = cause?.message ?? "unknown"
         return LarderError(
             .writesSuspended,
-            "an earlier write failed (\(cause?.message ?? "unknown")); "
-                + "writes are refused until the database is reopened", operation: operation, database: databaseName,
-            underlying: cause)
+            isLost
+                ? reason : "an earlier write failed (\(reason)); writes are refused until the database is reopened",
+            operation: operation, database: databaseName, underlying: cause)
     }
 
     /// Writes a batch. If the write fails, the store is suspended.
@@ -327,7 +325,8 @@ final class EpochStore: @unchecked Sendable {
         let error = LarderError(
             .io,
             "its directory \(path) was removed or replaced while it was open: entries in memory can still be read, and nothing "
-                + "is written until it is back", operation: "write", database: databaseName)
+                + "is written until it is back", operation: "write", database: databaseName,
+            underlying: FileError.gone(path))
         stateLock.withLock { isGone = true }
         suspend(error)
         context.report(.error, "database '\(databaseName)': \(error.message)")

@@ -64,6 +64,16 @@ public struct LarderError: Error, Sendable {
     /// The underlying error, if there is one.
     public let underlying: (any Error)?
 
+    /// The number of the system's error that caused this one; nil if it is unknown.
+    package var systemErrorNumber: Int32? {
+        switch underlying {
+        case let error as FileError: error.number
+        case let error as LevelDBError: error.systemErrorNumber
+        case let error as LarderError: error.systemErrorNumber
+        default: nil
+        }
+    }
+
     package init(
         _ code: Code, _ message: String, operation: String, database: String? = nil, key: String? = nil,
         underlying: (any Error)? = nil

@@ -1,4 +1,5 @@
 import CLarderLevelDB
+import LarderPlatform
 
 // LevelDB's C functions report errors through a parameter: the address of a pointer, which the caller sets to nil. If a
 // function fails, it sets the pointer to an allocated string. Only the beginning of this string identifies the kind of
@@ -18,6 +19,11 @@ extension LevelDBError {
         let message = String(status.dropFirst(known?.0.count ?? 0))
         let code = Self.blamesTable(message) ? .corruption : known?.1 ?? .unknown
         self.init(code: code, message: message, operation: operation, path: path, key: key)
+    }
+
+    /// The number of the system's error that the text ends with, if that is a usual error of writes; otherwise nil.
+    package var systemErrorNumber: Int32? {
+        [ENOSPC, EDQUOT, EFBIG, EROFS, EIO, EACCES, ENOENT].first { message.hasSuffix(": " + SystemErrorText.of($0)) }
     }
 
     /// Whether the text reports that a table is missing, or shorter than when it was written. LevelDB reports these

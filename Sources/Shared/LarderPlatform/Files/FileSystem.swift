@@ -10,6 +10,9 @@ package struct FileError: Error, Sendable, CustomStringConvertible {
         self.number = number
     }
 
+    /// The error for a file or directory that was removed or replaced while it was in use.
+    package static func gone(_ path: String) -> FileError { FileError(operation: "stat", path: path, number: ENOENT) }
+
     /// Whether the disk or a quota is full.
     package var isFullDisk: Bool { number == ENOSPC || number == EDQUOT }
 

@@ -192,6 +192,7 @@ struct ServerInfo {
 
     private var persistenceFields: Fields {
         let statistics = server.engine.statistics
+        let failure = server.engine.writeFailure
         return [
             ("loading", "0"), ("async_loading", "0"),
             ("rdb_changes_since_last_save", "\(server.saves.changesSince(server.engine))"),
@@ -200,7 +201,8 @@ struct ServerInfo {
             ("rdb_last_bgsave_time_sec", "-1"), ("rdb_current_bgsave_time_sec", "-1"), ("aof_enabled", "1"),
             ("aof_rewrite_in_progress", "0"), ("aof_rewrite_scheduled", "0"), ("aof_last_rewrite_time_sec", "-1"),
             ("aof_current_rewrite_time_sec", "-1"), ("aof_last_bgrewrite_status", "ok"),
-            ("aof_last_write_status", server.engine.isRefusingWrites ? "err" : "ok"),
+            ("aof_last_write_status", failure == nil ? "ok" : "err"),
+            ("last_write_errno", "\(failure?.systemErrorNumber ?? 0)"),
             ("aof_current_size", "\(server.engine.journalByteCount)"),
             ("aof_base_size", "0"), ("durability", server.engine.options.durability.rawValue),
             ("commit_groups", "\(statistics.commitGroups.read())"),
