@@ -166,6 +166,10 @@ import Testing
         #expect(try leads.waitForExit() == .exited(0))
         #expect(leads.output == "new")
         try place.waitForEnd()
+        let asJSON = try place.larderctl("fetch", "k", "--json", "--back-off", "0", "--", "false")
+        #expect(asJSON.exitCode == 0 && asJSON.text.hasPrefix(#"{"key":"k","state":"stale","value":"new","age":"#))
+        let warning = #"{"warning":{"code":"fetch","message":"k: the command failed with exit code 1","exit":0}}"#
+        #expect(asJSON.errors == warning + "\n")
         let failing = try place.larderctl("fetch", "k", "--", "false")
         #expect(failing.exitCode == 0 && failing.text == "new")
         #expect(failing.errors == "larderctl: k: the command failed with exit code 1\n")

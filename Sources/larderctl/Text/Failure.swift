@@ -37,7 +37,7 @@ struct Failure {
     /// The command that shows the suggested help.
     private var helpCall: String? { help.map { $0.isEmpty ? "larderctl help" : "larderctl help \($0)" } }
 
-    /// Prints the failure to standard error, as text or as a line of JSON.
+    /// Prints the failure to standard error, as text or as a line of JSON: as a warning if the exit code is `done`.
     func show(asJSON: Bool) {
         guard asJSON else {
             let help = helpCall.map { "\n(see: \($0))" } ?? ""
@@ -49,7 +49,7 @@ struct Failure {
         if let line { members.append(("line", .integer(Int64(line)))) }
         if let helpCall { members.append(("help", .text(helpCall))) }
         var bytes: [UInt8] = []
-        JSONText.object([("error", .object(members))]).write(to: &bytes)
+        JSONText.object([(exitCode == .done ? "warning" : "error", .object(members))]).write(to: &bytes)
         // Control characters are already escaped in JSON.
         Output.writeToStandardError(bytes + [0x0A])
     }

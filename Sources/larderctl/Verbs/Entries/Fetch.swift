@@ -20,7 +20,8 @@ extension Verb {
               The output of COMMAND is printed but not stored if the entry was written or removed while it ran.
               A COMMAND that fetches its own KEY again gets an error.
             With --json: {"key":…,"state":…,"value":…,"age":…,"ttl":…,"stored":…}; the state is fresh, stale, lead (COMMAND
-            was run here), absent, failed or wait; times are in milliseconds, or null.
+            was run here), absent, failed or wait; times are in milliseconds, or null. A stale value is a result: the
+            exit code is 0, and if COMMAND failed, standard error has {"warning":{"code":…,"message":…,"exit":0}}.
             Exits with 1 if the origin has no value, and with 6 if none is available now.
             """,
         options: OptionSpec.lifetime + [
