@@ -23,6 +23,8 @@ import Testing
         #expect(try larderctl("--json", "META", "none").exitCode == 1)
         #expect(try larderctl("SET", "k").exitCode == 4)
         #expect(try larderctl("--database", "Bad Name", "get", "k").exitCode == 4)
+        let missing = try larderctl("--database", "99", "get", "k")
+        #expect(missing.exitCode == 4 && missing.errors.contains("the numbers 0 to 15 and"), "\(missing)")
         #expect(try larderctl("del", "k", "none").text == "1\n")
         #expect(try larderctl("get", "k").exitCode == 1)
         #expect(try larderctl("purge", "--json").text.hasPrefix(#"{"entries":0,"bytes":"#))

@@ -1,4 +1,5 @@
 import LarderClient
+import LarderCommandCatalog
 
 /// The failure of the program: a message, a code and the exit code.
 struct Failure {
@@ -77,8 +78,14 @@ struct Failure {
             + "larderctl acl whoami shows your user)"
     }
 
+    private static func isUnknownDatabase(_ error: LarderClientError) -> Bool {
+        error.operation == CommandMetadata.select.name.uppercased() && error.serverText?.hasPrefix("ERR ") == true
+    }
+
     private static func text(of error: LarderClientError) -> String {
         switch error.code {
+        // The message lists the valid names of databases.
+        case .server where isUnknownDatabase(error): error.message
         case .server: withRemedy(error.serverText ?? error.message)
         case .noDaemon, .untrusted, .timeout, .io, .invalidArgument, .closed: error.message
         case .locked, .lockLost: [error.key, error.message].compactMap { $0 }.joined(separator: ": ")
