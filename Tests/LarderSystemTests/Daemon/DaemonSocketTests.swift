@@ -48,6 +48,7 @@ import Testing
         #expect(end == .exited(2))
         #expect(
             errors.contains("error the socket's path is 108 bytes long, but the system allows 107: choose a shorter"))
+        #expect(!exists(place.path + "/larder"), "a start that fails leaves no larder")
         let fits = try ChildProcess(
             try DaemonProcess.program(), ["--dir", place.path + "/larder", "--socket", String(path.dropLast())])
         defer { fits.killNow() }
@@ -62,6 +63,7 @@ import Testing
             ["--dir", other.path + "/larder", "--socket", daemon.socketPath])
         #expect(end == .exited(3))
         #expect(errors.contains("error another larderd is using the socket \(daemon.socketPath): stop it"))
+        #expect(!exists(other.path + "/larder"))
         #expect(try daemon.connect().call("PING") == "+PONG\r\n")
     }
 
@@ -126,6 +128,10 @@ import Testing
         ])
         #expect(end2 == .exited(1))
         #expect(errors2.contains("error open larder: mkdir \(place.path)/file: File exists"))
+        let (end3, _, _) = try DaemonProcess.run([
+            "--dir", place.path + "/file/larder", "--socket", place.path + "/socket",
+        ])
+        #expect(end3 == .exited(1) && !exists(place.path + "/socket") && !exists(place.path + "/larder"))
     }
 
     /// Runs as another user, because permissions do not restrict root.

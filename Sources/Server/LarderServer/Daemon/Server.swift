@@ -62,23 +62,33 @@ package enum Server {
         // Use an absolute path, because other processes, whose working directories differ, connect to it.
         options.holderSocket = FileSystem.absolute(configuration.passedSocket?.path ?? configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
+        // Create a new larder only after its socket, unless that is in the larder: if there can be no socket, no larder
+        // is left.
+        let isNew =
+            !FileSystem.exists(configuration.directory)
+            && !options.holderSocket.hasPrefix(FileSystem.absolute(configuration.directory) + "/")
+        let early = try isNew ? listen(configuration) : nil
         let engine: Engine
         do throws(LarderError) {
             engine = try during("opening the larder", service) { () throws(LarderError) in
                 try Engine.open(configuration.directory, options: options)
             }
         } catch {
+            early?.remove()
             throw .larder(error)
         }
         defer { during("writing the last checkpoint", service) { engine.shutdown() } }
-        let socket: ListeningSocket
-        do throws(SocketFile.Failure) { socket = try ListeningSocket(configuration) } catch { throw Failure(error) }
+        let socket = if let early { early } else { try listen(configuration) }
         defer { socket.remove() }
         configuration.socketPath = socket.path
         if let note = socket.note { log.info(note) }
         for warning in Precautions.warnings(configuration) { log.warning(warning) }
         try serve(configuration, Surroundings(commandLine, service, descriptors, socket), engine, log, onReady)
         log.info("stopped")
+    }
+
+    private static func listen(_ configuration: ServerConfiguration) throws(Failure) -> ListeningSocket {
+        do throws(SocketFile.Failure) { return try ListeningSocket(configuration) } catch { throw Failure(error) }
     }
 
     /// The parts of the server's environment that do not affect which data it serves.
