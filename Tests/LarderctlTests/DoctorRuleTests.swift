@@ -96,6 +96,7 @@ import Testing
                 $0.isSocketOpenToAll = true
                 $0.settings = ["password-file": "", "rights": "user:7=read"]
             }),
+        Case("larder-writable", { $0.isLarderOpenToOthers = true }, not: { $0.isLarderOpenToOthers = false }),
     ]
 
     @Test(arguments: cases) func doctorReportsAFindingFromItsThresholdOn(_ example: Case) throws {

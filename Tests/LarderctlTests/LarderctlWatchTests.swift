@@ -65,6 +65,12 @@ import Testing
         let healthy = try larderctl("doctor")
         #expect(healthy.exitCode == 0 && healthy.text.hasPrefix("no findings ("), "\(healthy)")
         #expect(try larderctl("--json", "doctor").text == #"{"findings":[],"unseen":[]}"# + "\n")
+        for mode: mode_t in [0o777, 0o720] {
+            chmod(daemon.larder, mode)
+            let open = try larderctl("doctor")
+            #expect(open.exitCode == 8 && open.text.hasPrefix("larder-writable: "), "\(open)")
+        }
+        chmod(daemon.larder, 0o700)
         #expect(try larderctl("CONFIG", "SET", "max-disk", "none").exitCode == 0)
         let found = try larderctl("doctor")
         #expect(found.exitCode == 8 && found.text.hasPrefix("no-disk-limit: the larder has "), "\(found)")

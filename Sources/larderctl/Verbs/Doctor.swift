@@ -61,6 +61,7 @@ extension Verb {
             let total = FileSystem.totalBytes(of: directory)
         {
             facts.disk = (free, total)
+            facts.isLarderOpenToOthers = FileSystem.isWritableByOthers(directory)
         } else {
             facts.unseen[.disk] = "this user cannot access the file system of the larder's directory"
         }

@@ -274,5 +274,12 @@ extension DoctorRule {
                 && guards.allSatisfy { (facts.settings[$0] ?? "").isEmpty }
                 ? "any user can read and write everything" : nil
         },
+        DoctorRule(
+            name: "larder-writable", weight: .advice, condition: "other users can write to the larder's directory",
+            remedy: "chmod go-w DIRECTORY", needs: .disk
+        ) { facts in
+            guard facts.isLarderOpenToOthers else { return nil }
+            return "other users can replace the files of \(facts.info.text("directory") ?? "the larder")"
+        },
     ]
 }

@@ -17,6 +17,8 @@ struct DoctorFacts {
     var slowTimes: [Int64] = []
     /// The free and the total space of the larder's file system, in bytes; nil if this user cannot determine it.
     var disk: (free: Int, total: Int)?
+    /// Whether other users can write to the larder's directory; false if this user cannot determine it.
+    var isLarderOpenToOthers = false
     /// Whether any user of the machine can connect to the socket; nil if unknown.
     var isSocketOpenToAll: Bool?
     /// The errors of origins that are down, by the name of the database.

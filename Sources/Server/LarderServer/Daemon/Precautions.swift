@@ -4,7 +4,12 @@ import LarderPlatform
 enum Precautions {
     static func warnings(_ configuration: ServerConfiguration) -> [String] {
         passwordWarnings(configuration.passwordPath) + socketWarnings(configuration) + accessWarnings(configuration)
-            + idleRules(configuration.rules)
+            + idleRules(configuration.rules) + larderWarnings(configuration.directory)
+    }
+
+    private static func larderWarnings(_ directory: String) -> [String] {
+        guard FileSystem.isWritableByOthers(directory) else { return [] }
+        return ["other users can write to the larder's directory \(directory), and could replace its files: chmod go-w"]
     }
 
     /// Warns about rights of users who cannot connect, because of the mode of the socket.

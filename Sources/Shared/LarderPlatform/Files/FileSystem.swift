@@ -45,6 +45,12 @@ package enum FileSystem {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
+    /// Whether the mode of a directory allows other users than its owner to create and remove files in it.
+    package static func isWritableByOthers(_ directory: String) -> Bool {
+        var status = stat()
+        return stat(directory, &status) == 0 && status.st_mode & 0o022 != 0
+    }
+
     /// Returns the status of the path by lstat(2), which does not follow symbolic links.
     /// - Returns: nil if the path does not exist.
     package static func linkStatus(_ path: String) throws(FileError) -> stat? {
