@@ -38,15 +38,11 @@ extension Verb {
 
     private static func databaseJSON(_ database: DatabaseInfo) -> JSONText {
         .object([
-            ("name", .text(database.name)),
-            ("policy", .text(database.policy)),
+            ("name", .text(database.name)), ("policy", .text(database.policy)),
             ("interval", .optional(database.intervalMilliseconds)),
-            ("grace", .integer(database.graceMilliseconds)),
-            ("jitter", .integer(Int64(database.jitterPercent))),
-            ("entries", .optional(database.entries)),
-            ("stale", .optional(database.staleEntries)),
-            ("bytes", .integer(database.bytes)),
-            ("limit", .optional(database.limit)),
+            ("grace", .integer(database.graceMilliseconds)), ("jitter", .integer(Int64(database.jitterPercent))),
+            ("entries", .optional(database.entries)), ("stale", .optional(database.staleEntries)),
+            ("bytes", .integer(database.bytes)), ("limit", .optional(database.limit)),
             ("state", .text(database.state)), ("damage", database.damage.map { .text($0) } ?? .null),
         ])
     }

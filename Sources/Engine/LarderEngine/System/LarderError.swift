@@ -66,12 +66,8 @@ public struct LarderError: Error, Sendable {
 
     /// The number of the system's error that caused this one; nil if it is unknown.
     package var systemErrorNumber: Int32? {
-        switch underlying {
-        case let error as FileError: error.number
-        case let error as LevelDBError: error.systemErrorNumber
-        case let error as LarderError: error.systemErrorNumber
-        default: nil
-        }
+        (underlying as? FileError)?.number ?? (underlying as? LevelDBError)?.systemErrorNumber
+            ?? (underlying as? LarderError)?.systemErrorNumber
     }
 
     package init(
