@@ -107,11 +107,12 @@ public final class CacheSource: @unchecked Sendable {
         // Memory is read without a lease: a larder that is being shut down has nothing in memory.
         if isClosed { throw closedError(operation) }
         var ticket = CommitTicket.none
-        let isFresh = try database.read(
-            key, now: now, fillCache: fillCache, ticket: &ticket,
-            holding: { () throws(LarderError) in try hold(operation) }, body)
+        let outcome = try database.read(
+            key, now: now, .mayBlock, fillCache: fillCache, ticket: &ticket,
+            holding: { () throws(LarderError) in try hold(operation) },
+            { header, record, _ in body(header, header.payload(of: record)) })
         if ticket != .none { try waitForCommit(ticket.sequence) }
-        return isFresh
+        return outcome == .hit
     }
 
     /// Returns a copy of the payload of the fresh entry of a key; nil if there is none.
@@ -174,9 +175,9 @@ public final class CacheSource: @unchecked Sendable {
         var (hits, misses) = (0, 0)
         defer { database.noteReads(hits: -hits, misses: -misses) }
         for key in keys {
-            let isFresh = try key.withBytes { bytes in
-                Result { () throws(LarderError) in try read(bytes, "get") { _, _ in } }
-            }.get()
+            let isFresh = try key.withBytes { (bytes) throws(LarderError) in
+                try read(bytes, "get") { _, _ in }
+            }
             if isFresh { hits += 1 } else { misses += 1 }
         }
     }

@@ -85,8 +85,7 @@ extension CacheSource {
         let lease = try hold("get")
         defer { database.releaseDetached() }
         defer { withExtendedLifetime(lease) {} }
-        let now = database.now()
-        return try decodedAndKept(type, try self.key(key, "get"), lease.engine, now, fillCache: fillCache)
+        return try decodedAndKept(type, try self.key(key, "get"), lease.engine, fillCache: fillCache)
     }
 
     @usableFromInline func taskWaitsForCommit(_ sequence: UInt64) async throws(LarderError) {
@@ -157,14 +156,12 @@ extension CacheSource {
         return try whileOpen(operation) { (engine) throws(LarderError) in
             var ticket = CommitTicket.none
             var known = Known()
-            let read = try key.withBytes { bytes in
-                Result { () throws(LarderError) in
-                    try database.readInMemory(bytes, now: database.now(), ticket: &ticket) { header, record, version in
-                        known = Known(record: Record(header, stored: record), version: version)
-                    }
+            let outcome = try key.withBytes { (bytes) throws(LarderError) in
+                try database.read(bytes, .memoryOnly, ticket: &ticket) { header, record, version in
+                    known = Known(record: Record(header, stored: record), version: version)
                 }
-            }.get()
-            guard case .cold = read else {
+            }
+            guard outcome == .cold else {
                 guard engine.pipeline.isDecided(ticket) else {
                     // Undo the count: the thread that waits for the commit reads and counts again.
                     let hits = known.record == nil ? 0 : 1
@@ -189,24 +186,18 @@ extension CacheSource {
     }
 
     private func decodedAndKept<Value: Decodable & Sendable>(
-        _ type: Value.Type, _ key: Key, _ engine: Engine, _ now: Int64, fillCache: Bool
+        _ type: Value.Type, _ key: Key, _ engine: Engine, fillCache: Bool
     ) throws(LarderError) -> Value? {
         var ticket = CommitTicket.none
         var found: Record?
         var version: UInt64 = 0
         // Only copy the payload here, where a lock of the entry cache is held. Decode it later, because decoding runs
         // code of the model.
-        let read = try key.withBytes { bytes in
-            Result { () throws(LarderError) in
-                try database.readInMemory(bytes, now: now, ticket: &ticket) { header, record, itsVersion in
-                    found = Record(header, stored: record)
-                    version = itsVersion
-                }
+        _ = try key.withBytes { (bytes) throws(LarderError) in
+            try database.read(bytes, .mayBlock, fillCache: fillCache, ticket: &ticket) { header, record, itsVersion in
+                found = Record(header, stored: record)
+                version = itsVersion
             }
-        }.get()
-        if case .cold = read {
-            guard let record = try record(key, now: now, fillCache: fillCache) else { return nil }
-            return try decode(type, record, key)
         }
         try engine.pipeline.wait(for: ticket)
         guard let found else { return nil }

@@ -6,10 +6,10 @@ import Testing
 
 /// Tests of lookups of absent keys by threads that must not wait for the disk.
 @Suite struct AbsenceTests {
-    private func look(_ database: Database, _ key: String) throws -> MemoryRead {
+    private func look(_ database: Database, _ key: String) throws -> ReadOutcome {
         var ticket = CommitTicket.none
         return try Array(key.utf8).withUnsafeBytes { bytes in
-            try database.readInMemory(bytes, now: database.now(), ticket: &ticket) { _, _ in }
+            try database.read(bytes, .memoryOnly, ticket: &ticket) { _, _, _ in }
         }
     }
 

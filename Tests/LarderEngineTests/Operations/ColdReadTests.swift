@@ -9,13 +9,13 @@ import Testing
     private func read(_ database: Database, _ key: String, fillCache: Bool = true) throws -> String? {
         var text: String?
         var ticket = CommitTicket.none
-        let isFresh = try Array(key.utf8).withUnsafeBytes { key in
-            try database.read(key, fillCache: fillCache, ticket: &ticket) { header, payload in
+        let outcome = try Array(key.utf8).withUnsafeBytes { key in
+            try database.read(key, .mayBlock, fillCache: fillCache, ticket: &ticket) { header, record, _ in
                 #expect(header.codec == .raw)
-                text = String(decoding: payload, as: UTF8.self)
+                text = String(decoding: header.payload(of: record), as: UTF8.self)
             }
         }
-        #expect(isFresh == (text != nil))
+        #expect(outcome == (text == nil ? .miss : .hit))
         return text
     }
 
@@ -53,11 +53,11 @@ import Testing
             var ticket = CommitTicket.none
             _ = try Array("k".utf8).withUnsafeBytes { key in
                 try database.read(
-                    key, ticket: &ticket,
+                    key, .mayBlock, ticket: &ticket,
                     holding: {
                         held += 1
                         return nil
-                    }, { _, _ in })
+                    }, { _, _, _ in })
             }
         }
         try read()
@@ -78,9 +78,9 @@ import Testing
                 errorCode {
                     _ = try Array("k".utf8).withUnsafeBytes { key in
                         try database.read(
-                            key, ticket: &ticket,
+                            key, .mayBlock, ticket: &ticket,
                             holding: { () throws(LarderError) in throw LarderError(.closed, "no", operation: "test") },
-                            { _, _ in Issue.record("it was read") })
+                            { _, _, _ in Issue.record("it was read") })
                     }
                 } == .closed)
         }

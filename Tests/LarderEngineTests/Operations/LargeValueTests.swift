@@ -6,11 +6,11 @@ import Testing
 
 extension Database {
     /// Looks up a key in memory only.
-    fileprivate func readInMemory(_ key: Key) throws(LarderError) -> MemoryRead {
+    fileprivate func readInMemory(_ key: Key) throws(LarderError) -> ReadOutcome {
         var ticket = CommitTicket.none
-        return try key.withBytes { bytes in
-            Result { () throws(LarderError) in try readInMemory(bytes, now: now(), ticket: &ticket) { _, _ in } }
-        }.get()
+        return try key.withBytes { (bytes) throws(LarderError) in
+            try read(bytes, .memoryOnly, ticket: &ticket) { _, _, _ in }
+        }
     }
 }
 

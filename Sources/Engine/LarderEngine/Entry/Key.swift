@@ -68,8 +68,12 @@ package struct Key: Hashable, Sendable {
     package var bytes: ArraySlice<UInt8> { stored.dropFirst() }
 
     /// Runs `body` on the user's bytes, without copying them.
-    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        stored.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
+    package func withBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try stored.withUnsafeBufferPointer { (stored) throws(Failure) in
+            try body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(stored).dropFirst()))
+        }
     }
 
     /// The user's bytes, valid while this key or a copy of it exists: the array owns its memory, and never changes.

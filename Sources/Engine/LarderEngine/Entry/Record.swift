@@ -45,6 +45,11 @@ package struct RecordHeader: Hashable, Sendable {
     /// The header's length in bytes, with the tags.
     package var byteCount: Int { fixedCount + Int(tagsCount) }
 
+    /// The payload of a record with this header.
+    package func payload(of record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: record[byteCount...])
+    }
+
     /// The header's length without the tags: 16 to ``fixedCountMax`` bytes.
     var fixedCount: Int {
         let extra = grace == nil ? 0 : 8

@@ -60,7 +60,7 @@ extension Database {
 
     /// Attaches an object to the entry of a key, replacing any earlier attachment. Does nothing if the entry has
     /// changed or left memory, or the attachment is too large.
-    /// - Parameter version: the entry's version from ``readInMemory(_:now:below:ticket:_:)``.
+    /// - Parameter version: the entry's version from ``read(_:now:_:below:fillCache:ticket:holding:_:)``.
     package func attach(_ attachment: Attachment, to key: UnsafeRawBufferPointer, version: UInt64) {
         let hash = Key.hash(key)
         let shard = shards[Shard.index(hash)]

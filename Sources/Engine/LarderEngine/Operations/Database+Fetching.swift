@@ -142,7 +142,7 @@ extension Database {
                 ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
                 shard.counters.hits += 1
                 shard.table.touch(entry)
-                body(header.storedAt, deadline, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
+                body(header.storedAt, deadline, header.payload(of: record))
                 return true
             }
         }

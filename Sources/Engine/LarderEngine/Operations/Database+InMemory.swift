@@ -1,59 +1,5 @@
-/// The result of a read that does not use the disk.
-package enum MemoryRead: Sendable {
-    /// There is a fresh entry, which was passed to `body`.
-    case hit
-    /// There is no fresh entry.
-    case miss
-    /// The disk is needed, or the entry is long: call ``Database/read(_:now:fillCache:)`` on a thread that may block.
-    case cold
-}
-
 /// The most common commands, for event loops. They do not use the disk, and create no ``Key`` or ``Record``.
 extension Database {
-    /// Reads the fresh entry of a key if no disk access is needed.
-    /// - Parameters:
-    ///   - bytesMax: an entry whose record has this many bytes or more is not read: the result is `.cold`, because
-    ///     copying it would take an event loop too long.
-    ///   - ticket: raised to cover the commits that the reply has to wait for.
-    ///   - body: called once on a hit, with the header and the payload. The shard's lock is held: copy the data that
-    ///     you need, and do not call the engine.
-    package func readInMemory(
-        _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
-        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
-    ) throws(LarderError) -> MemoryRead {
-        try readInMemory(key, now: now, below: bytesMax, ticket: &ticket) { (header, record, _) in
-            body(header, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
-        }
-    }
-
-    /// Like ``readInMemory(_:now:below:ticket:_:)``, but `body` receives the whole record, and the entry's version for
-    /// attaching an object. The version is 0 if no object can be attached.
-    package func readInMemory(
-        _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
-        _ body: (RecordHeader, _ record: UnsafeRawBufferPointer, _ version: UInt64) -> Void
-    ) throws(LarderError) -> MemoryRead {
-        try ForkGuard.check("get")
-        let hash = Key.hash(key)
-        return shards.with(hash) { shard in
-            shard.lock.withLock {
-                switch lookAndAsk(shard, key, hash, now, &ticket) {
-                case .unknown, .unavailable, .unreadable: return .cold
-                case .absent: return .miss
-                case .fresh(let header, let record, let version):
-                    guard record.count < bytesMax else { return tooLong(shard) }
-                    body(header, record, version)
-                    return .hit
-                }
-            }
-        }
-    }
-
-    /// Undoes the count of a hit for an entry that is too long to be read here: the thread that reads it counts again.
-    private func tooLong(_ shard: Shard) -> MemoryRead {
-        shard.counters.hits -= 1
-        return .cold
-    }
-
     /// The result of a lookup in memory.
     enum Looked {
         /// Memory cannot tell whether there is an entry: LevelDB must be read.
@@ -106,7 +52,7 @@ extension Database {
     /// LevelDB can exclude most keys that were never stored. Their absence is recorded in the shard, which may evict
     /// entries that were found earlier. For event loops.
     @inline(__always)
-    private func lookAndAsk(
+    func lookAndAsk(
         _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ ticket: inout CommitTicket
     ) -> Looked {
         let looked = look(shard, key, hash, now, &ticket)
@@ -126,8 +72,8 @@ extension Database {
         return store.lacks(key, hash: hash)
     }
 
-    /// Reads the fresh entries of several keys in order, each as ``readInMemory(_:now:below:ticket:_:)`` does. Stops at
-    /// the first key that needs the disk or has a long value. Prefetches the table slots of all keys first.
+    /// Reads the fresh entries of several keys in order, without using the disk. Stops at the first key that needs the
+    /// disk or has a long value. Prefetches the table slots of all keys first.
     /// - Parameter body: called for each key in turn, with its index, the ticket that its reply has to wait for, and
     ///   the payload or nil. Called with a shard's lock held. Returns whether to continue.
     /// - Returns: the number of keys for which `body` was called.
@@ -153,11 +99,11 @@ extension Database {
                         case .unknown, .unavailable, .unreadable: return (false, false)
                         case .absent: return (true, body(index, ticket, nil))
                         case .fresh(_, let record, _) where record.count >= context.options.pinnedBytesMin:
-                            _ = tooLong(shard)
+                            // The thread that reads the entry counts the hit.
+                            shard.counters.hits -= 1
                             return (false, false)
                         case .fresh(let header, let record, _):
-                            let payload = UnsafeRawBufferPointer(rebasing: record[header.byteCount...])
-                            return (true, body(index, ticket, payload))
+                            return (true, body(index, ticket, header.payload(of: record)))
                         }
                     }
                 }

@@ -7,56 +7,57 @@ package struct ReadResult: Sendable {
     package let ticket: CommitTicket
 }
 
+/// How a read of one entry has ended.
+package enum ReadOutcome: Sendable {
+    /// There is a fresh entry, which was passed to `body`.
+    case hit
+    /// There is no fresh entry.
+    case miss
+    /// The disk is needed, or the entry is long, but the access was `memoryOnly`: a thread that may block must read it.
+    case cold
+}
+
 extension Database {
     /// Reads the fresh entry of a key. May read from the disk, without holding a shard's lock.
     package func read(_ key: Key, now: Int64, fillCache: Bool = true) throws(LarderError) -> ReadResult {
         var ticket = CommitTicket.none
         var found: Record?
-        _ = try key.withBytes { bytes in
-            Result { () throws(LarderError) in
-                try read(bytes, key.hash, now, fillCache: fillCache, ticket: &ticket, holding: { nil }) {
-                    found = Record($0, stored: $1)
-                }
+        _ = try key.withBytes { (bytes) throws(LarderError) in
+            try read(bytes, now: now, .mayBlock, fillCache: fillCache, ticket: &ticket) { header, record, _ in
+                found = Record(header, stored: record)
             }
-        }.get()
+        }
         return ReadResult(record: found, ticket: ticket)
     }
 
-    /// Reads the fresh entry of a key. May read from the disk.
+    /// Reads the fresh entry of a key. Creates no ``Key`` or ``Record``.
     /// - Parameters:
     ///   - now: the time of the read; nil for the engine's present time.
+    ///   - access: whether the read may use the disk. No shard's lock is held meanwhile.
+    ///   - bytesMax: without access to the disk, an entry whose record has this many bytes or more is not read, because
+    ///     copying it would take an event loop too long.
     ///   - ticket: raised to cover the commits that the reply has to wait for.
     ///   - holding: called before the disk is read; its result is kept alive until the read is done.
-    ///   - body: called once if there is a fresh entry, with the header and the payload. A shard's lock may be held:
-    ///     copy the data that you need, and do not call the engine.
-    /// - Returns: whether there is a fresh entry.
+    ///   - body: called once on a hit, with the header, the record, and the entry's version for attaching an object. The
+    ///     version is 0 if no object can be attached. A shard's lock may be held: copy the data that you need, and do
+    ///     not call the engine.
     package func read(
-        _ key: UnsafeRawBufferPointer, now: Int64? = nil, fillCache: Bool = true, ticket: inout CommitTicket,
-        holding: () throws(LarderError) -> AnyObject? = { nil },
-        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
-    ) throws(LarderError) -> Bool {
+        _ key: UnsafeRawBufferPointer, now: Int64? = nil, _ access: Access, below bytesMax: Int = .max,
+        fillCache: Bool = true, ticket: inout CommitTicket, holding: () throws(LarderError) -> AnyObject? = { nil },
+        _ body: (RecordHeader, _ record: UnsafeRawBufferPointer, _ version: UInt64) -> Void
+    ) throws(LarderError) -> ReadOutcome {
+        try ForkGuard.check("get")
         let hash = Key.hash(key)
         // With many entries, the key's table slot is rarely in the CPU's caches. Prefetch it while reading the clock.
         shards.with(hash) { $0.table.prefetchSlot(hash) }
         let now = now ?? self.now()
-        return try read(key, hash, now, fillCache: fillCache, ticket: &ticket, holding: holding) { header, record in
-            body(header, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
-        }
-    }
-
-    /// Like ``read(_:now:fillCache:ticket:holding:_:)``, with a known hash. `body` receives the header and the record.
-    private func read(
-        _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool, ticket: inout CommitTicket,
-        holding: () throws(LarderError) -> AnyObject?, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
-    ) throws(LarderError) -> Bool {
-        try ForkGuard.check("get")
         while true {
-            switch beginRead(key, hash, now, fillCache: fillCache, &ticket, body) {
-            case .known(let isFresh): return isFresh
-            case .pinned(let entry, let header, let record):
+            switch beginRead(key, hash, now, access, below: bytesMax, fillCache: fillCache, &ticket, body) {
+            case .ended(let outcome): return outcome
+            case .pinned(let entry, let header, let record, let version):
                 defer { shards.with(hash) { shard in shard.lock.withLock { entry.unpin() } } }
-                body(header, record)
-                return true
+                body(header, record, version)
+                return .hit
             case .unreadable(let defect): throw Self.defect(defect, database: name, key: Key(key))
             case .unavailable:
                 // Open the files, which contain the policy, and look again.
@@ -84,32 +85,43 @@ extension Database {
     }
 
     private enum Begun {
-        /// Memory was enough to tell whether there is a fresh entry. If so, it was passed to `body`.
-        case known(Bool)
+        /// The lookup was enough. A fresh entry was passed to `body`.
+        case ended(ReadOutcome)
         /// There is a long fresh entry, which was pinned in memory.
-        case pinned(EntryPointer, RecordHeader, UnsafeRawBufferPointer)
+        case pinned(EntryPointer, RecordHeader, UnsafeRawBufferPointer, version: UInt64)
         case unreadable(RecordHeader.Defect)
         case unavailable
         case cold(ColdRead)
     }
 
     private func beginRead(
-        _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool, _ ticket: inout CommitTicket,
-        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+        _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ access: Access, below bytesMax: Int,
+        fillCache: Bool, _ ticket: inout CommitTicket,
+        _ body: (RecordHeader, UnsafeRawBufferPointer, UInt64) -> Void
     ) -> Begun {
         shards.with(hash) { shard in
             shard.lock.lock()
             defer { shard.lock.unlock() }
-            switch look(shard, key, hash, now, &ticket) {
-            case .fresh(let header, let record, _):
+            let isInMemory = access == .memoryOnly
+            let looked =
+                isInMemory ? lookAndAsk(shard, key, hash, now, &ticket) : look(shard, key, hash, now, &ticket)
+            switch looked {
+            case .fresh(let header, let record, let version):
+                if isInMemory, record.count >= bytesMax {
+                    // The thread that reads the entry counts the hit.
+                    shard.counters.hits -= 1
+                    return .ended(.cold)
+                }
                 if record.count >= context.options.pinnedBytesMin, let entry = shard.table.find(key, hash: hash),
                     entry.pin()
                 {
-                    return .pinned(entry, header, record)
+                    return .pinned(entry, header, record, version: version)
                 }
-                body(header, record)
-                return .known(true)
-            case .absent: return .known(false)
+                body(header, record, version)
+                return .ended(.hit)
+            case .absent: return .ended(.miss)
+            case .unreadable where isInMemory, .unavailable where isInMemory, .unknown where isInMemory:
+                return .ended(.cold)
             case .unreadable(let defect): return .unreadable(defect)
             case .unavailable: return .unavailable
             case .unknown:
@@ -128,8 +140,8 @@ extension Database {
     private func finishRead(
         _ cold: ColdRead, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool,
         _ ticket: inout CommitTicket, _ holding: () throws(LarderError) -> AnyObject?,
-        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
-    ) throws(LarderError) -> Bool {
+        _ body: (RecordHeader, UnsafeRawBufferPointer, UInt64) -> Void
+    ) throws(LarderError) -> ReadOutcome {
         let stored: UnsafeRawBufferPointer?
         let header: RecordHeader?
         do throws(LarderError) {
@@ -175,8 +187,8 @@ extension Database {
             }
         }
         ticket = max(ticket, CommitTicket(sequence: cold.sequence))
-        if isFresh, let header, let stored { body(header, stored) }
-        return isFresh
+        if isFresh, let header, let stored { body(header, stored, 0) }
+        return isFresh ? .hit : .miss
     }
 
     /// The sequence number of the commit unit that wrote an entry, or 0 if the entry is committed. A failed unit counts

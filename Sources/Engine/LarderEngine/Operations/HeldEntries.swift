@@ -54,8 +54,7 @@ package final class HeldEntries {
         switch items[index] {
         case .none: body(nil)
         case .record(let record): record.withPayload { body($0) }
-        case .pinned(_, _, let header, let record):
-            body(UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
+        case .pinned(_, _, let header, let record): body(header.payload(of: record))
         }
     }
 }
@@ -63,7 +62,7 @@ package final class HeldEntries {
 extension Database {
     /// Reads several keys at one instant. Their shards are locked only for the lookup: long entries in memory are not
     /// copied. Entries read from the disk are not kept in memory. Does not count hits and misses: the caller has read
-    /// each key with ``read(_:now:fillCache:ticket:holding:_:)`` before, which counts them. May block.
+    /// each key with ``read(_:now:_:below:fillCache:ticket:holding:_:)`` before, which counts them. May block.
     /// - Parameters:
     ///   - bytesMax: the maximum number of bytes to read from the disk.
     ///   - ticket: raised to cover the commits that the reply has to wait for.

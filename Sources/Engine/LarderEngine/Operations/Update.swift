@@ -76,7 +76,7 @@ package final class Update: @unchecked Sendable {
         /// Whether there is a record with a readable header.
         var hasHeader: Bool { kind == .record || kind == .header }
 
-        var payload: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[header.byteCount...]) }
+        var payload: UnsafeRawBufferPointer { header.payload(of: bytes) }
     }
 
     /// A change of one key. It contains the resulting record, never a relative change such as "add one".

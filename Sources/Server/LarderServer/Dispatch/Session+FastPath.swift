@@ -13,13 +13,6 @@ extension Session {
         let arguments = parserMemory.pointee.currentArguments()
         let count = arguments.count
         let word = ShortWord(arguments[0])
-        if word == .get {
-            let length = replyMemory.pointee.count
-            guard count == 2, getOnFastPath(arguments, now) else { return false }
-            accounting.fastPath.pointee.get += 1
-            noteWork(bytes: replyMemory.pointee.count - length)
-            return true
-        }
         if word == .set {
             guard count >= 3 else { return false }
             guard setOnFastPath(arguments, now) else { return runQuickly(word, arguments, now) }
@@ -65,7 +58,7 @@ extension Session {
     @inline(__always)
     func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
 
-    /// Runs consecutive requests `GET key` until one needs the disk. While it waits for the memory of the first entry,
+    /// Runs consecutive requests `GET key` in the usual form until one needs the disk or has a long value. While it waits for the memory of the first entry,
     /// the processor already loads the memory of the other ones.
     /// - Returns: the number of requests that have run.
     func runGets(now: Int64, outputBytesMax: Int) -> Int {
@@ -101,23 +94,6 @@ extension Session {
         guard fastDatabase._withUnsafeGuaranteedRef({ body($0, &ticket) }) else { return false }
         hold(from: start, ticket)
         return true
-    }
-
-    private func getOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
-        let (key, replies) = (arguments[1], replyMemory)
-        guard seesCurrent, key.count <= Key.bytesMax else { return false }
-        return replyFromMemory { database, ticket in
-            let read = try? database.readInMemory(key, now: now, below: Limits.loopBytesMax, ticket: &ticket) {
-                replies.pointee.bulk($1)
-            }
-            switch read {
-            case .hit: break
-            case .miss: replies.pointee.null()
-            // In case of an error, the handler runs the command and reports the error.
-            case .cold, nil: return false
-            }
-            return true
-        }
     }
 
     private func mgetOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {

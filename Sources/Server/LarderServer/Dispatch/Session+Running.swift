@@ -50,7 +50,7 @@ extension Session {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
-                if slice == nil, usesFastPath, takesFastGets, seesCurrent {
+                if usesFastPath, takesFastGets, seesCurrent {
                     let time = now ?? readClock()
                     (now, lastNow) = (time, time)
                     let before = pendingOutput

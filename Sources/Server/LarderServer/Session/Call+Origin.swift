@@ -64,7 +64,7 @@ extension Call {
         }
         switch bytes.withUnsafeBytes({ tier.knowledge($0, now: now) }) {
         case .absent: return false
-        case .kept: if try readKept(key, below: bytesMax, body) { return true }
+        case .kept: if try read(key, in: database, below: bytesMax, body) { return true }
         // The queued write was delivered after the first check: continue as for an unknown key.
         case .pending, .nothing: break
         }
@@ -121,34 +121,12 @@ extension Call {
         _ outbox: Outbox, _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool? {
         var found: OutboxEntry?
-        _ = try readKept(key, of: outbox.database, below: .max) { found = OutboxEntry(parsing: $1) }
+        _ = try read(key, in: outbox.database) { found = OutboxEntry(parsing: $1) }
         guard let found else { return nil }
         guard let value = found.value, !found.isOver(now: now) else { return false }
         let rule = found.until.map { DeadlineRule.own($0) } ?? .governed
         value.withUnsafeBytes { body(RecordHeader(storedAt: found.acceptedAt, rule: rule), $0) }
         return true
-    }
-
-    private mutating func readKept(
-        _ key: Key, of other: Database? = nil, below bytesMax: Int,
-        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
-    ) throws(CommandError) -> Bool {
-        var found = MemoryRead.cold
-        var waits = CommitTicket.none
-        let (database, now, mayBlock) = (other ?? database, now, mayBlock)
-        let result = key.withBytes { bytes in
-            Result { () throws(LarderError) in
-                if mayBlock {
-                    found = try database.read(bytes, now: now, ticket: &waits, body) ? .hit : .miss
-                } else {
-                    found = try database.readInMemory(bytes, now: now, below: bytesMax, ticket: &waits, body)
-                }
-            }
-        }
-        do throws(LarderError) { try result.get() } catch { throw CommandError(error) }
-        depends(on: waits)
-        if found != .cold { return found == .hit }
-        throw cold()
     }
 
     /// Reads a value that may be stale: the cached entry, or the reply of one of the origin's replicas. Finds nothing

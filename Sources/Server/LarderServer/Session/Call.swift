@@ -251,28 +251,35 @@ struct Call {
             record.withPayload { body(record.header, $0) }
             return true
         }
-        guard mayBlock else {
-            if open != nil { throw cold() }
-            var found = MemoryRead.cold
-            do throws(LarderError) {
-                found = try database.readInMemory(
-                    bytes(index), now: now, below: bytesMax, ticket: &ticket, body)
-            } catch {
-                throw CommandError(error)
-            }
-            if found == .cold { throw cold() }
-            return found == .hit
-        }
         if let open {
+            guard mayBlock else { throw cold() }
             guard let record = try read(key, open) else { return false }
             record.withPayload { body(record.header, $0) }
             return true
         }
+        return try read(key, in: database, below: bytesMax, body)
+    }
+
+    /// Reads the fresh entry of a key of a database. Throws ``cold()`` if another thread must read it.
+    mutating func read(
+        _ key: Key, in database: Database, below bytesMax: Int = .max,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        let (now, access) = (now, access)
+        var waits = ticket
+        let outcome: ReadOutcome
         do throws(LarderError) {
-            return try database.read(bytes(index), now: now, ticket: &ticket, body)
+            outcome = try key.withBytes { (bytes) throws(LarderError) in
+                try database.read(bytes, now: now, access, below: bytesMax, ticket: &waits) { header, record, _ in
+                    body(header, header.payload(of: record))
+                }
+            }
+            ticket = waits
         } catch {
             throw CommandError(error)
         }
+        if outcome == .cold { throw cold() }
+        return outcome == .hit
     }
 
     private static let snapshotIsOpen = CommandError(

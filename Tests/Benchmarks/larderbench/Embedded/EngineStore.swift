@@ -47,7 +47,9 @@ final class EngineStore: EmbeddedStore {
         var value: [UInt8]?
         var ticket = CommitTicket.none
         _ = try key.withUnsafeBytes { key in
-            try database.read(key, ticket: &ticket) { value = [UInt8]($1) }
+            try database.read(key, .mayBlock, ticket: &ticket) { header, record, _ in
+                value = [UInt8](header.payload(of: record))
+            }
         }
         if ticket != .none { try engine.pipeline.wait(for: ticket) }
         return value
