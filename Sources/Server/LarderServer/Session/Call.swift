@@ -20,7 +20,7 @@ struct Call {
     /// The commit that must succeed before the reply is sent.
     var ticket = CommitTicket.none
     /// The words of a command in a transaction; nil if the parser has the words.
-    private let command: QueuedCommand?
+    let command: QueuedCommand?
     /// The transaction of the command. While it is set, do not call the engine: the transaction holds the engine's
     /// locks.
     let run: TransactionRun?
@@ -48,43 +48,6 @@ struct Call {
     }
 
     mutating func depends(on other: CommitTicket) { if other > ticket { ticket = other } }
-
-    // MARK: Words
-
-    /// The number of words, including the command's name.
-    var count: Int { command?.count ?? session.parser.argumentCount }
-
-    /// Returns the bytes of a word. They are valid until the handler returns.
-    func bytes(_ index: Int) -> UnsafeRawBufferPointer { command?[index] ?? session.parser.argument(index) }
-
-    func text(_ index: Int) -> String { String(decoding: bytes(index), as: UTF8.self) }
-
-    func array(_ index: Int) -> [UInt8] { [UInt8](bytes(index)) }
-
-    var words: [[UInt8]] { (0..<count).map { array($0) } }
-
-    /// Whether a word equals `word`, ignoring case. `word` must be in capitals.
-    func isWord(_ index: Int, _ word: StaticString) -> Bool { equalsIgnoringCase(bytes(index), word) }
-
-    func key(_ index: Int) throws(CommandError) -> Key {
-        let bytes = bytes(index)
-        guard bytes.count <= Key.bytesMax else {
-            throw CommandError("ERR key is \(bytes.count) bytes long, the longest is \(Key.bytesMax)")
-        }
-        return Key(bytes)
-    }
-
-    func keys(from first: Int, step: Int = 1) throws(CommandError) -> [Key] {
-        var keys: [Key] = []
-        keys.reserveCapacity((count - first + step - 1) / step)
-        for index in stride(from: first, to: count, by: step) { keys.append(try key(index)) }
-        return keys
-    }
-
-    func integer(_ index: Int) throws(CommandError) -> Int64 {
-        guard let value = parseInteger(bytes(index)) else { throw .notAnInteger }
-        return value
-    }
 
     /// The command's name without its subcommand.
     var name: String { spec?.name ?? "" }

@@ -233,7 +233,7 @@ enum EntryCommands {
                 rule = .own(overflow ? deadline : sum)
             } else if call.isWord(index, "GRACE") {
                 try note(.grace)
-                grace = try LarderCommands.grace(call, index + 1)
+                grace = try call.grace(index + 1)
             } else if call.isWord(index, "CODEC") {
                 try note(.codec)
                 codec = try Self.codec(call.text(index + 1))

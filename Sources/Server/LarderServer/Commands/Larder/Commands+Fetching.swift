@@ -113,7 +113,7 @@ enum FetchingCommands {
 
     @Sendable static func release(_ call: inout Call) throws(CommandError) -> Outcome {
         let key = try call.key(1)
-        let token = try token(call, 2)
+        let token = try call.token(2)
         let result: Database.ReleaseResult
         if call.count == 3 {
             result = try call.update([key], loading: false) { $0.release(0, token, .open) ? .done : .lost }
@@ -139,15 +139,6 @@ enum FetchingCommands {
             throw CommandError("ERR UNCHANGED needs a stored value, and there is none; the lease was released")
         }
         return .done
-    }
-
-    /// Parses the number of a lease, as FETCH returns it.
-    static func token(_ call: Call, _ index: Int) throws(CommandError) -> UInt64 {
-        let bytes = call.bytes(index)
-        guard (1...20).contains(bytes.count), bytes.allSatisfy({ (0x30...0x39).contains($0) }),
-            let token = UInt64(String(decoding: bytes, as: UTF8.self))
-        else { throw CommandError("ERR invalid token: must be the number that FETCH returned") }
-        return token
     }
 }
 

@@ -17,10 +17,6 @@ extension CommandTable {
 }
 
 enum LarderCommands {
-    static let badPolicy = CommandError(
-        "ERR invalid policy: must be one of \(UpdatePolicy.syntax) from 0.001 to "
-            + "\(UpdatePolicy.longestMilliseconds / 1000)")
-
     @Sendable static func meta(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let (header, payloadCount) = try call.kept(1) else {
             call.session.replies.null()
@@ -73,15 +69,15 @@ enum LarderCommands {
             return .done
         }
         try call.checkIsNoOutbox()
-        guard let policy = UpdatePolicy(call.text(1)) else { throw badPolicy }
+        let policy = try call.policy(1)
         var newGrace: Int64?
         var newJitter: Int?
         for index in stride(from: 2, to: call.count, by: 2) {
             guard index + 1 < call.count else { throw .syntax }
             if call.isWord(index, "GRACE"), newGrace == nil {
-                newGrace = try grace(call, index + 1)
+                newGrace = try call.grace(index + 1)
             } else if call.isWord(index, "JITTER"), newJitter == nil {
-                newJitter = try jitter(call, index + 1)
+                newJitter = try call.jitter(index + 1)
             } else {
                 throw .syntax
             }
@@ -111,27 +107,6 @@ enum LarderCommands {
         replies.integer(settings.grace)
         replies.bulk("jitter")
         replies.integer(Int64(settings.jitter))
-    }
-
-    /// Parses a grace period in seconds, which may have a fraction. Returns milliseconds.
-    static func grace(_ call: Call, _ index: Int) throws(CommandError) -> Int64 {
-        let text = call.text(index)
-        if text == "0" { return 0 }
-        guard let milliseconds = UpdatePolicy(text).flatMap(\.intervalMilliseconds), Double(text) != nil else {
-            throw CommandError(
-                "ERR invalid grace '\(text)': must be a number of seconds from 0 to "
-                    + "\(UpdatePolicy.longestMilliseconds / 1000)")
-        }
-        return milliseconds
-    }
-
-    static func jitter(_ call: Call, _ index: Int) throws(CommandError) -> Int {
-        guard let percent = parseInteger(call.bytes(index)), (0...Int64(DatabasePolicy.jitterMax)).contains(percent)
-        else {
-            throw CommandError(
-                "ERR invalid jitter '\(call.text(index))': must be a percentage from 0 to 100")
-        }
-        return Int(percent)
     }
 
     // MARK: LIMIT

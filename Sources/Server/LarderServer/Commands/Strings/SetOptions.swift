@@ -143,8 +143,8 @@ struct SetOptions {
             }
             codec = named
         }
-        grace = try words.graceIndex.map { (index) throws(CommandError) in try LarderCommands.grace(call, index) }
-        jitter = try words.jitterIndex.map { (index) throws(CommandError) in try LarderCommands.jitter(call, index) }
+        grace = try words.graceIndex.map { (index) throws(CommandError) in try call.grace(index) }
+        jitter = try words.jitterIndex.map { (index) throws(CommandError) in try call.jitter(index) }
         tags = try words.tagIndices.map { (indices) throws(CommandError) in
             do throws(TagRules.Impossible) {
                 return try Tags(checking: indices.map { call.array($0) })
@@ -154,14 +154,13 @@ struct SetOptions {
         }
         keepsTags = words.keepsTags
         if let index = words.tokenIndex {
-            for position in 0..<keyCount { tokens.append(try FetchingCommands.token(call, index + position)) }
+            for position in 0..<keyCount { tokens.append(try call.token(index + position)) }
         }
         switch words.lifetime {
         case nil: break
         case .keep: lifetime = .keep
         case .policy(let index):
-            guard let policy = UpdatePolicy(call.text(index)) else { throw LarderCommands.badPolicy }
-            lifetime = .policy(policy)
+            lifetime = .policy(try call.policy(index))
         case .expiry(let form, let index):
             let value = try call.integer(index)
             lifetime = .until(try form.deadline(value, call, positive: true))
