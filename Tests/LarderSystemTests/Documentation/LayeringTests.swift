@@ -110,6 +110,12 @@ import Testing
         #expect(largest == plan.cycleMax || plan.cycleMax == 2, "cycleMax can be \(largest)")
     }
 
+    @Test(arguments: plans) func directoriesHaveNoCyclicDependencies(_ plan: Plan) throws {
+        for cycle in try Self.module(plan).directoryCycles {
+            Issue.record("each depends on the others: \(cycle.sorted().joined(separator: " "))")
+        }
+    }
+
     @Test func functionsHaveFewLines() throws {
         for file in try SourceModule.allFiles() {
             for function in file.functions where function.lineCount > Self.functionLinesMax {
@@ -151,6 +157,7 @@ import Testing
         let back = SourceFile(path: "Sources/M/Low/A.swift", text: "struct Lower { var third: [Third] }\n")
         let module = SourceModule([back, Self.upper, file])
         #expect(module.cycles.map(\.count) == [3])
+        #expect(module.directoryCycles.map { $0.sorted() } == [["Sources/M/High", "Sources/M/Low"]])
         #expect(module.references.count { $0.from.room == "Low" && $0.to.room == "High" } == 1)
     }
 }

@@ -124,36 +124,41 @@ struct SourceModule {
         return paths.filter { $0.hasSuffix(".swift") }.sorted().map { directory + "/" + $0 }
     }
 
-    /// The groups of several files in which each file depends on every other, directly or indirectly (Tarjan, 1972).
-    var cycles: [[SourceFile]] {
-        let next = Dictionary(grouping: references, by: \.from).mapValues { Set($0.map(\.to)) }
+    /// The groups of several files in which each file depends on every other, directly or indirectly.
+    var cycles: [[SourceFile]] { cycles { $0 } }
+
+    /// The groups of several directories in which each directory depends on every other, directly or indirectly.
+    var directoryCycles: [[String]] { cycles(\.directory) }
+
+    private func cycles<Node: Hashable>(_ node: (SourceFile) -> Node) -> [[Node]] {
+        let next = Dictionary(grouping: references) { node($0.from) }.mapValues { Set($0.map { node($0.to) }) }
         var search = ComponentSearch(next: next)
-        for file in files { search.visit(file) }
+        for file in files { search.visit(node(file)) }
         return search.components.filter { $0.count > 1 }
     }
 }
 
-/// Tarjan's search for the strongly connected components of a graph.
-private struct ComponentSearch {
-    let next: [SourceFile: Set<SourceFile>]
-    private(set) var components: [[SourceFile]] = []
-    private var number: [SourceFile: Int] = [:]
-    private var lowest: [SourceFile: Int] = [:]
-    private var open: [SourceFile] = []
+/// The search for the strongly connected components of a graph (Tarjan, 1972).
+private struct ComponentSearch<Node: Hashable> {
+    let next: [Node: Set<Node>]
+    private(set) var components: [[Node]] = []
+    private var number: [Node: Int] = [:]
+    private var lowest: [Node: Int] = [:]
+    private var open: [Node] = []
 
-    init(next: [SourceFile: Set<SourceFile>]) { self.next = next }
+    init(next: [Node: Set<Node>]) { self.next = next }
 
-    mutating func visit(_ file: SourceFile) {
-        guard number[file] == nil else { return }
+    mutating func visit(_ node: Node) {
+        guard number[node] == nil else { return }
         let own = number.count
-        number[file] = own
-        lowest[file] = own
-        open.append(file)
-        for other in next[file] ?? [] {
+        number[node] = own
+        lowest[node] = own
+        open.append(node)
+        for other in next[node] ?? [] {
             visit(other)
-            if open.contains(other) { lowest[file] = min(lowest[file] ?? own, lowest[other] ?? own) }
+            if open.contains(other) { lowest[node] = min(lowest[node] ?? own, lowest[other] ?? own) }
         }
-        guard lowest[file] == own, let start = open.firstIndex(of: file) else { return }
+        guard lowest[node] == own, let start = open.firstIndex(of: node) else { return }
         components.append(Array(open[start...]))
         open.removeSubrange(start...)
     }

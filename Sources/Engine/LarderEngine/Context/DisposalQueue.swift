@@ -6,17 +6,18 @@ import LarderPlatform
 /// Thread-safe. `@unchecked Sendable`: the list is guarded by `lock`.
 final class DisposalQueue: @unchecked Sendable {
     private struct Item {
-        let store: EpochStore?
         let path: String
+        /// Closes the files; nil if they are not open.
+        let close: (@Sendable () -> Void)?
         var isReported = false
     }
 
     private let lock = Lock()
     private var items: [Item] = []
 
-    /// Adds a store whose files are to be closed and removed.
-    func add(_ store: EpochStore) {
-        lock.withLock { items.append(Item(store: store, path: store.path)) }
+    /// Adds open files that are to be closed and removed.
+    func add(_ path: String, closing close: @escaping @Sendable () -> Void) {
+        lock.withLock { items.append(Item(path: path, close: close)) }
     }
 
     /// Removes a file or directory. If that fails, adds it to the queue to retry later.
@@ -24,14 +25,14 @@ final class DisposalQueue: @unchecked Sendable {
         do throws(FileError) {
             try FileSystem.removeTree(path)
         } catch {
-            lock.withLock { items.append(Item(store: nil, path: path)) }
+            lock.withLock { items.append(Item(path: path, close: nil)) }
         }
     }
 
     /// Whether anything is waiting.
     var hasWork: Bool { lock.withLock { !items.isEmpty } }
 
-    /// Closes waiting stores and removes their files. Removals that fail are retried by the next call. May block for as
+    /// Closes and removes what is waiting. Removals that fail are retried by the next call. May block for as
     /// long as LevelDB compacts.
     func clear(report: (EngineEvent.Level, String) -> Void) {
         let all = lock.withLock {
@@ -39,7 +40,7 @@ final class DisposalQueue: @unchecked Sendable {
             return items
         }
         for var item in all {
-            item.store?.close()
+            item.close?()
             do throws(FileError) {
                 try FileSystem.removeTree(item.path)
             } catch {

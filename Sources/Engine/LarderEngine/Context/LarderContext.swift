@@ -17,6 +17,7 @@ final class LarderContext: Sendable {
     let timeKeeper: TimeKeeper
     let disk: DiskBudget
     let held: HeldBytes
+    let disposalQueue = DisposalQueue()
 
     init(directory: String, options: EngineOptions, time: EngineTime) {
         self.directory = directory

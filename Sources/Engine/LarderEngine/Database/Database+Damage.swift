@@ -52,21 +52,21 @@ extension Database {
     /// `openLock` held.
     func setAsideAndStartEmpty(_ damage: LarderError) throws(LarderError) {
         let policy = policyOnDisk
-        let place = try DamagedFiles.place(of: name, context: context)
+        let place = try DamagedFiles.place(of: name, context: context.larder)
         let (store, ticket) = shards.withAllLocked { () -> (EpochStore?, CommitTicket) in
             let store = applied.store
             clearEntries()
             applied.endFiles(leaving: .absent)
             applied.rules = FreshnessRules(policy)
             let ticket = enqueueRemoval(of: store, .setAside) { [files, context] () throws(LarderError) in
-                try DamagedFiles.move(files.directory, to: place, name: files.name, context: context)
+                try DamagedFiles.move(files.directory, to: place, name: files.name, context: context.larder)
             }
             return (store, ticket)
         }
         try pipeline.wait(for: ticket)
         life.setAside()
         store?.close()
-        DamagedFiles.enforceCap(context)
+        DamagedFiles.enforceCap(context.larder)
         context.statistics.setAside.add()
         context.reportDamage("database '\(name)' was damaged and set aside at \(place); an empty one replaces it")
         try create(policy)

@@ -47,7 +47,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         self.checkpointer = checkpointer
         self.roster = roster
         self.damage = damage
-        files = DatabaseFiles(name: name, context: context, damage: damage)
+        files = DatabaseFiles(name: name, context: context.larder, damage: damage)
         shards = DatabaseShards(budget: context.memory, disk: context.larder.disk)
         // The ledger has few entries, and takes no part in the memory budget of the other databases.
         if !isLedger { context.memory.register(shards.all) }

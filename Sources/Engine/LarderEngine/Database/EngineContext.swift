@@ -10,7 +10,6 @@ final class EngineContext: Sendable {
     let time: EngineTime
     let statistics: Statistics
 
-    let disposalQueue = DisposalQueue()
     let changes = ChangeFeed()
     let changeLog: ChangeLog
     let memory: MemoryBudget
@@ -33,6 +32,7 @@ final class EngineContext: Sendable {
         }
     }
 
+    var disposalQueue: DisposalQueue { larder.disposalQueue }
     var sequences: Sequences { larder.sequences }
     var timeKeeper: TimeKeeper { larder.timeKeeper }
     var journalEnd: UInt64 { larder.journalEnd.load(ordering: .relaxed) }

@@ -56,7 +56,7 @@ struct EvictionRounds {
             context.disposalQueue.clear(report: context.report)
             if limit.measure() < before { return .some }
         }
-        if limit.database == nil { DamagedFiles.enforceCap(context) }
+        if limit.database == nil { DamagedFiles.enforceCap(context.larder) }
         let isSuspended = databases.contains { $0.durableState.store.map { $0.isSuspended && !$0.isFrozen } ?? false }
         if context.larder.disk.isShort(isSuspended: isSuspended), try removeTables(databases, over: bytes) != nil {
             return .some

@@ -124,7 +124,7 @@ package final class Engine: @unchecked Sendable {
         } catch {
             throw LarderError(.io, error.description, operation: "open larder", underlying: error)
         }
-        DamagedFiles.clear(context)
+        DamagedFiles.clear(context.larder)
         if ledger.database.exists { ledger.database.adoptPointer() }
         for name in names {
             let path = directory + "/" + name

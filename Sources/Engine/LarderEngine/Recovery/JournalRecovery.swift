@@ -138,7 +138,7 @@ final class JournalRecovery: CommitOwner {
     }
 
     private func setAside(_ damage: JournalDamage, _ report: JournalReport) throws(LarderError) {
-        let place = try DamagedFiles.place(for: "journal", context: context)
+        let place = try DamagedFiles.place(for: "journal", context: context.larder)
         do throws(FileError) {
             try journal.setAside(report, to: place)
         } catch {

@@ -119,7 +119,7 @@ extension Database {
         let epoch = context.nextEpoch(after: damagedEpoch.epoch)
         let parent = files.directory + "/" + DatabaseFiles.salvagePrefix + "\(epoch)"
         let path = files.epochPath(damagedEpoch.epoch)
-        var evidence = try DamagedFiles.keep(path, pointer: files.pointerPath, name, context)
+        var evidence = try DamagedFiles.keep(path, pointer: files.pointerPath, name, context.larder)
         do throws(LarderError) {
             // Without hard links, the original files are read, so LevelDB is closed to keep it from changing them.
             if evidence.linked == nil { damagedEpoch.store?.closeFrozen() }
@@ -131,7 +131,7 @@ extension Database {
                 try FileSystem.syncDirectory(files.directory)
             }
             context.disposalQueue.remove(parent)
-            try evidence.makePermanent(context)
+            try evidence.makePermanent(context.larder)
             var summary = copied.summary(damagedEpoch.damage.message, at: now())
             if damagedEpoch.pointer == nil {
                 summary.doubts.append(
@@ -145,7 +145,7 @@ extension Database {
         } catch {
             context.disposalQueue.remove(parent)
             context.disposalQueue.remove(files.epochPath(epoch))
-            evidence.discard(context)
+            evidence.discard(context.larder)
             throw error
         }
     }
@@ -195,7 +195,7 @@ extension Database {
         } catch {
             // If the switch has failed, it may already have ended the new store and queued it for removal.
             if fresh.ending == .none { context.disposalQueue.add(fresh) }
-            salvaged.evidence.discard(context)
+            salvaged.evidence.discard(context.larder)
             throw error
         }
         return finish(damagedEpoch, salvaged)
@@ -272,7 +272,7 @@ extension Database {
         } else {
             damagedEpoch.store?.close()
             do throws(LarderError) {
-                summary.place = try salvaged.evidence.take(old, context)
+                summary.place = try salvaged.evidence.take(old, context.larder)
             } catch {
                 context.report(.error, "the damaged files of database '\(name)' cannot be kept: \(error)")
                 context.disposalQueue.remove(old)
@@ -285,8 +285,8 @@ extension Database {
         if !summary.doubts.isEmpty { context.statistics.salvagesInDoubt.add() }
         context.reportDamage("database '\(name)' was damaged (\(summary.damage)) and salvaged: \(summary)")
         if let place = summary.place {
-            DamagedFiles.describe(summary.description, in: place, context)
-            DamagedFiles.enforceCap(context)
+            DamagedFiles.describe(summary.description, in: place, context.larder)
+            DamagedFiles.enforceCap(context.larder)
         }
         return summary
     }

@@ -105,3 +105,8 @@ extension EpochStore {
         }
     }
 }
+
+extension DisposalQueue {
+    /// Adds a store whose files are to be closed and removed.
+    func add(_ store: EpochStore) { add(store.path) { store.close() } }
+}

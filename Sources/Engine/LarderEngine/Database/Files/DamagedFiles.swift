@@ -10,7 +10,7 @@ enum DamagedFiles {
     static let temporaryPrefix = ".making-"
 
     /// Makes a directory for the files of a database that is set aside, and returns its path.
-    static func place(for name: String, context: EngineContext) throws(LarderError) -> String {
+    static func place(for name: String, context: LarderContext) throws(LarderError) -> String {
         let place = nextPlace(name, context)
         do throws(FileError) {
             try FileSystem.makeDirectories(place)
@@ -22,7 +22,7 @@ enum DamagedFiles {
     }
 
     /// Returns the path to which the directory of a database will be moved. Creates only the parent directory.
-    static func place(of name: String, context: EngineContext) throws(LarderError) -> String {
+    static func place(of name: String, context: LarderContext) throws(LarderError) -> String {
         let place = nextPlace(name, context)
         let parent = FileSystem.parent(place)
         do throws(FileError) {
@@ -34,7 +34,7 @@ enum DamagedFiles {
     }
 
     /// Moves a database's directory aside.
-    static func move(_ directory: String, to place: String, name: String, context: EngineContext) throws(LarderError) {
+    static func move(_ directory: String, to place: String, name: String, context: LarderContext) throws(LarderError) {
         do throws(FileError) {
             try FileSystem.rename(directory, to: place)
         } catch {
@@ -52,7 +52,7 @@ enum DamagedFiles {
     /// kept unchanged. The links are permanent only after ``Evidence/makePermanent(_:)``.
     /// - Returns: evidence without linked files if hard links are not possible.
     static func keep(
-        _ epoch: String, pointer: String, _ name: String, _ context: EngineContext
+        _ epoch: String, pointer: String, _ name: String, _ context: LarderContext
     ) throws(LarderError) -> Evidence {
         let place = nextPlace(name, context)
         let parent = FileSystem.parent(place)
@@ -112,7 +112,7 @@ enum DamagedFiles {
     }
 
     /// Writes a description of the damage next to the files.
-    static func describe(_ text: String, in place: String, _ context: EngineContext) {
+    static func describe(_ text: String, in place: String, _ context: LarderContext) {
         do throws(FileError) {
             try FileSystem.writeFile(place + "/REPORT", Array((text + "\n").utf8))
         } catch {
@@ -121,7 +121,7 @@ enum DamagedFiles {
     }
 
     /// Removes directories that a crash left incomplete.
-    static func clear(_ context: EngineContext) {
+    static func clear(_ context: LarderContext) {
         let parent = context.directory + "/" + directoryName
         for name in (try? FileSystem.list(parent)) ?? [] where name.hasPrefix(temporaryPrefix) {
             context.disposalQueue.remove(parent + "/" + name)
@@ -129,7 +129,7 @@ enum DamagedFiles {
     }
 
     /// Returns a new path, whose number is higher than all earlier ones, even if the clock was set back.
-    private static func nextPlace(_ name: String, _ context: EngineContext) -> String {
+    private static func nextPlace(_ name: String, _ context: LarderContext) -> String {
         let parent = context.directory + "/" + directoryName
         let numbers = ((try? FileSystem.list(parent)) ?? []).compactMap(number)
         return parent + "/\(context.nextEpoch(after: numbers.max() ?? 0))-\(name)"
@@ -139,8 +139,8 @@ enum DamagedFiles {
 
     /// Removes the oldest directories while all of them together exceed the cap. Keeps the newest one, unless it takes
     /// more than half of the larder's disk limit. Ignores directories without a number, which are not Larder's.
-    static func enforceCap(_ context: EngineContext) {
-        let limit = context.larder.disk.boundBytes ?? .max
+    static func enforceCap(_ context: LarderContext) {
+        let limit = context.disk.boundBytes ?? .max
         let most = min(context.options.damagedBytesMax, limit / 4)
         let parent = context.directory + "/" + directoryName
         let kept = ((try? FileSystem.list(parent)) ?? []).compactMap { name in number(name).map { ($0, name) } }
@@ -170,7 +170,7 @@ struct Evidence {
     fileprivate(set) var linked: String?
 
     /// Makes the evidence permanent, before the epoch is replaced.
-    mutating func makePermanent(_ context: EngineContext) throws(LarderError) {
+    mutating func makePermanent(_ context: LarderContext) throws(LarderError) {
         guard linked != nil else { return }
         do throws(FileError) {
             try FileSystem.rename(temporaryPlace, to: place)
@@ -184,7 +184,7 @@ struct Evidence {
 
     /// Moves the epoch's own directory to ``place``, after the epoch was replaced. For file systems without hard links.
     /// - Returns: its new place.
-    func take(_ epoch: String, _ context: EngineContext) throws(LarderError) -> String {
+    func take(_ epoch: String, _ context: LarderContext) throws(LarderError) -> String {
         do throws(FileError) {
             try FileSystem.rename(temporaryPlace, to: place)
             try FileSystem.removeTree(place + "/" + epochName)
@@ -198,7 +198,7 @@ struct Evidence {
     }
 
     /// Removes the evidence, because the epoch was not replaced.
-    func discard(_ context: EngineContext) {
+    func discard(_ context: LarderContext) {
         context.disposalQueue.remove(temporaryPlace)
         context.disposalQueue.remove(place)
     }

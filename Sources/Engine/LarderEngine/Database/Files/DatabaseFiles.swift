@@ -9,13 +9,13 @@ import LarderPlatform
 struct DatabaseFiles: Sendable {
     let name: String
     let directory: String
-    private let context: EngineContext
+    private let context: LarderContext
     private let damage: DamageReports
 
     /// The prefix of a directory that a salvage is filling.
     static let salvagePrefix = ".salvage-"
 
-    init(name: String, context: EngineContext, damage: DamageReports) {
+    init(name: String, context: LarderContext, damage: DamageReports) {
         self.name = name
         self.context = context
         self.damage = damage
@@ -153,7 +153,7 @@ struct DatabaseFiles: Sendable {
     /// Opens the files of an existing epoch.
     func open(epoch: UInt64) throws(LarderError) -> EpochStore {
         try EpochStore(
-            path: epochPath(epoch), epoch: epoch, databaseName: name, create: false, context: context.larder,
+            path: epochPath(epoch), epoch: epoch, databaseName: name, create: false, context: context,
             onDamage: onDamage)
     }
 
@@ -161,7 +161,7 @@ struct DatabaseFiles: Sendable {
     /// files.
     func emptyStore(_ epoch: UInt64) -> EpochStore {
         EpochStore(
-            unmadeAt: epochPath(epoch), epoch: epoch, databaseName: name, context: context.larder, onDamage: onDamage)
+            unmadeAt: epochPath(epoch), epoch: epoch, databaseName: name, context: context, onDamage: onDamage)
     }
 
     /// Creates an empty LevelDB with its format record, in `parent/epoch`.
@@ -171,7 +171,7 @@ struct DatabaseFiles: Sendable {
         let store: EpochStore
         do throws(LarderError) {
             store = try EpochStore(
-                path: path, epoch: epoch, databaseName: name, create: true, context: context.larder, onDamage: onDamage)
+                path: path, epoch: epoch, databaseName: name, create: true, context: context, onDamage: onDamage)
         } catch {
             context.disposalQueue.remove(path)
             throw error
