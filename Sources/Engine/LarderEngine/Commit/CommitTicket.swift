@@ -4,10 +4,17 @@ package struct CommitTicket: Hashable, Comparable, Sendable {
     package let sequence: UInt64
 
     /// - Parameter sequence: the sequence of a ticket that was passed on as a number.
-    package init(sequence: UInt64) { self.sequence = sequence }
+    @inlinable package init(sequence: UInt64) { self.sequence = sequence }
 
     /// Nothing to wait for.
-    package static let none = CommitTicket(sequence: 0)
+    @inlinable package static var none: CommitTicket { CommitTicket(sequence: 0) }
 
-    package static func < (left: CommitTicket, right: CommitTicket) -> Bool { left.sequence < right.sequence }
+    // Inlined, because other modules compare tickets for each command.
+    @inlinable package static func == (left: CommitTicket, right: CommitTicket) -> Bool {
+        left.sequence == right.sequence
+    }
+
+    @inlinable package static func < (left: CommitTicket, right: CommitTicket) -> Bool {
+        left.sequence < right.sequence
+    }
 }

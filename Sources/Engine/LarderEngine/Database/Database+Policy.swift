@@ -33,7 +33,7 @@ extension Database {
             case .absent, .closed: return false
             case .open, .failed, .deleted, .shut: break
             }
-            _ = try writableStore(state, operation)
+            _ = try writableStore(state.presence, operation)
             try body(state)
             return true
         }

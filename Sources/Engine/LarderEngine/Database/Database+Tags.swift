@@ -51,7 +51,7 @@ extension Database {
         let facts = ledger.database
         // The ledger comes first in the order of locks.
         return try facts.shards.withAllLocked { () throws(LarderError) in
-            let store = try facts.writableStore(facts.applied, "purge")
+            let store = try facts.writableStore(facts.applied.presence, "purge")
             return shards.withAllLocked {
                 // Higher than the sequences of all entries in this database, because its shards are locked.
                 let sequence = pipeline.everythingApplied.sequence + 1

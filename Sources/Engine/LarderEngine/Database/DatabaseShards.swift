@@ -59,7 +59,7 @@ struct DatabaseShards: ~Copyable {
     func forEach(in set: UInt32, _ body: (Shard) -> Void) {
         var rest = set
         while rest != 0 {
-            body(all[rest.trailingZeroBitCount])
+            unmanaged[rest.trailingZeroBitCount]._withUnsafeGuaranteedRef(body)
             rest &= rest - 1
         }
     }

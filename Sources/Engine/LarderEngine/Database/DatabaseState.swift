@@ -97,6 +97,9 @@ struct DatabaseState {
         }
     }
 
+    /// Whether the files are open.
+    var isOpen: Bool { if case .open = presence { true } else { false } }
+
     /// Whether there are no files and the database was not deleted.
     var isAbsent: Bool { if case .absent = presence { true } else { false } }
 

@@ -62,7 +62,8 @@ private final class Exchange {
             return update
         }
         let inOrder = first.number < second.number ? updates : updates.reversed()
-        let ticket = try Executor.run(inOrder, .mayBlock) { (sequence, _) throws(LarderError) -> CommitTicket? in
+        let ticket = try Executor.run(inOrder.map { .passUnretained($0) }, .mayBlock) {
+            (sequence, _) throws(LarderError) -> CommitTicket? in
             try exchange(updates[0], updates[1], found, sequence)
         }
         guard let ticket else { preconditionFailure("a blocking exchange did not finish") }

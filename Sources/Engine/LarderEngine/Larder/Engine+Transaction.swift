@@ -54,7 +54,7 @@ extension Engine {
                 isSpeculative: isSpeculative)
             return update
         }
-        return try Executor.run(updates, access) { (sequence, _) throws(LarderError) in
+        return try Executor.run(updates.map { .passUnretained($0) }, access) { (sequence, _) throws(LarderError) in
             var update = TransactionUpdate(parts, updates)
             return try body(&update, sequence)
         }
@@ -83,7 +83,7 @@ extension TransactionUpdate {
         // Do everything that may fail before the first change, so that an error changes nothing.
         for update in updates where update.hasChanges {
             let database = update.database
-            let store = try database.writableStore(database.applied, "update")
+            let store = try database.writableStore(database.applied.presence, "update")
             try database.checkFits(update.storedByteCount, limit: database.applied.diskLimit)
             changes.append((update, store))
         }

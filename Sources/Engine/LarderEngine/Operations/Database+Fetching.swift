@@ -99,7 +99,7 @@ extension Database {
         defer { update.giveBack() }
         update.add([request.key], areDistinct: true)
         update.prepare(self, now: now, .records)
-        let done = try Executor.run(CollectionOfOne(update), access) {
+        let done = try Executor.run(update.alone, access) {
             (sequence, _) throws(LarderError) -> Bool? in
             let payload = update.storedPayload(0)
             if access == .memoryOnly, let payload, payload.count >= bytesMax { return nil }

@@ -125,7 +125,7 @@ extension Database {
         let shard = shards[Shard.index(hash)]
         shard.lock.lock()
         defer { shard.lock.unlock() }
-        let store = try writableStore(applied, "update")
+        let store = try writableStore(applied.presence, "update")
         let header = RecordHeader(
             storedAt: now, rule: applied.rules.stored(rule, now: now), codec: codec, generation: applied.generation)
         let stateSequence = applied.sequence

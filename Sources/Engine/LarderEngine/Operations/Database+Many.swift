@@ -12,7 +12,7 @@ extension Database {
         let locked = DatabaseShards.set(of: keys)
         shards.lock(locked)
         defer { shards.unlock(locked) }
-        let store = try writableStore(applied, "update")
+        let store = try writableStore(applied.presence, "update")
         try checkFits(payloads.reduce(0) { $0 + $1.count }, limit: applied.diskLimit)
         let rules = applied.rules
         let governed = RecordHeader(storedAt: now, generation: applied.generation)

@@ -65,7 +65,7 @@ extension Database {
         defer { update.giveBack() }
         update.add(request.keys, areDistinct: request.loading == .none)
         update.prepare(self, now: request.now, request.loading, fillCache: request.fillCache)
-        let end = try Executor.run(CollectionOfOne(update), request.access, drains: settles) {
+        let end = try Executor.run(update.alone, request.access, drains: settles) {
             (sequence, attempt) throws(LarderError) -> CommitTicket?? in
             if request.needsFiles, isWithoutFiles { return .some(nil) }
             if settles, attempt < Self.settlingAttempts, request.keys.contains(where: isUndecided) { return nil }
@@ -107,8 +107,10 @@ extension Database {
     }
 
     /// Returns the store for writes. Throws if it does not accept writes now.
-    func writableStore(_ state: DatabaseState, _ operation: String) throws(LarderError) -> EpochStore {
-        switch state.presence {
+    func writableStore(
+        _ presence: DatabaseState.Presence, _ operation: String
+    ) throws(LarderError) -> EpochStore {
+        switch presence {
         case .open(let store):
             if let error = store.suspension(operation) ?? pipeline.refusal(operation) { throw error }
             return store

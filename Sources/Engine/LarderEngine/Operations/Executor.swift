@@ -21,29 +21,31 @@ enum Executor {
     /// Finds the entries of updates, all at one instant, and then calls `body`.
     /// - Parameters:
     ///   - updates: prepared updates, in the order of their databases' numbers, which is the order of locking. Their
-    ///     locks are all held at the same time.
+    ///     locks are all held at the same time. The caller retains them: counting references costs more than a lookup.
     ///   - drains: whether each attempt after the first waits until all earlier changes are committed.
     ///   - body: receives the sequence of the last commit that the reply has to wait for, and the number of the
     ///     attempt, from 0. Called with the locks held. Returns nil for another attempt.
     /// - Returns: nil if `access` is `memoryOnly`, and the disk or another attempt is needed.
     @inline(__always)
     static func run<Result>(
-        _ updates: some Collection<Update>, _ access: Access, drains: Bool = false,
+        _ updates: some Collection<Unmanaged<Update>>, _ access: Access, drains: Bool = false,
         _ body: (UInt64, Int) throws(LarderError) -> Result?
     ) throws(LarderError) -> Result? {
-        defer { for update in updates { update.forgetReads() } }
+        defer { for update in updates { update._withUnsafeGuaranteedRef { $0.forgetReads() } } }
         var attempt = 0
         while true {
             if attempt > 0 {
-                if drains { updates.first?.database.pipeline.drain() }
-                for update in updates { try update.load(attempt: attempt) }
+                if drains { updates.first?.takeUnretainedValue().database.pipeline.drain() }
+                for update in updates { try update.takeUnretainedValue().load(attempt: attempt) }
             }
-            for update in updates { update.lock() }
-            defer { for update in updates { update.unlock() } }
+            for update in updates { update._withUnsafeGuaranteedRef { $0.lock() } }
+            defer { for update in updates { update._withUnsafeGuaranteedRef { $0.unlock() } } }
             var sequence: UInt64 = 0
             var isComplete = true
             for update in updates where isComplete {
-                isComplete = try update.look(attempt: attempt, &sequence)
+                isComplete = try update._withUnsafeGuaranteedRef { update in
+                    Swift.Result { () throws(LarderError) in try update.look(attempt: attempt, &sequence) }
+                }.get()
             }
             if isComplete, let result = try body(sequence, attempt) { return result }
             if access == .memoryOnly { return nil }
@@ -68,10 +70,10 @@ extension Database {
     ) -> Bool {
         guard !ForkGuard.isForked else { return false }
         update.prepare(self, now: now, .records, merges: true)
-        let needed = try? Executor.run(CollectionOfOne(update), .memoryOnly) {
+        let needed = try? Executor.run(update.alone, .memoryOnly) {
             (sequence, _) throws(LarderError) -> UInt64? in
             guard writes else { return body(update) ? sequence : nil }
-            guard !context.changes.isOn, let store = try? writableStore(applied, "update"), body(update) else {
+            guard !context.changes.isOn, let store = try? writableStore(applied.presence, "update"), body(update) else {
                 return nil
             }
             guard update.hasChanges else { return sequence }

@@ -75,7 +75,7 @@ extension Database {
         defer { update.giveBack() }
         update.add(keys)
         update.prepare(self, now: now, .records, bytesMax: bytesMax)
-        let held = try Executor.run(CollectionOfOne(update), .mayBlock) {
+        let held = try Executor.run(update.alone, .mayBlock) {
             (sequence, _) throws(LarderError) -> HeldEntries? in
             ticket = max(ticket, CommitTicket(sequence: sequence))
             return HeldEntries(keys.indices.map { hold(update, $0) }, update.rules)

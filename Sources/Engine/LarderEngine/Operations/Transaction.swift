@@ -54,7 +54,7 @@ package struct TransactionUpdate {
         defer { update.giveBack() }
         update.add([key], areDistinct: true)
         update.prepare(parts[part].database, now: updates[part].now, .records, bytesMax: bytesMax)
-        let found = try Executor.run(CollectionOfOne(update), .mayBlock) { (_, _) throws(LarderError) -> Record?? in
+        let found = try Executor.run(update.alone, .mayBlock) { (_, _) throws(LarderError) -> Record?? in
             .some(update.stored(0))
         }
         return updates[part].add(key, found ?? nil)

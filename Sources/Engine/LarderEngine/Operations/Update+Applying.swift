@@ -4,7 +4,7 @@ extension Update {
     func apply(
         in database: Database, _ state: DatabaseState, _ durability: Durability?
     ) throws(LarderError) -> UInt64 {
-        let store = try database.writableStore(state, "update")
+        let store = try database.writableStore(state.presence, "update")
         try database.checkFits(storedByteCount, limit: state.diskLimit)
         return apply(in: database, to: store, durability ?? database.context.options.durability)
     }
@@ -71,10 +71,11 @@ extension Update {
 
     /// Applies the changes to the entries in memory. Called with the shard locks held.
     func note(_ sequence: UInt64) {
-        let database = database
         for index in operations.indices {
-            database.shards.prefetch(after: index, of: operations.count) {
-                slots[operations[$0].pointee.slot].pointee.hash
+            withDatabase {
+                $0.shards.prefetch(after: index, of: operations.count) {
+                    slots[operations[$0].pointee.slot].pointee.hash
+                }
             }
             let operation = operations[index]
             let slot = slots[operation.pointee.slot]

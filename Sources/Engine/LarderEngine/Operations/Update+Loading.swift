@@ -27,16 +27,16 @@ extension Update {
 
     func lock() {
         locked = locksAllShards ? DatabaseShards.everything : shardSet
-        database.shards.lock(locked)
+        withDatabase { $0.shards.lock(locked) }
     }
 
     func unlock() {
         if hasRecordedAbsences {
             hasRecordedAbsences = false
             // This may evict entries, so it follows their last use.
-            database.shards.forEach(in: locked) { $0.makeRoom() }
+            withDatabase { $0.shards.forEach(in: locked) { $0.makeRoom() } }
         }
-        database.shards.unlock(locked)
+        withDatabase { $0.shards.unlock(locked) }
     }
 
     // MARK: In memory
@@ -55,7 +55,7 @@ extension Update {
     @inline(__always)
     func look(attempt: Int, _ sequence: inout UInt64) throws(LarderError) -> Bool {
         begin(isFirst: attempt == 0)
-        sequence = max(sequence, database.applied.sequence)
+        sequence = max(sequence, withDatabase { $0.applied.sequence })
         if loading == .none { return true }
         return try look(attempt: attempt, from: 0, to: loadedCount, &sequence)
     }
@@ -69,17 +69,17 @@ extension Update {
     private func look(
         attempt: Int, from first: Int, to end: Int, _ sequence: inout UInt64
     ) throws(LarderError) -> Bool {
-        let database = database
-        switch database.applied.presence {
-        case .open: break
-        case .absent: return true
-        case .closed, .failed: return false
-        case .deleted: throw database.deletedError("update")
-        case .shut(let error): throw error
+        guard withDatabase({ $0.applied.isOpen }) else {
+            switch database.applied.presence {
+            case .open, .absent: return true
+            case .closed, .failed: return false
+            case .deleted: throw database.deletedError("update")
+            case .shut(let error): throw error
+            }
         }
         var isComplete = true
         for slot in first..<end {
-            database.shards.prefetch(after: slot, of: end) { slots[$0].pointee.hash }
+            withDatabase { $0.shards.prefetch(after: slot, of: end) { slots[$0].pointee.hash } }
             switch slots[slot].pointee.withShard({ look(slot, $0, &sequence) }) {
             case .known: continue
             case .defective(let defect):
@@ -100,7 +100,7 @@ extension Update {
     private func look(_ slot: Int, _ shard: Shard, _ sequence: inout UInt64) -> Looked {
         let hash = slots[slot].pointee.hash
         guard let entry = shard.table.find(slots[slot].pointee.key, hash: hash) else { return .unknown }
-        sequence = max(sequence, database.undecided(entry))
+        sequence = max(sequence, withDatabase { $0.undecided(entry) })
         guard let record = entry.record else { return .known }
         let header: RecordHeader
         do throws(RecordHeader.Defect) {

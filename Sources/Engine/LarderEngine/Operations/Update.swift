@@ -89,7 +89,9 @@ package final class Update: @unchecked Sendable {
         var isRemoval: Bool { stored.kind == .absent }
     }
 
-    @exclusivity(unchecked) private var target: Database?
+    /// The database, which the caller retains until ``end()``. Its references are not counted, because all event loops
+    /// would change the same counter.
+    @exclusivity(unchecked) private var target: Unmanaged<Database>?
     @exclusivity(unchecked) package private(set) var now: Int64 = 0
     @exclusivity(unchecked) package private(set) var rules = FreshnessRules(policy: .never)
     @exclusivity(unchecked) private(set) var generation: UInt32 = 0
@@ -149,9 +151,17 @@ package final class Update: @unchecked Sendable {
         operations.free()
     }
 
-    var database: Database {
+    /// This update as the only one of a run of ``Executor``.
+    @inline(__always)
+    var alone: CollectionOfOne<Unmanaged<Update>> { CollectionOfOne(.passUnretained(self)) }
+
+    var database: Database { withDatabase { $0 } }
+
+    /// Runs `body` on the database, without counting references.
+    @inline(__always)
+    func withDatabase<Result>(_ body: (Database) -> Result) -> Result {
         guard let target else { preconditionFailure("an update is used outside of its closure") }
-        return target
+        return target._withUnsafeGuaranteedRef(body)
     }
 
     // MARK: Life cycle
@@ -164,7 +174,7 @@ package final class Update: @unchecked Sendable {
         _ database: Database, now: Int64, _ loading: Loading, loadedCount: Int? = nil, fillCache: Bool = true,
         bytesMax: Int = .max, merges: Bool = false, isSpeculative: Bool = false
     ) {
-        target = database
+        target = .passUnretained(database)
         self.now = now
         self.loading = loading
         self.loadedCount = loadedCount ?? slots.count
@@ -178,8 +188,7 @@ package final class Update: @unchecked Sendable {
     /// Begins an attempt, in which no entries are known yet. Called with the shard locks of the keys held.
     /// - Parameter isFirst: whether there was no earlier attempt, whose entries must be forgotten.
     func begin(isFirst: Bool = true) {
-        rules = database.applied.rules
-        generation = database.applied.generation
+        (rules, generation) = withDatabase { ($0.applied.rules, $0.applied.generation) }
         guard !isFirst else { return }
         owners = []
         for index in slots.indices {
