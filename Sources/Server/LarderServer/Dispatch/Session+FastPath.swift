@@ -149,18 +149,3 @@ extension Session {
         return now + (word == .ex ? value * 1000 : value)
     }
 }
-
-/// The names of frequent commands and options as integers, which can be compared quickly.
-extension ShortWord {
-    static var get: ShortWord { ShortWord(constant: 0x74_65_67, length: 3) }
-    static var set: ShortWord { ShortWord(constant: 0x74_65_73, length: 3) }
-    static var fetch: ShortWord { ShortWord(constant: 0x68_63_74_65_66, length: 5) }
-    static var eval: ShortWord { ShortWord(constant: 0x6C_61_76_65, length: 4) }
-    static var evalsha: ShortWord { ShortWord(constant: 0x61_68_73_6C_61_76_65, length: 7) }
-    static var fcall: ShortWord { ShortWord(constant: 0x6C_6C_61_63_66, length: 5) }
-    static var ping: ShortWord { ShortWord(constant: 0x67_6E_69_70, length: 4) }
-    static var mget: ShortWord { ShortWord(constant: 0x74_65_67_6D, length: 4) }
-    static var exists: ShortWord { ShortWord(constant: 0x73_74_73_69_78_65, length: 6) }
-    static var ex: ShortWord { ShortWord(constant: 0x78_65, length: 2) }
-    static var px: ShortWord { ShortWord(constant: 0x78_70, length: 2) }
-}
