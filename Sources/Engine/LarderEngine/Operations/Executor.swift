@@ -64,18 +64,17 @@ extension Database {
     ///   - body: called at most once, with the locks of the keys held. Must not block, and must not call the engine.
     ///     Returns whether to apply its changes.
     /// - Returns: false if nothing was done: it is not known without the disk whether a key has an entry, an entry is
-    ///   unreadable, `body` returned false, or, with `writes`, changes have listeners or the files accept no writes.
+    ///   unreadable, `body` returned false, or, with `writes`, the files accept no writes.
     package func withBatch(
         _ update: Update, now: Int64, writes: Bool = true, ticket: inout CommitTicket, _ body: (Update) -> Bool
     ) -> Bool {
         guard !ForkGuard.isForked else { return false }
-        update.prepare(self, now: now, .records, merges: true)
+        // Listeners are notified of each change.
+        update.prepare(self, now: now, .records, merges: !context.changes.isOn)
         let needed = try? Executor.run(update.alone, .memoryOnly) {
             (sequence, _) throws(LarderError) -> UInt64? in
             guard writes else { return body(update) ? sequence : nil }
-            guard !context.changes.isOn, let store = try? writableStore(applied.presence, "update"), body(update) else {
-                return nil
-            }
+            guard let store = try? writableStore(applied.presence, "update"), body(update) else { return nil }
             guard update.hasChanges else { return sequence }
             return max(sequence, update.apply(in: self, to: store, context.options.durability))
         }

@@ -13,45 +13,34 @@ extension Session {
         let arguments = parserMemory.pointee.currentArguments()
         let count = arguments.count
         let word = ShortWord(arguments[0])
-        if word == .set {
+        switch word {
+        case .set:
             guard count >= 3 else { return false }
             guard setOnFastPath(arguments, now) else { return runQuickly(word, arguments, now) }
-            accounting.fastPath.pointee.set += 1
+            accounting.noteFast(.set)
             noteWork(bytes: arguments[2].count)
-            return true
-        }
-        if word == .ping {
-            guard count == 1 else { return false }
-            replyMemory.pointee.raw("+PONG\r\n")
-            accounting.fastPath.pointee.ping += 1
-            noteWork(bytes: 0)
-            return true
-        }
-        if word == .mget {
+        case .mget:
             guard count >= 2, mgetOnFastPath(arguments, now) else { return false }
-            accounting.fastPath.pointee.mget += 1
+            accounting.noteFast(.mget)
             accounting.fastPath.pointee.workLeft = 0
-            return true
-        }
-        if word == .evalsha || word == .eval || word == .fcall {
+        case .eval, .evalsha, .fcall:
             let source: ScriptSource = word == .evalsha ? .digest : word == .eval ? .text : .function
             guard count >= 3, scriptOnFastPath(arguments, source, now) else { return false }
-            switch source {
-            case .text: accounting.fastPath.pointee.eval += 1
-            case .digest: accounting.fastPath.pointee.evalsha += 1
-            case .function: accounting.fastPath.pointee.fcall += 1
-            }
+            accounting.noteFast(word == .evalsha ? .evalsha : word == .eval ? .eval : .fcall)
             accounting.fastPath.pointee.workLeft -= 4
-            return true
-        }
-        if word == .fetch {
+        case .fetch:
             let length = replyMemory.pointee.count
             guard count >= 2, fetchOnFastPath(arguments, now) else { return false }
-            accounting.fastPath.pointee.fetch += 1
+            accounting.noteFast(.fetch)
             noteWork(bytes: replyMemory.pointee.count - length)
-            return true
+        case .ping:
+            guard count == 1 else { return false }
+            replyMemory.pointee.raw("+PONG\r\n")
+            accounting.noteFast(.ping)
+            noteWork(bytes: 0)
+        default: return runQuickly(word, arguments, now)
         }
-        return runQuickly(word, arguments, now)
+        return true
     }
 
     /// Counts the work of a command against the limit after which the clock is read again.

@@ -14,7 +14,7 @@ extension Session {
         let now = clock.now()
         let most = min(outputBytesMax, pendingOutput + Limits.loopCopyBytesMax)
         let done = runOriginGets(tier, now: now, outputBytesMax: most)
-        accounting.fastPath.pointee.get += done
+        if done > 0 { accounting.noteFast(.get, done) }
         return done > 0 ? (done, now) : nil
     }
 

@@ -12,14 +12,14 @@ extension Session {
     /// - Parameter word: the command's name.
     /// - Returns: false if nothing was done, for example because the command needs the disk.
     func runQuickly(_ word: ShortWord, _ arguments: RequestArguments, _ now: Int64) -> Bool {
-        guard arguments.count >= 2, arguments.count <= Self.quickWordsMax, QuickCommands.has(word), seesCurrent,
-            !server.isCongested, !server.notifier.needsPrevious
+        guard arguments.count >= 2, arguments.count <= Self.quickWordsMax, word != .get,
+            let row = QuickCommands.row(word), seesCurrent, !server.isCongested
         else { return false }
         let quick = QuickCommands(entries: .take())
         defer { quick.entries.giveBack() }
         guard quick.add(arguments[1]) else { return false }
+        quick.entries.origin.client = id
         let replies = replyMemory
-        var row: CommandMetadata?
         let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.quickWordsMax) { words in
             for index in 0..<arguments.count {
                 words.initializeElement(at: index, to: larder_script_word(arguments[index]))
@@ -28,15 +28,14 @@ extension Session {
             return replyFromMemory { database, ticket in
                 database.withBatch(quick.entries, now: now, ticket: &ticket) { _ in
                     var answer = larder_script_answer()
-                    row = quick.call(words, &answer)
-                    guard row != nil else { return false }
+                    guard quick.call(words, &answer) != nil else { return false }
                     replies.pointee.reply(answer)
                     return true
                 }
             }
         }
-        guard isDone, let row else { return false }
-        accounting.noteQuick(row.number)
+        guard isDone else { return false }
+        accounting.noteFast(row)
         noteWork(bytes: arguments.count > 2 ? arguments[2].count : 0)
         return true
     }

@@ -56,9 +56,9 @@ extension Session {
                     let before = pendingOutput
                     let most = min(outputBytesMax, before + Limits.loopCopyBytesMax)
                     let done = runGets(now: time, outputBytesMax: most)
-                    count += done
-                    accounting.fastPath.pointee.get += done
                     if done > 0 {
+                        count += done
+                        accounting.noteFast(.get, done)
                         accounting.fastPath.pointee.workLeft -= done + (pendingOutput - before) >> 10
                         if accounting.fastPath.pointee.workLeft <= 0 { now = nil }
                         continue

@@ -42,7 +42,7 @@ extension Session {
         let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
             words in
             let quick = interpreter.quick
-            quick.begin(server.access, generation: rightsGeneration)
+            quick.begin(server.access, generation: rightsGeneration, client: id)
             for index in 0..<count {
                 let word = arguments[ScriptCall.firstKey + index]
                 words[index] = larder_script_word(word)

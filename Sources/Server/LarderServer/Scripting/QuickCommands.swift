@@ -7,16 +7,28 @@ import LarderRESP
 /// forms, on a few entries in memory. The results are those of the commands' handlers, which run all other calls.
 struct QuickCommands {
     let entries: Update
-
     /// The most keys, and the length in bytes of the longest value that is stored or copied.
     static let keysMax = 8
     private static let valueBytesMax = 64 << 10
 
-    /// Whether this type implements a command. GET is implemented for scripts only: alone, it has a faster path.
-    static func has(_ word: ShortWord) -> Bool {
+    /// The row of a command that this type implements; nil for other commands. GET is implemented for scripts only:
+    /// alone, it has a faster path.
+    static func row(_ word: ShortWord) -> CommandMetadata? {
         switch word {
-        case .incr, .incrby, .del, .unlink, .expire, .pexpire, .decr, .decrby, .ttl, .pttl, .set, .exists: true
-        default: false
+        case .set: .set
+        case .get: .get
+        case .incr: .incr
+        case .incrby: .incrby
+        case .decr: .decr
+        case .decrby: .decrby
+        case .del: .del
+        case .unlink: .unlink
+        case .exists: .exists
+        case .expire: .expire
+        case .pexpire: .pexpire
+        case .ttl: .ttl
+        case .pttl: .pttl
+        default: nil
         }
     }
 
@@ -30,65 +42,66 @@ struct QuickCommands {
     func call(
         _ words: UnsafeBufferPointer<larder_script_word>, _ answer: inout larder_script_answer
     ) -> CommandMetadata? {
-        let count = words.count
-        guard count >= 2 else { return nil }
+        guard words.count >= 2 else { return nil }
         let name = ShortWord(UnsafeRawBufferPointer(words[0]))
-        guard let index = entries.index(of: UnsafeRawBufferPointer(words[1])) else { return nil }
-        if name == .get {
-            guard count == 2 else { return nil }
+        guard let row = Self.row(name), let index = entries.index(of: UnsafeRawBufferPointer(words[1])) else {
+            return nil
+        }
+        entries.origin.tag = row.tag.rawValue
+        answer.kind = LARDER_ANSWER_INTEGER
+        let isDone =
+            switch words.count {
+            case 2: run(name, index, &answer)
+            case 3 where name != .set: run(name, index, UnsafeRawBufferPointer(words[2]), &answer)
+            default: name == .set && set(index, words, &answer)
+            }
+        return isDone ? row : nil
+    }
+
+    /// Runs a command whose only argument is its key.
+    /// - Returns: false if nothing was done.
+    private func run(_ name: ShortWord, _ index: Int, _ answer: inout larder_script_answer) -> Bool {
+        switch name {
+        case .get:
             guard let payload = entries.read(index) else {
                 answer.kind = LARDER_ANSWER_NULL
-                return .get
+                return true
             }
             answer.kind = LARDER_ANSWER_STRING
             answer.bytes = payload.baseAddress?.assumingMemoryBound(to: UInt8.self)
             answer.count = payload.count
-            return .get
-        }
-        answer.kind = LARDER_ANSWER_INTEGER
-        if count == 2 { return call(name, index, &answer) }
-        if name == .set { return set(index, words, &answer) ? .set : nil }
-        return count == 3 ? call(name, index, UnsafeRawBufferPointer(words[2]), &answer) : nil
-    }
-
-    /// Runs a command whose only argument is its key.
-    private func call(_ name: ShortWord, _ index: Int, _ answer: inout larder_script_answer) -> CommandMetadata? {
-        switch name {
-        case .del, .unlink:
-            answer.integer = EntryChanges.remove(entries, index) ? 1 : 0
-            return name == .del ? .del : .unlink
-        case .exists:
-            answer.integer = entries.has(index) ? 1 : 0
-            return .exists
+        case .del, .unlink: answer.integer = EntryChanges.remove(entries, index) ? 1 : 0
+        case .exists: answer.integer = entries.has(index) ? 1 : 0
         case .ttl, .pttl:
             answer.integer =
                 entries.has(index)
                 ? EntryChanges.remaining(entries.deadline(index), now: entries.now, inSeconds: name == .ttl)
                 : EntryChanges.noEntry
-            return name == .ttl ? .ttl : .pttl
-        case .incr: return add(1, index, &answer) ? .incr : nil
-        case .decr: return add(-1, index, &answer) ? .decr : nil
-        default: return nil
+        case .incr: return add(1, index, &answer)
+        case .decr: return add(-1, index, &answer)
+        default: return false
         }
+        return true
     }
 
     /// Runs a command whose arguments are its key and a number.
-    private func call(
+    /// - Returns: false if nothing was done.
+    private func run(
         _ name: ShortWord, _ index: Int, _ word: UnsafeRawBufferPointer, _ answer: inout larder_script_answer
-    ) -> CommandMetadata? {
-        guard let value = parseInteger(word) else { return nil }
+    ) -> Bool {
+        guard let value = parseInteger(word) else { return false }
         switch name {
-        case .incrby: return add(value, index, &answer) ? .incrby : nil
-        case .decrby: return value != .min && add(-value, index, &answer) ? .decrby : nil
+        case .incrby: return add(value, index, &answer)
+        case .decrby: return value != .min && add(-value, index, &answer)
         case .expire, .pexpire:
             // For deadlines in the past and invalid numbers, let the handler run.
             guard value > 0, value <= Int64.max / 4000, entries.payload(index)?.count ?? 0 <= Self.valueBytesMax else {
-                return nil
+                return false
             }
             let deadline = entries.now + (name == .expire ? value * 1000 : value)
             answer.integer = EntryChanges.expire(entries, index, at: deadline, if: []) ? 1 : 0
-            return name == .expire ? .expire : .pexpire
-        default: return nil
+            return true
+        default: return false
         }
     }
 
@@ -118,8 +131,7 @@ struct QuickCommands {
             }
             position += 1
         }
-        let isThere = entries.isFresh(index)
-        if isForAbsent && isThere || isForPresent && !isThere {
+        if isForAbsent || isForPresent, entries.isFresh(index) != isForPresent {
             answer.kind = LARDER_ANSWER_NULL
             return true
         }

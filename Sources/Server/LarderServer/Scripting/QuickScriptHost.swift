@@ -25,12 +25,13 @@ final class QuickScriptHost {
 
     /// Prepares this object for the next script.
     /// - Parameter generation: the ``AccessControl/generation`` in which the user may run all commands of this type.
-    func begin(_ access: AccessControl, generation: Int) {
+    func begin(_ access: AccessControl, generation: Int, client: Int64) {
         self.access = access
         self.generation = generation
         rows.removeAll(keepingCapacity: true)
         begin = 0
         commands.entries.end()
+        commands.entries.origin.client = client
     }
 
     /// The callbacks for the interpreter. They are valid as long as this object exists.

@@ -2,19 +2,14 @@ import LarderCommandCatalog
 import LarderPlatform
 import LarderRESP
 
-/// The number of commands that ran on the fast path since they were last added to the statistics. They are not timed
-/// one by one.
+/// The commands that ran on the fast path. They are not timed one by one.
 struct FastPathCounts {
-    var get = 0
-    var set = 0
-    var ping = 0
-    var mget = 0
-    var fetch = 0
-    var eval = 0
-    var evalsha = 0
-    var fcall = 0
-    /// Commands on the path of ``QuickCommands``, which are already in the statistics.
-    var quick = 0
+    /// The row of the latest of these commands, and how often it has run since another one. These calls are not in the
+    /// statistics yet.
+    var number = 0
+    var count = 0
+    /// The number of earlier calls in the current run of the session.
+    var earlier = 0
     /// How much work may still use the last reading of the clock. A command takes one unit, plus one per KiB that it
     /// copies.
     var workLeft = 0
@@ -61,14 +56,6 @@ final class CommandAccounting {
 
     deinit { fastPath.deallocate() }
 
-    /// The positions of the fast-path commands in the table of commands.
-    private static let numbers = (
-        get: CommandMetadata.get.number, set: CommandMetadata.set.number, ping: CommandMetadata.ping.number,
-        mget: CommandMetadata.mget.number, fetch: CommandMetadata.fetch.number,
-        eval: CommandMetadata.eval.number, evalsha: CommandMetadata.evalsha.number,
-        fcall: CommandMetadata.fcall.number
-    )
-
     /// One of 16 runs of the session is timed. The commands in the other runs are assumed to take as long.
     private static let runsPerSample = 16
 
@@ -85,47 +72,36 @@ final class CommandAccounting {
     ///   - sample: the result of ``beginSample()``.
     func noteRun(_ count: Int, _ now: Int64?, _ sample: Int64, outputBytes: Int) {
         counter.total.add(count)
-        let done = fastPath.pointee
-        let doneCount =
-            done.get + done.set + done.ping + done.mget + done.fetch + done.eval + done.evalsha
-            + done.fcall + done.quick
-        if doneCount > 0 {
+        let done = fastPath.pointee.earlier + fastPath.pointee.count
+        if done > 0 {
             // The measured time includes all commands. So it is used only if all of them ran on the fast path.
-            if sample != 0, doneCount == count {
-                fastPath.pointee.nanosecondsEach = max(0, MonotonicClock.nanoseconds() - sample) / Int64(doneCount)
+            if sample != 0, done == count {
+                fastPath.pointee.nanosecondsEach = max(0, MonotonicClock.nanoseconds() - sample) / Int64(done)
             }
-            note(Self.numbers.get, done.get)
-            note(Self.numbers.set, done.set)
-            note(Self.numbers.ping, done.ping)
-            note(Self.numbers.mget, done.mget)
-            note(Self.numbers.fetch, done.fetch)
-            note(Self.numbers.eval, done.eval)
-            note(Self.numbers.evalsha, done.evalsha)
-            note(Self.numbers.fcall, done.fcall)
-            fastPath.pointee.get = 0
-            fastPath.pointee.set = 0
-            fastPath.pointee.ping = 0
-            fastPath.pointee.mget = 0
-            fastPath.pointee.fetch = 0
-            fastPath.pointee.eval = 0
-            fastPath.pointee.evalsha = 0
-            fastPath.pointee.fcall = 0
-            fastPath.pointee.quick = 0
+            noteFastCalls()
+            fastPath.pointee.earlier = 0
         }
         if let now { record.lastActivity.store(now, ordering: .relaxed) }
         record.outputBytes.store(outputBytes, ordering: .relaxed)
     }
 
-    /// Counts one command of ``QuickCommands``, and assumes that it took as long as the fast path's last average.
-    func noteQuick(_ number: Int) {
-        fastPath.pointee.quick += 1
-        note(number, 1)
+    /// Counts calls of a command that ran on the fast path. Assumes that each took as long as the last average.
+    @inline(__always)
+    func noteFast(_ row: CommandMetadata, _ count: Int = 1) {
+        if fastPath.pointee.number != row.number {
+            noteFastCalls()
+            fastPath.pointee.number = row.number
+        }
+        fastPath.pointee.count += count
     }
 
-    private func note(_ number: Int, _ count: Int) {
+    private func noteFastCalls() {
+        let (number, count) = (fastPath.pointee.number, fastPath.pointee.count)
         guard count > 0 else { return }
         counter.ran(number, times: count, nanosecondsEach: fastPath.pointee.nanosecondsEach)
         record.lastCommand.store(number, ordering: .relaxed)
+        fastPath.pointee.earlier += count
+        fastPath.pointee.count = 0
     }
 
     /// Counts a command that has run. If it was slow, adds it to SLOWLOG and LATENCY, unless the client has disabled
