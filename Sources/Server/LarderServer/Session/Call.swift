@@ -432,19 +432,8 @@ struct Call {
     mutating func putPairs(from first: Int) throws(CommandError) {
         let keys = try keys(from: first, step: 2)
         let values = keys.indices.map { bytes(first + 2 * $0 + 1) }
-        guard !isInTransaction, !server.notifier.needsPrevious else {
-            try update(keys, loading: false) { update in
-                for (index, value) in values.enumerated() { update.put(index, payload: value) }
-            }
-            return
-        }
-        do throws(LarderError) {
-            depends(
-                on: try database.put(
-                    keys, payloads: values, now: now,
-                    origin: WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)))
-        } catch {
-            throw CommandError(error)
+        try update(keys, loading: false) { update in
+            for (index, value) in values.enumerated() { update.put(index, payload: value) }
         }
     }
 
