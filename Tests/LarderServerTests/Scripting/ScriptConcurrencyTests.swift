@@ -55,6 +55,7 @@ import Testing
         let server = try InProcessServer(limits: Self.patient)
         defer { server.stop() }
         let isDone = Guarded(false)
+        _ = try server.connect().call("INCR hot")
         let script = "local v = redis.call('get','hot') \(Self.busy)\(Self.busy) redis.call('set','copy',v) return 1"
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
