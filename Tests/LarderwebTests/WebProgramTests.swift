@@ -2,24 +2,26 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
+@testable import larderweb
+
 /// Tests of larderweb as a program: its options, its socket, its service manager.
 @Suite struct WebProgramTests {
-    @Test func helpNamesEveryOption() throws {
+    @Test func helpAndCompletionsNameEveryOption() throws {
         let (end, output, errors) = try WebProcess.run(["--help"])
         #expect(end == .exited(0) && errors.isEmpty)
-        for name in [
-            "--listen", "--socket-group", "--token-file", "--host", "--allow-changes", "--history", "--max-connections",
-            "--request-timeout", "--socket", "--password-file", "--trust-user", "--log-level", "--log-format",
-            "--completion", "--manual",
-        ] { #expect(output.contains("\n  \(name)"), "\(name)") }
-        for shell in ["bash", "zsh", "fish"] {
+        for option in WebOption.all { #expect(output.contains("\n  \(option.usage)"), "\(option.name)") }
+        for (shell, prefix) in [("bash", "--"), ("zsh", "--"), ("fish", "-l ")] {
             let completion = try WebProcess.run(["--completion", shell])
-            #expect(completion.end == .exited(0) && completion.output.contains("allow-changes"))
+            #expect(completion.end == .exited(0))
+            for option in WebOption.all {
+                let name = prefix + String(option.name.dropFirst(2))
+                #expect(completion.output.contains(name), "\(shell): \(option.name)")
+            }
         }
         #expect(output.split(separator: "\n").allSatisfy { $0.count <= 125 })
         let page = String(decoding: try Files.read(PackageRoot.path + "/docs/Operating.md"), as: UTF8.self)
-        for match in output.matches(of: /\n  (--[a-z-]+)/) {
-            #expect(page.contains("`\(match.output.1)"), "docs/Operating.md does not have \(match.output.1)")
+        for option in WebOption.all {
+            #expect(page.contains("`\(option.name)"), "docs/Operating.md does not have \(option.name)")
         }
         #expect(try WebProcess.run(["-V"]).output.hasPrefix("larderweb "))
     }
