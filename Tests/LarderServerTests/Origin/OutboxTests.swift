@@ -65,7 +65,7 @@ import Testing
         #expect(fixture.client("MGET a b") == Wire.bulks("old", "old"))
         #expect(fixture.client("SET a new") == Wire.ok)
         #expect(fixture.client("DEL b") == Wire.int(1))
-        // The entries were evicted here and changed at the origin, but the pending writes still determine the replies.
+        // The entries were purged here and changed at the origin, but the pending writes still determine the replies.
         #expect(fixture.client("PURGE").hasPrefix("*6"))
         fixture.origin.change("a", to: "foreign")
         fixture.origin.change("b", to: "foreign")
