@@ -75,10 +75,14 @@ import Testing
         #expect(left > 1_500 && left < 4_200)
         #expect(database.counts.evicted == statistics.evicted.read())
         let kept = try keys(database)
+        let before = statistics.evicted.read()
         larder.close()
-        // A restart keeps the remaining entries, except for a few that the checkpoint at shutdown may evict.
+        // A restart keeps the remaining entries, except those that the checkpoint at shutdown evicts, and counts.
         let found = try keys(try larder.database())
-        #expect(found.count > kept.count / 2 && found.isSubset(of: kept))
+        let reopened = try larder.engine().statistics.evicted.read()
+        let evicted = statistics.evicted.read() - before + reopened
+        #expect(found.isSubset(of: kept) && kept.count - found.count <= evicted, "\(kept.count), \(found.count)")
+        #expect(found.count > kept.count / 2)
     }
 
     @Test func missesOfEvictedEntriesAreCountedSeparately() throws {
@@ -133,6 +137,7 @@ import Testing
             #expect(disk.measure() < before.bytes + 8 << 20)
             #expect(FileSystem.space(larder.path) > disk.measure() + tables / 2)
         }
+        #expect(FileSystem.space(larder.path) < disk.measure() + tables / 2)
         #expect(engine.statistics.evicted.read() == 0)
     }
 
@@ -166,7 +171,8 @@ import Testing
         #expect(outbox.counts.evicted == 0)
     }
 
-    @Test func entriesThatAreReadAreNotEvicted() throws {
+    @Test("at least nine in ten of the entries that are read often survive evictions")
+    func entriesThatAreReadOftenSurviveEvictions() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         try fill(database, 0..<200, prefix: "hot")
@@ -312,8 +318,9 @@ import Testing
         #expect(errorCode { _ = try snapshot.get(Key("key:1")) } == .invalidated)
     }
 
-    /// An entry that was evicted and then removed must not come back after a power failure before the next checkpoint.
-    @Test func anEvictedAndRemovedEntryStaysRemovedAfterARestart() throws {
+    /// An entry that was evicted, stored again and removed does not come back, even if the process is killed before the
+    /// next checkpoint.
+    @Test func anEvictedAndRemovedEntryStaysRemovedAfterACrashOrARestart() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         try fill(database, 0..<5_000)
@@ -321,6 +328,8 @@ import Testing
         let number = try #require(evicted.first)
         try fill(database, number..<(number + 1), bytes: 10)
         try database.remove("key:\(number)")
+        let crashed = try larder.crashCopy()
+        #expect(try !has(try crashed.database(), "key:\(number)"))
         larder.close()
         #expect(try !has(try larder.database(), "key:\(number)"))
     }
