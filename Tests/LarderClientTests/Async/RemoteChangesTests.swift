@@ -184,7 +184,8 @@ import Testing
         #expect(try await changes.text() == nil)
     }
 
-    /// An observer that receives all changes knows the stored state, despite concurrent writes.
+    /// An observer that receives all changes knows the stored state, despite concurrent writes. If it missed a change,
+    /// this test would not end.
     @Test(arguments: [4, 1_024]) func anObserverThatAppliesAllChangesHasTheStoredState(_ bufferMax: Int) async throws {
         let seed = testSeed()
         let rounds = 60 * (TestSetting.rounds.number() ?? 1)

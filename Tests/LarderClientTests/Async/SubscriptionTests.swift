@@ -105,7 +105,12 @@ import Testing
                             let subscription = try await client.subscribe(to: "c\(step % 3)")
                             try await client.publish("\(task).\(step)", to: "c\(step % 3)")
                             // Messages that it published itself after subscribing are among those received.
-                            for try await message in subscription where message.text == "\(task).\(step)" { break }
+                            var isReceived = false
+                            for try await message in subscription where message.text == "\(task).\(step)" {
+                                isReceived = true
+                                break
+                            }
+                            #expect(isReceived)
                             subscription.cancel()
                         }
                     }

@@ -190,6 +190,7 @@ import Testing
         server.waitForEnd(ofConnection: 0)
     }
 
+    /// Waits until the server has received the end of the connection.
     @Test func aReleasedClientClosesItsConnection() throws {
         let server = try Self.server()
         defer { server.stop() }

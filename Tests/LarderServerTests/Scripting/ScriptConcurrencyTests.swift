@@ -96,7 +96,8 @@ import Testing
         #expect(try busy.call("PING") == "+PONG\r\n")
     }
 
-    /// If a client disconnects, its script is stopped.
+    /// If a client disconnects, its script is stopped. Otherwise, this test would wait for the script's limit of ten
+    /// minutes.
     @Test func theScriptOfADisconnectedClientIsStopped() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000
@@ -110,9 +111,11 @@ import Testing
             busy.close()
         }
         while !(try other.call("INFO larder").contains("scripts_running:0\r\n")) { nap() }
+        #expect(try other.call("SET a 1") == Wire.ok)
     }
 
-    /// The shutdown does not wait for running scripts.
+    /// The shutdown does not wait for running scripts. Otherwise, `stop` would block for the script's limit of ten
+    /// minutes.
     @Test func theShutdownStopsRunningScripts() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000

@@ -356,6 +356,9 @@ import Testing
         for try await entry in cache.entries(of: Int.self, from: "a", to: "m") {
             print(entry.key, try entry.value())
         }
+        var keys: [String] = []
+        for try await entry in cache.entries(of: Int.self, from: "a", to: "m") { keys.append(entry.key) }
+        #expect(keys == ["apples"])
     }
 
     @Test func theExamplesForErrorsAndDurabilityWork() throws {

@@ -149,9 +149,11 @@ private struct Witness: Codable, Sendable {
         #expect(letGo.load(ordering: .relaxed) == before + 1)
     }
 
-    /// Runs concurrent readers and writers, with models whose release calls the cache.
+    /// Runs concurrent readers and writers, with models whose release calls the cache. Each key's model is replaced, so
+    /// at least ten are released.
     @Test func concurrentWritesReleaseModelsOutsideLocks() async throws {
         let cache = try work.cache("witness", policy: .high) { $0.memoryBytes = 1 << 20 }
+        let before = letGo.load(ordering: .relaxed)
         Witness.current.cache = cache
         defer { Witness.current.cache = nil }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -166,6 +168,7 @@ private struct Witness: Codable, Sendable {
             }
             try await group.waitForAll()
         }
+        #expect(letGo.load(ordering: .relaxed) - before >= 10)
         Witness.current.cache = nil
         await cache.close()
     }
