@@ -14,8 +14,8 @@ import Testing
         return front
     }
 
-    /// Reads a key until its value is `expected` and cached. A value is not cached if the server reports a change of its
-    /// key during the request, which may be the change that stored it.
+    /// Reads a key until its value is `expected` and cached. A value is not cached if the server reports a change of
+    /// its key during the request, which may be the change that stored it.
     private func eventuallyCaches(_ key: String, _ expected: String, _ cache: OriginCache) async {
         await eventually {
             guard (try? await cache.value(String.self, forKey: key)) == expected else { return false }
@@ -32,7 +32,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "a") == nil)
         try change(redis, "SET a 1 PX 30000")
         // The report of a change takes a moment: some hundred microseconds here.
-        await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
+        await eventuallyCaches("a", "1", cache)
         let left = try #require(try await cache.cache.timeToLive(forKey: "a"))
         guard case .milliseconds(let milliseconds) = left else { return #expect(Bool(false), "\(left)") }
         #expect(milliseconds <= 30_000)
