@@ -84,10 +84,10 @@ extension OriginCache {
         let ticket = trust.beginCall()
         defer { trust.endCall() }
         let sentAt = cache.source.database.leaseTime()
-        let patience = began.flatMap { began in
-            options.hardTimeout?.roundedMilliseconds.map { $0 - (MonotonicClock.milliseconds() - began) }
+        let deadline = began.flatMap { began in
+            options.hardTimeout?.roundedMilliseconds.map { min($0, .max - began) + began }
         }
-        let end = await limiter.run(pass, question: keys, patience: patience) { [origin] in
+        let end = await limiter.run(pass, question: keys, deadline: deadline) { [origin] in
             try await origin.read(keys)
         }
         let answers: [OriginAnswer]

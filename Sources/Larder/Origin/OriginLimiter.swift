@@ -81,11 +81,11 @@ final class OriginLimiter: @unchecked Sendable {
     /// Runs an admitted call.
     /// - Parameters:
     ///   - question: the keys to read; nil for writes.
-    ///   - patience: the remaining part of the caller's own time limit in milliseconds; nil if there is no limit. If
-    ///     the call is cancelled after this time, it counts as a timeout.
+    ///   - deadline: when the caller's own time limit ends, in milliseconds of the monotonic clock; nil if there is no
+    ///     limit. If the call is cancelled after this time, it counts as a timeout.
     ///   - late: called when `body` ends after the time limit was reached.
     func run<Value: Sendable>(
-        _ pass: Pass, question: [[UInt8]]? = nil, patience: Int64? = nil,
+        _ pass: Pass, question: [[UInt8]]? = nil, deadline: Int64? = nil,
         _ body: @escaping @Sendable () async throws -> Value, late: @escaping @Sendable () async -> Void = {}
     ) async -> OriginCall<Value>.End {
         let began = MonotonicClock.milliseconds()
@@ -105,8 +105,8 @@ final class OriginLimiter: @unchecked Sendable {
         case .closed: note(.abandoned, pass, question)
         case .timedOut: note(.timedOut, pass, question)
         case .answered(.failure(let error)):
-            let spent = MonotonicClock.milliseconds() - began
-            note(Self.ending(error, isLate: spent >= min(limits.call, patience ?? .max)), pass, question)
+            let now = MonotonicClock.milliseconds()
+            note(Self.ending(error, isLate: now >= min(began + limits.call, deadline ?? .max)), pass, question)
         }
         return end
     }
