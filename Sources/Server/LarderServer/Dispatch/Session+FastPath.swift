@@ -47,28 +47,47 @@ extension Session {
     @inline(__always)
     func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
 
-    /// Runs consecutive requests `GET key` in the usual form until one needs the disk or has a long value. While it waits for the memory of the first entry,
-    /// the processor already loads the memory of the other ones.
+    /// Runs consecutive requests `GET key` in the usual form until one needs the disk or the origin, or has a long value.
+    /// While it waits for the memory of the first entry, the processor already loads the memory of the other ones.
     /// - Returns: the number of requests that have run.
     func runGets(now: Int64, outputBytesMax: Int) -> Int {
         withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: Self.getsMax) { keys in
             withUnsafeTemporaryAllocation(of: Int.self, capacity: Self.getsMax) { ends in
                 let count = parserMemory.pointee.usualGets(keys, ends)
                 guard count > 0 else { return 0 }
-                let replies = replyMemory
-                let sent = replyQueue.sentBytes
-                let done = fastDatabase._withUnsafeGuaranteedRef { database in
-                    database.readRun(UnsafeBufferPointer(rebasing: keys[..<count]), now: now) { _, ticket, payload in
-                        let start = sent + replies.pointee.count
-                        if let payload { replies.pointee.bulk(payload) } else { replies.pointee.null() }
-                        if ticket != .none { hold(from: start, ticket) }
-                        return replies.pointee.count <= outputBytesMax
-                    }
-                }
+                let run = UnsafeBufferPointer(rebasing: keys[..<count])
+                let done =
+                    takesOriginGets
+                    ? replyBehindOrigin(run, now, outputBytesMax) : reply(to: run, now, outputBytesMax)
                 if done > 0 { parserMemory.pointee.skip(ends[done - 1]) }
                 return done
             }
         }
+    }
+
+    /// Replies to consecutive GETs of keys from memory.
+    /// - Parameter mustExist: whether to stop at a key without a fresh entry, instead of replying with null.
+    /// - Returns: the number of replies.
+    func reply(
+        to keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ now: Int64, _ outputBytesMax: Int,
+        mustExist: Bool = false
+    ) -> Int {
+        let replies = replyMemory
+        let sent = replyQueue.sentBytes
+        var stops = 0
+        let done = fastDatabase._withUnsafeGuaranteedRef { database in
+            database.readRun(keys, now: now) { _, ticket, payload in
+                if mustExist, payload == nil {
+                    stops = 1
+                    return false
+                }
+                let start = sent + replies.pointee.count
+                if let payload { replies.pointee.bulk(payload) } else { replies.pointee.null() }
+                if ticket != .none { hold(from: start, ticket) }
+                return replies.pointee.count <= outputBytesMax
+            }
+        }
+        return done - stops
     }
 
     /// The most requests that ``runGets(now:outputBytesMax:)`` looks up at once.

@@ -33,7 +33,7 @@ extension Session {
         if mayBuildLong { needsLongThread = false }
         renewState()
         // If each command needs additional checks, do not use the fast path.
-        let usesFastPath = allowsFastPath && takesFastGets && !server.hasAttention.load(ordering: .relaxed)
+        let usesFastPath = allowsFastPath && !server.hasAttention.load(ordering: .relaxed)
         let sample = usesFastPath ? accounting.beginSample() : 0
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: replies.count) } }
         while !isClosing, !isWaiting {
@@ -50,7 +50,7 @@ extension Session {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
-                if usesFastPath, takesFastGets, seesCurrent {
+                if usesFastPath, takesFastGets || takesOriginGets && slice == nil, seesCurrent {
                     let time = now ?? readClock()
                     (now, lastNow) = (time, time)
                     let before = pendingOutput
@@ -63,11 +63,6 @@ extension Session {
                         if accounting.fastPath.pointee.workLeft <= 0 { now = nil }
                         continue
                     }
-                }
-                if slice == nil, takesOriginGets, let (done, time) = runOriginGets(outputBytesMax) {
-                    count += done
-                    lastNow = time
-                    continue
                 }
                 if let pause = parse() { return pause }
             }
