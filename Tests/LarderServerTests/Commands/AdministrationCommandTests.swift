@@ -136,6 +136,16 @@ import Testing
         #expect(!call("INFO commandstats").contains("cmdstat_get:"))
     }
 
+    /// Scripts fail in the same way on the fast path, which begins with the second run, and elsewhere.
+    @Test func infoCountsScriptsThatFail() throws {
+        let call = try SocketlessServer().connect()
+        let script = "redis.call('set',KEYS[1],'1') error('no')"
+        for _ in 0..<5 { #expect(call(["EVAL", script, "1", "k"]).hasPrefix("-")) }
+        let stats = call("INFO commandstats")
+        let eval = try #require(stats.split(separator: "\r\n").first { $0.hasPrefix("cmdstat_eval:") })
+        #expect(eval.hasPrefix("cmdstat_eval:calls=5,") && eval.hasSuffix(",failed_calls=5"), "\(eval)")
+    }
+
     /// A command for a database that cannot be opened does not run, and gets an error.
     @Test func commandsOnADatabaseThatCannotBeOpenedReturnErrors() throws {
         let server = try SocketlessServer()

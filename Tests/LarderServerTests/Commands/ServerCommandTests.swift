@@ -191,11 +191,14 @@ import Testing
     @Test("as in Redis, all reads count once, of entries in memory and on the disk, in transactions and in scripts")
     func infoCountsHitsAndMisses() throws {
         let script = "return{redis.call('mget',KEYS[1],KEYS[2]),redis.call('get',KEYS[1])}"
+        // Begins again for each key that it does not declare.
+        let undeclared = "redis.call('get','c')redis.call('get','d')return{redis.call('get','a')}"
         let cases: [(lines: String, hits: Int, misses: Int)] = [
             ("GETDEL a", 1, 0), ("GETDEL c", 0, 1), ("GETSET a x", 1, 0), ("SET c x GET", 0, 1), ("SET a x", 0, 0),
             ("GETEX a PERSIST", 1, 0), ("LCS a b", 2, 0), ("LCS a c", 1, 1), ("TAGS a", 1, 0), ("TAGS c", 0, 1),
             ("BITOP OR d a c", 1, 1), ("BITOP NOT d c", 0, 1), ("MULTI;GET a;MGET a c;STRLEN c;EXEC", 2, 2),
             ("MULTI;SET c x;GET c;GETDEL c;LCS a c;EXEC", 3, 1), ("EVAL \(script) 2 a c", 2, 1),
+            ("EVAL \(undeclared) 0", 1, 2), ("MULTI;EVAL \(undeclared) 0;EXEC", 1, 2),
         ]
         for (lines, hits, misses) in cases {
             for isCold in [false, true] {

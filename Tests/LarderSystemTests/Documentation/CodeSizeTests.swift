@@ -53,7 +53,7 @@ import Testing
         let database = Self.files(of: "Database", engine)
         let folders = Set(files.compactMap { $0.path.split(separator: "/").dropFirst().first })
         let figures = [
-            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 102_698),
+            Figure(name: "lines of Swift in Sources", value: Self.lineCount(files), most: 102_741),
             Figure(name: "files", value: files.count, most: 914),
             Figure(name: "types", value: types.count, most: 1538),
             Figure(name: "folders directly below Sources", value: folders.count, most: 12),
@@ -66,7 +66,7 @@ import Testing
             Figure(
                 name: "package functions of Database", value: Self.lineCount(database, with: "package", "func "),
                 most: 43),
-            Figure(name: "lines of Session", value: Self.lineCount(Self.files(of: "Session", files)), most: 2101),
+            Figure(name: "lines of Session", value: Self.lineCount(Self.files(of: "Session", files)), most: 2103),
         ]
         for figure in figures {
             print("\(figure.name): \(figure.value), at most \(figure.most)")

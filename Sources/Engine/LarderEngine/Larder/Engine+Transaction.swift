@@ -17,7 +17,10 @@ extension Engine {
         try withEntries(parts, now: now, bytesMax: bytesMax, access, isSpeculative: false) {
             (update, loaded) throws(LarderError) in
             var ticket = loaded
-            guard try body(&update) else { return .dropped }
+            guard try body(&update) else {
+                update.uncountReads()
+                return .dropped
+            }
             if let sequence = try update.apply() { ticket = max(ticket, sequence) }
             return .applied(CommitTicket(sequence: ticket))
         } ?? .cold

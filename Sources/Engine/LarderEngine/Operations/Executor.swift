@@ -73,9 +73,12 @@ extension Database {
         update.prepare(self, now: now, .records, merges: !context.changes.isOn)
         let needed = try? Executor.run(update.alone, .memoryOnly) {
             (sequence, _) throws(LarderError) -> UInt64? in
-            guard writes else { return body(update) ? sequence : nil }
-            guard let store = try? writableStore(applied.presence, "update"), body(update) else { return nil }
-            guard update.hasChanges else { return sequence }
+            let store = try writes ? writableStore(applied.presence, "update") : nil
+            guard body(update) else {
+                update.uncountReads()
+                return nil
+            }
+            guard let store, update.hasChanges else { return sequence }
             return max(sequence, update.apply(in: self, to: store, context.options.durability))
         }
         guard let needed else { return false }

@@ -136,6 +136,8 @@ package final class Update: @unchecked Sendable {
     @exclusivity(unchecked) var undo: [(index: Int, slot: Slot)]?
     /// The number of commands of the transaction so far.
     @exclusivity(unchecked) var commandCount = 0
+    /// The hits and misses that were counted.
+    @exclusivity(unchecked) private var reads = (hits: 0, misses: 0)
     /// The total length in bytes of the values that the command built, in contrast to received values.
     @exclusivity(unchecked) package internal(set) var builtBytes = 0
     /// The memory for the records of short values. Never moved, so that pointers into it stay valid.
@@ -210,6 +212,7 @@ package final class Update: @unchecked Sendable {
         (large, undo) = (nil, nil)
         origin = WriteOrigin()
         step = 0
+        reads = (0, 0)
         (observes, isSpeculative, commandCount, builtBytes, arenaCount) = (false, false, 0, 0, 0)
     }
 
@@ -442,11 +445,25 @@ package final class Update: @unchecked Sendable {
         let isFresh = slots[slot].pointee.isFresh
         if isSpeculative { return isFresh }
         slots[slot].pointee.withShard { shard in
-            guard isFresh else { return shard.noteMiss(storedHeader(index), slots[slot].pointee.hash, now: now) }
+            guard isFresh else {
+                reads.misses += 1
+                return shard.noteMiss(storedHeader(index), slots[slot].pointee.hash, now: now)
+            }
+            reads.hits += 1
             shard.counters.hits += 1
             if let entry = slots[slot].pointee.entry { shard.table.touch(entry) }
         }
         return isFresh
+    }
+
+    /// Subtracts the counted hits and misses, because the commands run again. Called with the shard locks held.
+    func uncountReads() {
+        guard reads != (0, 0) else { return }
+        slots[0].pointee.withShard { shard in
+            shard.counters.hits -= reads.hits
+            shard.counters.misses -= reads.misses
+        }
+        reads = (0, 0)
     }
 
     /// Marks the entry of the key at `index` as recently used, for eviction.

@@ -26,7 +26,7 @@ extension Session {
         case .eval, .evalsha, .fcall:
             let source: ScriptSource = word == .evalsha ? .digest : word == .eval ? .text : .function
             guard count >= 3, scriptOnFastPath(arguments, source, now) else { return false }
-            accounting.noteFast(word == .evalsha ? .evalsha : word == .eval ? .eval : .fcall)
+            accounting.noteFast(source.row)
             accounting.fastPath.pointee.workLeft -= 4
         case .fetch:
             let length = replyMemory.pointee.count

@@ -19,7 +19,7 @@ extension Session {
         guard let interpreter = server.scripts.takeIdle() else { return false }
         defer { server.scripts.give(interpreter) }
         guard interpreter.knows(script) else { return false }
-        return run(script, in: interpreter, arguments, keyCount: Int(number), now)
+        return run(script, source.row, in: interpreter, arguments, keyCount: Int(number), now)
     }
 
     /// Returns the script that a word identifies; nil if it is unknown.
@@ -36,7 +36,8 @@ extension Session {
     private static let scriptTextMax = 4096
 
     private func run(
-        _ script: Script, in interpreter: Interpreter, _ arguments: RequestArguments, keyCount: Int, _ now: Int64
+        _ script: Script, _ row: CommandMetadata, in interpreter: Interpreter, _ arguments: RequestArguments,
+        keyCount: Int, _ now: Int64
     ) -> Bool {
         let count = arguments.count - ScriptCall.firstKey
         let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
@@ -63,7 +64,7 @@ extension Session {
                     }
                     let start = replies.pointee.count
                     replies.pointee.raw(reply)
-                    noteScriptError(from: start)
+                    noteScriptError(row, from: start)
                     return true
                 }
             }
@@ -75,9 +76,10 @@ extension Session {
     }
 
     /// Counts the reply of a script if it is an error.
-    private func noteScriptError(from offset: Int) {
+    private func noteScriptError(_ row: CommandMetadata, from offset: Int) {
         replyMemory.pointee.withBytes { bytes in
             guard bytes.count > offset, bytes[offset] == UInt8(ascii: "-") else { return }
+            accounting.counter.failed(row.number)
             server.errors.count(CommandError(encoded: UnsafeRawBufferPointer(rebasing: bytes[offset...])).bytes)
         }
     }

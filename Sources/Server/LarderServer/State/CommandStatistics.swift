@@ -84,6 +84,9 @@ final class CommandCounter: @unchecked Sendable {
         start[4 + Self.bucket(Int(nanosecondsEach / 1000))].add(times)
     }
 
+    /// Counts the failure of a call that ``ran(_:times:nanosecondsEach:)`` counts.
+    func failed(_ number: Int) { cells[number * Self.fields + 3].add() }
+
     /// Counts a command that was refused before it ran.
     func rejected(_ number: Int) { cells[number * Self.fields + 2].add() }
 

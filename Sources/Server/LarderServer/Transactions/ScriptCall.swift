@@ -1,3 +1,5 @@
+import LarderCommandCatalog
+
 /// A call of EVAL or a similar command: the script, and how many of the arguments are keys.
 struct ScriptCall {
     let script: Script
@@ -12,4 +14,13 @@ struct ScriptCall {
 /// What the second word of EVAL and similar commands is: the script's text, its digest, or a function's name.
 enum ScriptSource {
     case text, digest, function
+
+    /// The row of the command with such a word.
+    var row: CommandMetadata {
+        switch self {
+        case .text: .eval
+        case .digest: .evalsha
+        case .function: .fcall
+        }
+    }
 }
