@@ -36,32 +36,19 @@ extension CacheSource {
     }
 
     /// Gives access to the decoded model of a fresh entry, if there is one of this type.
-    /// - Parameter body: called at most once, with the address of the model, to copy it. Called with locks held.
+    /// - Parameters:
+    ///   - endsSoon: if `body` is called, set to whether the entry expires soon and should be refreshed now.
+    ///   - body: called at most once, with the address of the model, to copy it. Called with locks held.
     /// - Returns: nil if `body` was not called, otherwise the sequence number of the commit to wait for with
     ///   ``waitForCommit(_:)``; 0 for none.
     @usableFromInline func readDecoded(
-        _ type: ObjectIdentifier, _ key: UnsafeRawBufferPointer, _ body: (UnsafeRawPointer) -> Void
+        _ type: ObjectIdentifier, _ key: UnsafeRawBufferPointer, endsSoon: UnsafeMutablePointer<Bool>? = nil,
+        _ body: (UnsafeRawPointer) -> Void
     ) -> UInt64? {
         // A larder that is being shut down has no decoded models, so it need not be kept open here.
         guard keepsDecoded, !isClosed, key.count <= Key.bytesMax else { return nil }
         var ticket = CommitTicket.none
-        let isRead = database.readAttached(key, now: database.now(), ticket: &ticket) { attachment in
-            guard let model = attachment.value(of: type, madeBy: codecIdentity) else { return false }
-            body(model)
-            return true
-        }
-        return isRead ? ticket.sequence : nil
-    }
-
-    /// Like ``readDecoded(_:_:_:)``, for callers with a fetch closure.
-    /// - Parameter endsSoon: set to true if the entry expires soon and should be refreshed now.
-    @usableFromInline func readDecoded(
-        _ type: ObjectIdentifier, _ key: UnsafeRawBufferPointer, endsSoon: inout Bool,
-        _ body: (UnsafeRawPointer) -> Void
-    ) -> UInt64? {
-        guard keepsDecoded, !isClosed, key.count <= Key.bytesMax else { return nil }
-        var ticket = CommitTicket.none
-        let isRead = database.readAttached(key, now: database.now(), ticket: &ticket, endsSoon: &endsSoon) {
+        let isRead = database.readAttached(key, now: database.now(), ticket: &ticket, endsSoon: endsSoon) {
             attachment in
             guard let model = attachment.value(of: type, madeBy: codecIdentity) else { return false }
             body(model)

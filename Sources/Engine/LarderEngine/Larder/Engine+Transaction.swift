@@ -18,7 +18,7 @@ extension Engine {
             (update, loaded) throws(LarderError) in
             var ticket = loaded
             guard try body(&update) else {
-                update.uncountReads()
+                for part in update.updates { part.uncountReads() }
                 return .dropped
             }
             if let sequence = try update.apply() { ticket = max(ticket, sequence) }

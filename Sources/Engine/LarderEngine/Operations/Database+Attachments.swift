@@ -10,29 +10,14 @@ extension Database {
     /// Passes the attachment of a key's fresh entry to `body`.
     /// - Parameters:
     ///   - ticket: raised to cover the commits that the reply has to wait for, if there is an attachment.
+    ///   - endsSoon: if the result is true, set to whether the entry expires soon and should be refetched.
     ///   - body: called once if the entry is in memory and has an attachment; otherwise not called. Called with the
     ///     shard's lock held: copy the data that you need, and do not call the engine. Returns whether it used the
     ///     attachment.
     /// - Returns: whether `body` was called and returned true.
     package func readAttached(
-        _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, _ body: (Attachment) -> Bool
-    ) -> Bool {
-        readAttached(key, now, &ticket, body) { _, _, _ in }
-    }
-
-    /// Like ``readAttached(_:now:ticket:_:)``, for a caller that may refresh the entry.
-    /// - Parameter endsSoon: if the result is true, set to whether the entry expires soon and should be refetched.
-    package func readAttached(
-        _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, endsSoon: inout Bool,
-        _ body: (Attachment) -> Bool
-    ) -> Bool {
-        readAttached(key, now, &ticket, body) { endsSoon = self.endsSoon($0, applied.rules, $1, $2, now) }
-    }
-
-    @inline(__always)
-    private func readAttached(
-        _ key: UnsafeRawBufferPointer, _ now: Int64, _ ticket: inout CommitTicket, _ body: (Attachment) -> Bool,
-        _ look: (RecordHeader, Shard, _ hash: Int) -> Void
+        _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket,
+        endsSoon: UnsafeMutablePointer<Bool>? = nil, _ body: (Attachment) -> Bool
     ) -> Bool {
         if ForkGuard.isForked { return false }
         let hash = Key.hash(key)
@@ -53,7 +38,7 @@ extension Database {
             ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
             shard.table.touch(entry)
             shard.counters.hits += 1
-            look(header, shard, hash)
+            endsSoon?.pointee = self.endsSoon(header, applied.rules, shard, hash, now)
             return true
         }
     }

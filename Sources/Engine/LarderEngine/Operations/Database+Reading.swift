@@ -1,12 +1,5 @@
 import LarderLevelDB
 
-/// The result of a read, and the commits that its reply has to wait for.
-package struct ReadResult: Sendable {
-    /// The fresh entry, if there is one.
-    package let record: Record?
-    package let ticket: CommitTicket
-}
-
 /// How a read of one entry has ended.
 package enum ReadOutcome: Sendable {
     /// There is a fresh entry, which was passed to `body`.
@@ -19,7 +12,10 @@ package enum ReadOutcome: Sendable {
 
 extension Database {
     /// Reads the fresh entry of a key. May read from the disk, without holding a shard's lock.
-    package func read(_ key: Key, now: Int64, fillCache: Bool = true) throws(LarderError) -> ReadResult {
+    /// - Returns: the entry, if there is one, and the commits that the reply has to wait for.
+    package func read(
+        _ key: Key, now: Int64, fillCache: Bool = true
+    ) throws(LarderError) -> (record: Record?, ticket: CommitTicket) {
         var ticket = CommitTicket.none
         var found: Record?
         _ = try key.withBytes { (bytes) throws(LarderError) in
@@ -27,7 +23,7 @@ extension Database {
                 found = Record(header, stored: record)
             }
         }
-        return ReadResult(record: found, ticket: ticket)
+        return (found, ticket)
     }
 
     /// Reads the fresh entry of a key. Creates no ``Key`` or ``Record``.

@@ -60,8 +60,6 @@ package struct TransactionUpdate {
         return updates[part].add(key, found ?? nil)
     }
 
-    func uncountReads() { for update in updates { update.uncountReads() } }
-
     /// The rules for the entries of a part.
     package func rules(part: Int) -> FreshnessRules { updates[part].rules }
 

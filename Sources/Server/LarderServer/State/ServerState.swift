@@ -89,12 +89,10 @@ package final class ServerState: Sendable {
         self.configurationPath = configurationPath
         self.clientsPossible = clientsPossible
         self.log = log
-        scriptLines = .ofScripts(log) { [clock = engine.clock] in clock.monotonic() }
-        closedLines = LimitedLines(
-            log, clock: { [clock = engine.clock] in clock.monotonic() },
-            rest: { LineRate.rest($0, "clients disconnected") })
-        purgeLines = LimitedLines(
-            log, clock: { [clock = engine.clock] in clock.monotonic() }, rest: { LineRate.rest($0, "purges") })
+        let clock: @Sendable () -> Int64 = { [clock = engine.clock] in clock.monotonic() }
+        scriptLines = .ofScripts(log, clock: clock)
+        closedLines = LimitedLines(log, clock: clock, rest: { LineRate.rest($0, "clients disconnected") })
+        purgeLines = LimitedLines(log, clock: clock, rest: { LineRate.rest($0, "purges") })
         scripts = ScriptCache(
             evaluatedMax: Limits.evaluatedScriptsMax, bytesMax: limits.scriptsBytesMax,
             memoryMax: limits.scriptMemoryMax)
