@@ -143,7 +143,7 @@ import Testing
     /// A check finds nothing to repair if writes fail because of another error than damage.
     @Test(arguments: [
         (ENOSPC, "max-disk"), (EDQUOT, "quota"), (EFBIG, "ulimit -f"), (EROFS, "remount"), (EIO, "dmesg"),
-        (EACCES, "chown"), (ENOENT, "put the larder's directory back"),
+        (EACCES, "chown"), (ENOENT, "put the missing directory back"),
     ])
     func doctorGivesTheRemedyForTheErrorOfWrites(_ number: Int32, _ remedy: String) throws {
         var facts = DoctorFacts()
