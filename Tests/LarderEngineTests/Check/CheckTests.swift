@@ -454,6 +454,29 @@ import Testing
         #expect(errorCode { _ = try larder.check("nobody") } == .noSuchDatabase)
     }
 
+    /// After a repair, the damage is gone, even if another thread had begun to salvage the database.
+    @Test func aRepairWaitsForASalvageThatHasBegun() async throws {
+        let larder = try Self.filled()
+        let epoch = try larder.epochDirectory()
+        try Files.flip(epoch + "/" + (try Self.largestTable(epoch)), at: 50)
+        let engine = try larder.engine()
+        let report = try engine.check(copying: [])
+        let database = try larder.database("books")
+        try database.prepare(forWriting: false)
+        database.life.openLock.withLock { database.life.isSalvaging = true }
+        let isRepaired = Guarded(false)
+        let repair = Task.detached {
+            let failures = engine.repair(report)
+            isRepaired.value = true
+            return failures
+        }
+        for _ in 0..<20 where !isRepaired.value { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(!isRepaired.value)
+        database.life.openLock.withLock { database.life.isSalvaging = false }
+        #expect(await repair.value == [])
+        #expect(try engine.check(copying: []).problems.isEmpty)
+    }
+
     @Test("a larder can be checked while it is open") func aLarderInUse() throws {
         let larder = try Self.filled()
         let epoch = try larder.epochDirectory()

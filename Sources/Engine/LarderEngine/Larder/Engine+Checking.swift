@@ -77,7 +77,11 @@ extension Engine {
         // Do nothing if the database has no files any more.
         guard let store = database.appliedState.store, store.isMade else { return }
         let what = report.problems.first { $0.place == place }?.what ?? "a check has found damage"
-        try database.salvage(store, LarderError(.damaged, what, operation: "check", database: database.name))
+        let damage = LarderError(.damaged, what, operation: "check", database: database.name)
+        // If another thread salvages it already, wait for its result.
+        while try database.salvage(store, damage) == nil, database.appliedState.store === store {
+            WorkThread.sleep(nanoseconds: 10_000_000)
+        }
     }
 
     private func makeIndex(of database: Database) throws(LarderError) {
