@@ -7,6 +7,7 @@ import LarderRESP
 /// forms, on a few entries in memory. The results are those of the commands' handlers, which run all other calls.
 struct QuickCommands {
     let entries: Update
+
     /// The most keys, and the length in bytes of the longest value that is stored or copied.
     static let keysMax = 8
     private static let valueBytesMax = 64 << 10

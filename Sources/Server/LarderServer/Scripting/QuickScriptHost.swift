@@ -24,7 +24,9 @@ final class QuickScriptHost {
     private static let rowsMax = 64
 
     /// Prepares this object for the next script.
-    /// - Parameter generation: the ``AccessControl/generation`` in which the user may run all commands of this type.
+    /// - Parameters:
+    ///   - generation: the ``AccessControl/generation`` in which the user may run all commands of this type.
+    ///   - client: the client that is recorded with the script's changes.
     func begin(_ access: AccessControl, generation: Int, client: Int64) {
         self.access = access
         self.generation = generation

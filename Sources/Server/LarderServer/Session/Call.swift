@@ -342,8 +342,7 @@ struct Call {
         } else if open != nil {
             throw cold()
         }
-        // Then read all entries at one instant. Most of them are in memory now. If they were read above, these reads
-        // were counted there.
+        // Then read all entries at one instant. Most of them are in memory now. Reads above were counted already.
         let counts = !mayBlock
         let records = try update(keys, loading: true) { update in
             keys.indices.map { counts ? update.readRecord($0) : update.current($0) }
