@@ -54,7 +54,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     private var phase = Phase.asking
     /// The waiting callers by identity, so that removing one is O(1).
     private var waiters: [ObjectIdentifier: Waiter] = [:]
-    /// The number of callers that use this flight: calls of ``enter()`` minus calls of ``leave(_:_:)``.
+    /// The number of callers that use this flight: those that have entered and have no event yet.
     private var users = 0
     /// Whether the fetch continues if no caller waits, because a caller has returned a cached value meanwhile.
     private var isBackground = false
@@ -106,18 +106,15 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Waits for the first event for this caller. The caller must have called ``enter()``; this calls ``leave(_:_:)``.
+    /// Waits for the first event for this caller. The caller must have called ``enter()``.
     func wait(_ waiter: Waiter, hard: Int64?) async -> Event {
         let event = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let event: Event? = lock.withLock {
-                    if waiter.isCancelled { return .cancelled }
-                    switch phase {
-                    case .finished(let result): return .finished(result)
-                    case .loading(let found?, _) where waiter.takes(found): return .found(found.value)
-                    case .asking, .loading: break
+                    if let event = immediateEvent(waiter) {
+                        leave(event)
+                        return event
                     }
-                    if let event = listWait(waiter) { return event }
                     waiter.continuation = continuation
                     waiters[ObjectIdentifier(waiter)] = waiter
                     // A soft timeout of zero needs no timer: the wait ends as soon as there is a value to serve.
@@ -130,8 +127,19 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         } onCancel: {
             end(waiter, .cancelled)
         }
-        leave(event, waiter)
+        for timer in waiter.timers { timer.cancel() }
+        cancelIfAbandoned()
         return event
+    }
+
+    /// Returns an event for a caller that need not wait; nil if it must. Called with the lock held.
+    private func immediateEvent(_ waiter: Waiter) -> Event? {
+        if waiter.isCancelled { return .cancelled }
+        return switch phase {
+        case .finished(let result): .finished(result)
+        case .loading(let found?, _) where waiter.takes(found): .found(found.value)
+        case .asking, .loading: listWait(waiter)
+        }
     }
 
     /// Adds the caller's wait to the wait-for graph, if it is within a closure. Called with the lock held.
@@ -166,24 +174,30 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
             if case .cancelled = event { waiter.isCancelled = true }
             guard let continuation = take(waiter) else { return nil }
             waiters[ObjectIdentifier(waiter)] = nil
+            leave(event)
             return continuation
         }
         continuation?.resume(returning: event)
     }
 
-    private func leave(_ event: Event, _ waiter: Waiter) {
-        let (timers, abandoned) = lock.withLock { () -> ([Task<Void, Never>], Task<Void, Never>?) in
-            users -= 1
-            switch event {
-            case .found: isBackground = true
-            case .softTimeout, .hardTimeout: if hasValue { isBackground = true }
-            case .finished, .cancelled: break
-            }
-            if case .finished = phase { return (waiter.timers, nil) }
-            isAbandoned = users == 0 && !isBackground
-            return (waiter.timers, isAbandoned ? task : nil)
+    /// Counts a caller that stops waiting. Called with the lock held when its event is known, not when it resumes: a
+    /// failure of the closure between the two must be reported, because this caller does not receive it.
+    private func leave(_ event: Event) {
+        users -= 1
+        switch event {
+        case .found: isBackground = true
+        case .softTimeout, .hardTimeout: if hasValue { isBackground = true }
+        case .finished, .cancelled: break
         }
-        for timer in timers { timer.cancel() }
+    }
+
+    /// Cancels the fetch if all callers have left before the result, and none of them has returned a cached value.
+    private func cancelIfAbandoned() {
+        let abandoned = lock.withLock { () -> Task<Void, Never>? in
+            if case .finished = phase { return nil }
+            isAbandoned = users == 0 && !isBackground
+            return isAbandoned ? task : nil
+        }
         abandoned?.cancel()
     }
 
@@ -199,8 +213,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
                 guard waiter.takes(found), let continuation = take(waiter) else { continue }
                 served.append(continuation)
                 waiters[identity] = nil
+                leave(.found(found.value))
             }
-            if !served.isEmpty { isBackground = true }
             return (served, found.value)
         }
         guard let value else { return }
@@ -212,8 +226,10 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     func finish(_ result: Result<Value?, any Error>) -> Bool {
         let (waiting, isAwaited) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Bool) in
             phase = .finished(result)
+            let isAwaited = users > 0 || !isBackground
+            users -= waiters.count
             defer { waiters = [:] }
-            return (waiters.values.compactMap { take($0) }, users > 0 || !isBackground)
+            return (waiters.values.compactMap { take($0) }, isAwaited)
         }
         for continuation in waiting { continuation.resume(returning: .finished(result)) }
         return isAwaited

@@ -49,4 +49,22 @@ import Testing
         #expect(try await first.value == "old")
         for task in later { #expect(try await task.value == "new") }
     }
+
+    /// A caller to which the cached value was returned does not receive the closure's failure, even if its task has not
+    /// continued yet. The failure must then be reported as one in the background.
+    @Test func aFailureRightAfterTheCachedValueWasReturnedIsInTheBackground() async {
+        for _ in 0..<100 {
+            let lock = FlightTable().lock
+            let flight = Flight<String>(alone: [], lock)
+            let waiter = Flight<String>.Waiter(takesFound: true, soft: 0)
+            let caller = Task { await flight.wait(waiter, hard: nil) }
+            await eventually { lock.withLock { waiter.continuation != nil } }
+            flight.load(FoundValue("cached", isFresh: false, isYoung: true), leaseEnds: .max)
+            #expect(!flight.finish(.failure(CancellationError())), "nobody receives this error")
+            guard case .found("cached") = await caller.value else {
+                Issue.record("the caller did not get the cached value")
+                return
+            }
+        }
+    }
 }
