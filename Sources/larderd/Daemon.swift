@@ -78,13 +78,13 @@ enum Daemon {
 /// The meaning of larderd's exit codes; `--help` lists them.
 enum ExitCode {
     static let done: Int32 = 0
-    /// An error of the larder, the socket's directory or the disk.
+    /// An error of the larder, the socket or the disk, or a system limit that is too low.
     static let failed: Int32 = 1
-    /// The command line is wrong, or the directory to check is not a larder, as in larderctl.
+    /// The command line or the configuration file is wrong, or there is no larder to check.
     static let usage: Int32 = 2
     /// The larder or the socket is in use by another process.
     static let held: Int32 = 3
-    /// The database to purge does not exist.
+    /// The database to purge or to check does not exist, or there is no larder to purge.
     static let noDatabase: Int32 = 4
     /// A check has found problems. This code and the next two are the same in larderctl.
     static let wrong: Int32 = 8

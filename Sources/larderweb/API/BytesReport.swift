@@ -2,8 +2,8 @@
 struct BytesReport: Encodable {
     /// The bytes as text; nil if they are not UTF-8, or if a value contains control characters.
     let text: String?
-    /// The bytes as hexadecimal digits: all bytes of a key; the first 4,096 bytes of a value without text; otherwise
-    /// nil.
+    /// For a key, all bytes as hexadecimal digits; for a value without ``text``, its first 4,096 bytes. Nil for a value
+    /// with ``text``.
     let hex: String?
 
     /// Creates the report of a key. It always includes the hexadecimal digits, which identify the key in later
@@ -20,8 +20,8 @@ struct BytesReport: Encodable {
         hex = text == nil ? HexText.text(value.prefix(Self.binaryMax)) : nil
     }
 
-    /// Returns the bytes as text, without an incomplete last character; nil if they are not UTF-8 or contain control
-    /// characters.
+    /// Returns the bytes as text; nil if they are not UTF-8 or contain control characters. Drops an incomplete last
+    /// character, because the end of a long value was cut off.
     private static func text(_ bytes: [UInt8]) -> String? {
         (0..<4).lazy.compactMap { String(validating: bytes.dropLast($0), as: UTF8.self) }.first.flatMap { text in
             text.unicodeScalars.contains { $0.value < 0x20 && !"\t\n\r".unicodeScalars.contains($0) } ? nil : text

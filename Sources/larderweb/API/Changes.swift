@@ -1,8 +1,8 @@
 import LarderClient
 import LarderJSONCoding
 
-/// Handles the requests that `--allow-changes` enables. Each names its database, and its key unless it is a purge. A
-/// purge must repeat the database's name.
+/// Handles the requests that `--allow-changes` enables. Each request names a database. A deletion or a change of a
+/// policy also names a key. A purge repeats the database's name as a confirmation.
 struct Changes: Sendable {
     private let collector: Collector
 

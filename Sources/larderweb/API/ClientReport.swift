@@ -12,7 +12,7 @@ struct ClientReport: Encodable {
 
     private static let countMax = 200
 
-    /// Returns the connections that were active last, at most 200; the last one comes first.
+    /// Returns the 200 most recently active connections, most recent first.
     static func all(_ link: DaemonLink) throws(LarderClientError) -> [ClientReport] {
         let text = try link.command("CLIENT", "LIST").string ?? ""
         let all = text.split(separator: "\n").map { line in

@@ -7,7 +7,7 @@ struct EntryBrowser: Sendable {
     init(_ link: DaemonLink) { self.link = link }
 
     private static let countMax = 200
-    /// The maximum number of SCAN steps of one search. After that, it returns the keys found so far.
+    /// The maximum number of SCAN steps of one search. After these steps, the search returns the keys found so far.
     private static let stepsMax = 20
 
     private struct KeyPage: Encodable {

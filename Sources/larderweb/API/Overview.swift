@@ -57,7 +57,7 @@ struct Overview: Encodable {
     let numbers: [String: Double]
     let texts: [String: String]
     let commands: [Command]
-    /// Nil if the daemon did not list them in time.
+    /// Nil if the daemon's list of databases could not be read.
     let databases: [Database]?
 
     private static let numberFields = [

@@ -3,10 +3,10 @@ import LarderClient
 /// Passes each HTTP request to the code that answers it.
 ///
 /// The API is for larderweb's own pages. Responses are JSON; an error is `{"error": "…"}` with a status of 400 or more.
-/// Keys are percent-encoded bytes in paths, and hexadecimal digits in bodies. Times are in milliseconds, unless noted.
+/// Keys are percent-encoded bytes in URLs, and hexadecimal digits in bodies. Times are in milliseconds, unless noted.
 ///
 /// - `GET /api/overview`: settings, the fields of INFO, commands, databases.
-/// - `GET /api/history?range=recent|day&since=`: points after a time in seconds.
+/// - `GET /api/history?range=recent|day&since=`: the points of the charts after `since`, in seconds since 1970.
 /// - `GET /api/freshness`: for each database, the shares of entries that expire within a minute, an hour, a day, and
 ///   never.
 /// - `GET /api/slow`, `GET /api/clients`: the newest 32 slow commands, the 200 most recently active connections.

@@ -20,8 +20,8 @@ final class Collector: Sendable {
             guard let text = reply.string else { throw .unexpectedReply(to: "INFO", "text") }
             return DaemonFigures(text)
         }
-        // For each reply, the daemon counts the entries written since the previous one. This may take long, so limit
-        // the share of time that it takes.
+        // To list the databases, the daemon counts the entries written since its previous list. This may take long, so
+        // limit the share of time that is spent on lists.
         lists = Remembered(milliseconds: 2_000, costFactor: 50) { () throws(LarderClientError) in
             try polling.withClient { client throws(LarderClientError) in try client.databases() }
         }

@@ -14,7 +14,7 @@ final class HTTPServer: @unchecked Sendable {
         /// The size of a request's head, including its first line.
         var headBytes = 16_384
         var bodyBytes = 65_536
-        /// The number of bytes beyond the limit that are read and dropped from a body without a length. A response can
+        /// A body without a length may exceed its limit by this many bytes, which are read and dropped: a response can
         /// be sent only after the whole body was read.
         var droppedBytes = 1 << 20
         var requestMilliseconds: Int64 = 30_000

@@ -1,7 +1,8 @@
 import LarderPlatform
 import LarderServices
 
-/// Logs wrong tokens: the first one at once, later ones as one line for several seconds.
+/// Logs wrong tokens, with at most one line in 10 seconds. A line contains the number of wrong tokens since the
+/// previous one.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class WrongTokens: @unchecked Sendable {

@@ -29,8 +29,7 @@ final class History: @unchecked Sendable {
     private var said = ""
     /// Why the larder cannot be used; nil if it can.
     private var trouble: String?
-    /// The last error that the larder reported, and its time in milliseconds; nil if there was none, or not for a
-    /// while.
+    /// The last error that the larder reported, and its time in milliseconds; nil if it reported no error recently.
     private var complaint: (text: String, at: Int64)?
     /// Limits the number of logged errors and warnings of the larder: while a disk is full, there may be one per
     /// second.
