@@ -34,7 +34,7 @@
     @inlinable package static var onLoop: CommandFlags { CommandFlags(rawValue: 1 << 17) }
     /// The command runs on a separate thread, because it always takes little time, and must not wait for long commands.
     @inlinable package static var status: CommandFlags { CommandFlags(rawValue: 1 << 18) }
-    /// The command's work is deferred, and takes a limited time.
+    /// The command's work is deferred, and is short: it must not wait behind long work of other commands.
     @inlinable package static var brief: CommandFlags { CommandFlags(rawValue: 1 << 19) }
     /// Redis refuses the command when its memory limit is reached. Larder only shows this flag.
     @inlinable package static var denyOOM: CommandFlags { CommandFlags(rawValue: 1 << 20) }

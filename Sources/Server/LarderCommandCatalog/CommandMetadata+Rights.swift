@@ -38,7 +38,7 @@ package struct RequiredRight: Equatable, Sendable {
 }
 
 extension CommandMetadata {
-    /// Returns the right that a call needs. Databases named in the call may need further rights:
+    /// Returns the right that a call needs. The user may also need rights in databases that the call names:
     /// ``namedDatabases(count:isWord:)``.
     /// - Parameter count: the number of the call's words.
     /// - Returns: nil if every connected user may run the call, because it affects only the connection.
@@ -62,7 +62,7 @@ extension CommandMetadata {
         if flags.contains(.publishes) { return RequiredRight(.write, .anywhere) }
         if flags.contains(.pubsub) {
             if endsSubscriptions { return nil }
-            // The subcommands of PUBSUB show the channels of other clients, whose names may contain keys.
+            // The subcommands of PUBSUB show other clients' channels, and the names of channels may contain keys.
             return RequiredRight(.read, flags.contains(.inSubscriberMode) ? .anywhere : .everywhere)
         }
         let isOfLarder = [.string, .bitmap, .generic, .larder, .scripting].contains(group) && category != "connection"

@@ -46,8 +46,8 @@ extension CommandMetadata {
                     index += 1
                     continue
                 }
-                // The word after SETNAME is a name, even if it is AUTH. It is the option only if no second AUTH
-                // follows.
+                // AUTH after SETNAME is the connection's name if a second AUTH follows. Otherwise assume that the name
+                // is missing, and that AUTH is the option.
                 let isName = index + 2 < count && Self.isWord(word(index + 2), "AUTH")
                 if Self.isWord(word(index + 1), "AUTH"), !isName { return index + 2..<count }
                 index += 2

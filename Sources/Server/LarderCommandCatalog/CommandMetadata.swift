@@ -1,8 +1,8 @@
 import LarderRESP
 import Synchronization
 
-/// The metadata of a command, which the catalog calls its row: everything that running the command, COMMAND, the help
-/// and the documentation need, except for its handler.
+/// The metadata of a command, which the catalog calls its row. It is used to run the command, and for COMMAND, the help
+/// and the documentation. The command's handler is not part of it.
 ///
 /// A class, because the row is passed on for each command that runs, and copying its texts would take too long. Two
 /// rows are equal if they are the same object.
@@ -159,8 +159,8 @@ extension CommandMetadata {
         }
     }
 
-    /// Returns the row of the subcommand that is the second word of a call, otherwise of the command; nil if it is
-    /// unknown.
+    /// Returns the row for a call: the row of the subcommand if the second word names one, otherwise the command's row.
+    /// Returns nil for an unknown command.
     package static func row(of call: [[UInt8]]) -> CommandMetadata? {
         guard let name = call.first, let command = named(name) else { return nil }
         guard call.count > 1, !command.subcommands.isEmpty else { return command }

@@ -69,8 +69,8 @@ package struct AbsentReply: Sendable {
         case scores
         /// Each of the two words after the key must be `-`, `+`, or a member that follows `(` or `[`.
         case members
-        /// The two words after the key must be integers; with the option BYSCORE, like ``scores``; with BYLEX, like
-        /// ``members``.
+        /// The two words after the key must be integers. With the option BYSCORE, they are checked like ``scores``;
+        /// with BYLEX, like ``members``.
         case ranks
         /// The word after the key must be a cursor.
         case cursor
