@@ -1,8 +1,8 @@
 import LarderOriginClients
 import LarderPlatform
 
-/// Polls an origin that is a larder too for its upstream chain: its own origin, the origin of that, and so on. Suspends
-/// the origin while the chain contains a cycle, because all larders in a cycle would wait for each other.
+/// If an origin is itself a larder, polls it for its upstream chain: its own origin, the origin of that, and so on.
+/// Suspends the origin while the chain contains a cycle, because all larders in a cycle would wait for each other.
 ///
 /// `@unchecked Sendable`: everything below "Guarded" is guarded by `lock`.
 final class CycleDetector: @unchecked Sendable {
@@ -15,7 +15,7 @@ final class CycleDetector: @unchecked Sendable {
     private var due = Int64.max
     private var pause = CycleDetector.soonMilliseconds
 
-    /// The longest interval between polls. Polling is needed because no larder reports that it has got another origin.
+    /// The longest interval between polls. Polling is needed because larders do not report a change of their origins.
     private static let usualMilliseconds: Int64 = 10_000
     /// The first interval, and the interval while there is a cycle or no reply. It is short, because several larders
     /// may get their origins at the same time.

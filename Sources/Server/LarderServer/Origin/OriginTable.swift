@@ -38,8 +38,8 @@ package final class OriginTable: @unchecked Sendable {
     private let limits: OriginLimits
     private let keysMax: Int
     private let make: OriginFactory
-    /// Why the stored origins could not be read. While it is set, it is unknown which databases have an origin, so none
-    /// of them is served. Guarded by `lock`.
+    /// Why the stored origins could not be read. While it is set, it is unknown which databases have an origin, so no
+    /// database is served. Guarded by `lock`.
     private var defect: Defect?
 
     private enum Defect {
@@ -149,8 +149,8 @@ package final class OriginTable: @unchecked Sendable {
         if let path = settings.source.passwordPath {
             for warning in PasswordFile.warnings(path, program: "larderd") { surroundings.log.warning(warning) }
         }
-        // Open the database's files now, because caching needs them. If this fails, the daemon tries again with the
-        // first value.
+        // Open the database's files now, because caching needs them. If this fails, the first value to be cached makes
+        // the daemon try again.
         try? database.prepare(forWriting: true)
         var used: Outbox?
         if settings.writing == .behind {
@@ -166,8 +166,8 @@ package final class OriginTable: @unchecked Sendable {
         return tier
     }
 
-    /// Makes a change on the table's own thread, after earlier changes; on the caller's thread without background
-    /// threads.
+    /// Runs a change on the table's own thread, after all earlier changes. If background threads are disabled, runs it
+    /// on the caller's thread.
     /// - Parameter then: called once with the result, on any thread.
     func inTurn(
         _ change: @escaping @Sendable (OriginTable) throws(CommandError) -> Void,
@@ -229,8 +229,8 @@ package final class OriginTable: @unchecked Sendable {
                 if let previous { beginDelivery(previous) }
                 throw error
             }
-            // Sessions that have not noticed the change use the previous tier: close it, as its outbox is not
-            // delivered.
+            // Sessions that have not noticed the change still use the previous tier. Close it, because its outbox is no
+            // longer delivered.
             previous?.close()
         }
     }
@@ -302,8 +302,9 @@ package final class OriginTable: @unchecked Sendable {
                 + "lost: wait until ORIGIN reports outbox 0, or add DISCARD. Nothing was changed")
     }
 
-    /// Returns the outbox of a database that had none if it contains entries, which were queued for another origin or
-    /// written by users; nil if it is empty.
+    /// Checks the outbox of a database that did not use write-behind. If it has entries, they were queued for another
+    /// origin, or written by users.
+    /// - Returns: the outbox; nil if it is empty.
     /// - Throws: an error if it contains entries and `discards` is false.
     private func companionToDiscard(_ name: String, _ discards: Bool) throws(CommandError) -> Outbox? {
         let companion = try outbox(of: name)

@@ -283,7 +283,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// The deadline rule that a value would get if it was cached now.
     func rule(of reading: OriginReading, now: Int64) -> DeadlineRule { rule(reading.lifetimeMilliseconds, now) }
 
-    /// Stores a value, unless it is long or files must be opened first, because this thread must not block.
+    /// Stores a value without blocking. Does not store a long value, or a value for which files must be opened first.
     /// - Returns: whether the value was stored.
     private func store(_ value: [UInt8], _ key: [UInt8], _ left: Int64?, _ now: Int64) -> Bool {
         guard value.count <= Self.storedBytesMax, keeps.load(ordering: .sequentiallyConsistent) else { return false }
@@ -371,8 +371,8 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     /// Runs a script or a function at the origin. `then` gets the reply only after all invalidations that the script
     /// caused were received.
-    /// - Parameter otherWords: the same call with the script's source, for an origin that lacks the script; nil if
-    ///   unknown.
+    /// - Parameter otherWords: the same call with the script's source, for an origin that lacks the script; nil if the
+    ///   source is unknown.
     func run(
         script words: [[UInt8]], orElse otherWords: [[UInt8]]?, changing keys: [[UInt8]],
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void

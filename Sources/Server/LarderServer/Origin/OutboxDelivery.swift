@@ -154,8 +154,8 @@ final class OutboxDelivery: @unchecked Sendable {
         handle(failed, ofAll: all.count)
     }
 
-    /// Reads the origin's current values of all keys that are delivered for the first time. If a delivery must be
-    /// repeated, the values show whether the origin has a newer value.
+    /// Reads the origin's current values of all keys that are delivered for the first time. If such a delivery must be
+    /// repeated later, the value read here helps to detect a newer one.
     /// - Parameter failed: receives the writes whose values could not be read. They are not sent in this round.
     private func look(_ parcels: [Parcel], _ failed: inout [(Parcel, OriginError)]) -> [Parcel] {
         let first = parcels.indices.filter { parcels[$0].doubt == .none }
@@ -212,7 +212,7 @@ final class OutboxDelivery: @unchecked Sendable {
         var reason: OriginError?
         let isPartly = failed.count < count || tier.origin.status().servers.contains(where: \.isUp)
         for (parcel, error) in failed {
-            // If the error is certain, the write was not executed. Its next attempt is then like a first one.
+            // Only a write that may have been executed must check for newer values at its next attempt.
             if error.isUncertain { outbox.index.note(parcel.turn, parcel.doubt) }
             if Self.isRefusal(error) {
                 outbox.counts.refused.add()
