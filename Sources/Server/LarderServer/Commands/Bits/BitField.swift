@@ -63,8 +63,8 @@ struct BitField: Equatable {
         }
     }
 
-    /// Returns nil if the sum fits, otherwise the largest or smallest number that fits. Differences wrap around as in
-    /// Redis. This determines which of the two numbers is returned if an operand is far outside of the range.
+    /// Returns nil if the sum fits, otherwise the largest or smallest number that fits. The differences wrap around, as
+    /// in Redis. For an operand far outside of the range, this decides which of the two numbers is returned.
     private func signedLimit(_ value: Int64, _ amount: Int64) -> Int64? {
         let greatest: Int64 = width == 64 ? .max : 1 << Int64(width - 1) - 1
         let least = -greatest - 1

@@ -58,8 +58,8 @@ enum BitFieldCommands {
         return .done
     }
 
-    /// Runs operations that may write. As in Redis, the value becomes long enough for all fields, even if nothing is
-    /// written.
+    /// Runs operations that may write. As in Redis, a value that is too short for a field is made longer, even if no
+    /// operation writes.
     private static func change(_ call: inout Call, _ operations: [Operation], bytesNeeded: Int)
         throws(CommandError) -> [Int64?]
     {

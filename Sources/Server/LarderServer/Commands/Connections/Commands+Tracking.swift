@@ -58,8 +58,8 @@ enum TrackingCommands {
             try check(options, session.modes.tracking)
             let mode: TrackingClient.Mode
             if options.isBroadcast {
-                // The client already tracks these prefixes: add the new ones. Its right to read all databases was
-                // checked.
+                // Add the new prefixes to those that the client already tracks. The right to read all databases was
+                // checked before.
                 var prefixes = session.modes.tracking?.prefixes ?? []
                 // Without PREFIX, the empty prefix is added, which matches all keys. But if the client tracks prefixes
                 // already, a call with only DATABASE just limits these to one database.

@@ -7,8 +7,8 @@ extension CommandTable {
     }
 }
 
-/// Commands for types that Larder does not store, such as lists, if they only read or remove values. If no key has a
-/// value, they reply as in Redis; a key with a string causes an error.
+/// Commands that only read or remove values of types that Larder does not store, such as lists. Without entries, they
+/// return Redis' reply for missing keys. If a key has an entry, they return an error, because it is a string.
 enum AbsentTypeCommands {
     static func handler(_ row: CommandMetadata, _ absent: AbsentReply) -> CommandSpec.Handler {
         { call throws(CommandError) in

@@ -190,7 +190,7 @@ enum EntryCommands {
         private(set) var grace: Int64?
         private(set) var codec = Codec.raw
         private(set) var tags: Tags?
-        /// For a change from another larder that is replicated, its version; otherwise nil.
+        /// The version of a change that is replicated from another larder; nil for other calls.
         private(set) var version: ChangeVersion?
         private(set) var over: Int64?
         private var seen: Set<Word> = []

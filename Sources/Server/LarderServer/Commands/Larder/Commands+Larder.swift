@@ -174,8 +174,8 @@ enum LarderCommands {
                 reply.integer(database.diskLimit)
                 reply.bulk("state")
                 reply.bulk(database.condition)
-                // The result of the last salvage since the daemon started, which describes the damage; empty if there
-                // was none.
+                // The result of the last salvage since the daemon started, with a description of the damage; empty if
+                // nothing was salvaged.
                 reply.bulk("damage")
                 reply.bulk(database.lastSalvage?.description ?? "")
             }
@@ -226,7 +226,8 @@ enum LarderCommands {
         }
     }
 
-    /// Handles `PURGE TAG tag [tag …] [SOFT]`. A last word SOFT is the option: put a tag named SOFT before another tag.
+    /// Handles `PURGE TAG tag [tag …] [SOFT]`. SOFT as the last of several words is the option, so a tag named SOFT
+    /// must be put before another tag.
     private static func purgeTags(_ call: inout Call) throws(CommandError) -> Outcome {
         let isSoft = call.count > 3 && call.isWord(call.count - 1, "SOFT")
         let tags = (2..<(isSoft ? call.count - 1 : call.count)).map { call.array($0) }

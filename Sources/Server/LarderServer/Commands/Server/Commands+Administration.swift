@@ -207,7 +207,7 @@ enum LatencyCommands {
         return .done
     }
 
-    /// Draws a line for each of the newest samples. Its length is in proportion to the longest of them.
+    /// Draws a line for each of the newest samples, in proportion to its duration. The longest line has 60 characters.
     @Sendable static func graph(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let event = call.server.latency.event(call.text(2)), !event.samples.isEmpty else {
             throw CommandError("ERR No samples available for event '", shown(call.bytes(2), 128), "'")

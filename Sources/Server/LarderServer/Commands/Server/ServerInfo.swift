@@ -302,7 +302,7 @@ struct ServerInfo {
             }
     }
 
-    /// One field for each database with an origin that the client may read.
+    /// One field for each database that has an origin, and that the client may read.
     private var originFields: Fields {
         [("origins_unusable", "\(server.origins.unusableCount)")]
             + server.origins.all.filter { rights?.covers(.read, in: $0.database.name) ?? true }.map { tier in
@@ -324,8 +324,8 @@ struct ServerInfo {
         ]
     }
 
-    /// The disk space of the whole larder. For clients that may not read all databases, only the space of those that
-    /// they may read, so that the size of the others is not revealed.
+    /// The disk space of the whole larder. If the client may not read all databases, only the space of those that it
+    /// may read: the size of the others is not revealed.
     private var diskBytes: Int {
         guard let rights, !rights.covers(.read, in: nil) else { return server.engine.diskBytes }
         return server.engine.databases.filter { rights.covers(.read, in: $0.name) }.reduce(0) { $0 + $1.diskBytes }

@@ -40,12 +40,12 @@ enum LCSCommand {
 
     @Sendable static func run(_ call: inout Call) throws(CommandError) -> Outcome {
         let options = try Options(call)
-        // A long comparison runs on another thread. Begin there, so that the reads are counted once.
+        // Leave the event loop before the first read. If a long comparison left it later, reads would count twice.
         if !call.readsOrigin { try call.mayTakeLong(bytes: .max) }
         let records = try call.read(try [call.key(1), call.key(2)])
         let values = records.map { $0.map { Array($0.payload) } ?? [] }
         let (cells, overflows) = (values[0].count + 1).multipliedReportingOverflow(by: values[1].count + 1)
-        // As in Redis, the table must not be larger than the longest value.
+        // As in Redis, the table must not be larger than the longest value that is allowed.
         guard !overflows, cells <= call.server.limits.valueBytesMax / MemoryLayout<UInt32>.size else {
             throw CommandError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
         }
