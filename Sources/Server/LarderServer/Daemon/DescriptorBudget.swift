@@ -32,9 +32,9 @@ struct DescriptorBudget: Equatable {
         let least = Self.least(databases: databases, threads: threads)
         guard limit >= least + Self.clientsMin else { return nil }
         let full = base + Self.databaseDescriptors * max(databases, databasesMax) + openFilesMax
-        // If there are not enough descriptors for everything, clients and the larder get half each. The larder gets
-        // more than half if it needs that for the existing databases, or for a few databases while a few clients can
-        // still connect.
+        // If there are not enough descriptors for everything, the larder and the clients get half each. The larder gets
+        // more if it needs more for the existing databases (`least`), or for a few databases (`few`). `few` leaves
+        // descriptors for a few clients.
         let few = min(base + Self.databaseDescriptors * Self.databasesFew, limit - 2 * Self.clientsMin)
         reserve = min(full, max(least, limit / 2, few))
         clientsPossible = limit - reserve

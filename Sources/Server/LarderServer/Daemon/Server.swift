@@ -62,8 +62,8 @@ package enum Server {
         // Use an absolute path, because other processes, whose working directories differ, connect to it.
         options.holderSocket = FileSystem.absolute(configuration.passedSocket?.path ?? configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
-        // Create a new larder only after its socket, unless that is in the larder: if there can be no socket, no larder
-        // is left.
+        // Create the socket before a new larder, so that no larder is left if the socket fails. If the socket is inside
+        // the larder, this order is impossible.
         let isNew =
             !FileSystem.exists(configuration.directory)
             && !options.holderSocket.hasPrefix(FileSystem.absolute(configuration.directory) + "/")

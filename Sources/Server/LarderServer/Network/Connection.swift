@@ -39,7 +39,7 @@ final class Connection: MonitorReader {
     /// The socket's descriptor. libuv closes it with the handle `pipe`.
     private var descriptor: Int32 = -1
     private var progress = Progress.idle
-    /// Whether the connection is in the loop's list of that name: see ``EventLoop/note(_:isCongested:)``.
+    /// Whether the connection is in the loop's list `holding`: see ``EventLoop/note(_:isCongested:)``.
     var isListedAsHolding = false
     var isListedAsUnsent = false
     var isListedAsCongested = false
@@ -85,8 +85,8 @@ final class Connection: MonitorReader {
 
     deinit { pipe.deallocate() }
 
-    /// Runs `body` with the connection of a libuv handle, which has a pointer to it. `open` retains the connection
-    /// until the handle's close callback, so the pointer is valid, and references need not be counted here.
+    /// Runs `body` with the connection that a libuv handle points to. `open` retains the connection until the handle's
+    /// close callback, so the pointer is valid, and references need not be counted here.
     private static func with<Handle>(_ handle: UnsafeMutablePointer<Handle>?, _ body: (Connection) -> Void) {
         guard let handle, let data = asHandle(handle).pointee.data else { return }
         Unmanaged<Connection>.fromOpaque(data)._withUnsafeGuaranteedRef(body)
@@ -192,7 +192,7 @@ final class Connection: MonitorReader {
             session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
             eventLoop.commandCounter.bytesIn.add(count)
         }
-        // Send the messages that were published before these requests arrived ahead of the replies.
+        // Messages that were published before these requests arrived precede the replies: send them now.
         eventLoop.pushes.deliverAll()
         advance()
         yieldAfterReads()
@@ -259,8 +259,7 @@ final class Connection: MonitorReader {
                 eventLoop.notePaused(self)
                 return .paused
             case .waiting(let until):
-                // If the command was woken while another thread owned the session, leave the switch, and run it again
-                // now.
+                // If the command was woken while another thread owned the session, continue below to run it again now.
                 guard !isFinishing, session.waitsForOthers else { break }
                 eventLoop.noteWaiting(self, until: until)
                 return .waiting

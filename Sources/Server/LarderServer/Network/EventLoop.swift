@@ -48,11 +48,11 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var connections: [Int64: Connection] = [:]
     /// Connections whose next command waits because there are too many uncommitted writes.
     private var congested: [Connection] = []
-    /// Connections with replies that wait for a commit. Others are removed from the list by the next call of
-    /// `sendDecidedReplies()`.
+    /// Connections with replies that wait for a commit. A connection stays in the list after its last such reply, until
+    /// the next call of `sendDecidedReplies()`.
     private var holding: [Connection] = []
-    /// Connections that may have replies to send at the end of the turn. The next two lists are empty: each is swapped
-    /// with a list while that list is processed.
+    /// Connections that may have replies to send at the end of the turn. While `unsent` or `holding` is processed, its
+    /// elements are in `spareList` or `spareHolding`, which are empty otherwise.
     private var unsent: [Connection] = []
     private var spareList: [Connection] = []
     private var spareHolding: [Connection] = []
@@ -185,7 +185,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if awaitsDecisions.load(ordering: .relaxed) { send(.decided) }
     }
 
-    /// Lets connections continue that wait because there were too many uncommitted writes.
+    /// Lets connections run their next commands if they waited because of too many uncommitted writes.
     func congestionMayBeOver() { send(.decided) }
 
     private func readMail() {
@@ -213,7 +213,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         }
     }
 
-    /// Prepares the replies for sending whose commits have succeeded or failed.
+    /// Finds replies whose commits have succeeded or failed, and prepares them for sending.
     private func sendDecidedReplies() {
         swap(&holding, &spareHolding)
         for index in spareHolding.indices {

@@ -1,6 +1,7 @@
 import LarderPlatform
 
-/// Limits log lines that clients cause to a hundred, then one per second. Otherwise they could fill the disk.
+/// Rate limit for log lines that clients can cause: a burst of 100 lines, then one line per second. Without it, clients
+/// could fill the disk.
 ///
 /// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class LimitedLines: @unchecked Sendable {
