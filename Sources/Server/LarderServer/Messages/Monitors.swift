@@ -38,7 +38,7 @@ final class Monitors: @unchecked Sendable {
     }
 
     /// Sends a line to all these connections. Each event loop gets it only once.
-    /// - Parameter excepted: the ID of a connection that gets no line, because its replies are switched off.
+    /// - Parameter excepted: the connection that runs the command, if it receives no more output; otherwise nil.
     func show(_ line: [UInt8], except excepted: Int64?) {
         let message = PushMessage.line(line)
         for (queue, group) in lock.withLock({ groups }) {

@@ -98,7 +98,7 @@ final class PushMessage: Sendable {
         return PushMessage(.invalidation(two: two, three: three), isOfEverything: keys == nil)
     }
 
-    /// Creates the message that the connection which should receive the invalidations was closed.
+    /// Creates the message about the end of the connection to which invalidations were redirected.
     static func redirectBroken(_ id: Int64) -> PushMessage {
         PushMessage(
             .three(

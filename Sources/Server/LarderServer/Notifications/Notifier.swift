@@ -37,7 +37,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     private let lock = Lock()
     // Guarded by `lock`:
     private var events: KeyspaceEvents = []
-    /// The deadlines of entries that have their own one. They are watched only if someone needs their expiry.
+    /// Deadlines that entries have of their own, watched only while expiries are published or BCAST is used.
     private var deadlines = DeadlineWatch<EntryName>()
     private var isWatching = false
     /// The number of running scans that collect deadlines; and the entries changed since the scans began. A scan may
@@ -190,8 +190,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             for event in tag.removed { publish(event.kind, event.name, change) }
         case .evicted: publish(.evicted, "evicted", change)
         case .swept(let header, let deadline):
-            // If the entry had its own deadline, its expiry was already published at the deadline. Publish it now only
-            // if the deadline is still being watched.
+            // Do not publish an expiry twice: an own deadline that is no longer watched (`old`) was published when it
+            // passed. Governed entries are not watched: publish their expiry if it was after the start.
             guard header.rule == .governed ? deadline > startedAt : old != nil else { return }
             if engine.isExpiryHeld {
                 // CLIENT PAUSE delays the event, but not the removal by a checkpoint: watch the deadline again.

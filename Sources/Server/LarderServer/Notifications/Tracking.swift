@@ -189,7 +189,8 @@ final class Tracking: @unchecked Sendable {
 
     // MARK: Clients
 
-    /// Adds a client. If its connection has one already, that one takes over the settings, and keeps its tracked keys.
+    /// Adds a client. If its connection has a client object already, that object takes over the settings, and keeps its
+    /// tracked keys.
     /// - Returns: the object that is used from now on.
     func add(_ client: TrackingClient) -> TrackingClient {
         let (counts, changed) = lock.withLock {
@@ -273,8 +274,8 @@ final class Tracking: @unchecked Sendable {
         return isChanged
     }
 
-    /// Records that a client is about to change a key. When the change is committed, the client is no longer notified
-    /// because of its earlier read, unless it has read the key again meanwhile, in the same transaction or pipeline.
+    /// Records that a client is about to change a key. When the change is committed, the client's earlier read of the
+    /// key is no longer tracked. A later read, in the same transaction or pipeline, stays tracked.
     /// - Parameter previousUnit: the number of the client's latest commit so far.
     func willWrite(_ key: [UInt8], _ client: TrackingClient, after previousUnit: UInt64) {
         let part = part(key)
@@ -373,9 +374,9 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Invalidates all keys of some databases for the clients that have used these databases. If other clients were
-    /// notified too, there could be an endless loop between two databases of one larder of which one is the origin of
-    /// the other.
+    /// Invalidates all keys of some databases for the clients that have used these databases. Other clients are not
+    /// notified: if one database of a larder is the origin of another one, the two would otherwise notify each other
+    /// endlessly.
     /// - Parameter databases: the names of the databases; nil for all.
     func invalidateAll(in databases: [String]?) {
         guard hasClients else { return }
