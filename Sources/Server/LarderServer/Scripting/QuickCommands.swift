@@ -34,7 +34,7 @@ struct QuickCommands {
     }
 
     /// Adds a key that the commands may use. Its bytes must stay valid until the commands have run.
-    /// - Returns: false if the key was not added, because there are too many, it is too long, or it was added before.
+    /// - Returns: false if the key was not added, because it is too long, was added before, or there are too many keys.
     func add(_ key: UnsafeRawBufferPointer) -> Bool { entries.count < Self.keysMax && entries.add(key) }
 
     /// Runs a command if its key is one of ``entries``.

@@ -13,8 +13,8 @@ final class QuickScriptHost {
     let commands = QuickCommands(entries: Update())
     /// The commands that have run, for the statistics. At most `rowsMax` of them are recorded.
     private(set) var rows: [CommandMetadata] = []
-    /// The access rules, and their generation at the time when the user was allowed to run all of these commands. If
-    /// the rules have changed, the script starts again on the usual path, which checks each call.
+    /// The access rules, and their generation when the user's right to run all ``QuickCommands`` was checked. If the
+    /// rules have changed since, the script starts again on the usual path, which checks each call.
     private var access: AccessControl?
     private var generation = 0
     /// When the interpreter first asked whether to continue, in nanoseconds of the monotonic clock; 0 if it has not

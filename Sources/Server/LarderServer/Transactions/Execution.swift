@@ -12,7 +12,7 @@ final class Execution {
     var watches: [KeyWatch]
     /// The index of the next command to run.
     var next = 0
-    /// Whether the beginning of the reply was written: the number of its elements.
+    /// Whether the first part of the reply, which contains the number of its elements, was written.
     var isBegun = false
     /// Whether commands that must run on the event loop are committed separately, because other commands must read the
     /// disk.
