@@ -25,7 +25,7 @@ extension DaemonOption {
         ) { try $0.grant(\.others, try $1.rules(nil), by: "--rights") }.repeatable(),
     ]
 
-    /// Clients cannot change the access rules: such a client could give itself all rights.
+    /// Clients cannot change the access rules: otherwise a client could give itself all rights.
     private static let live = Live(
         isForClients: false,
         problem: { server, line in

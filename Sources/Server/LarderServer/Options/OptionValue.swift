@@ -35,8 +35,8 @@ struct OptionValue {
         ByteCount.parse(text, letters: .binary).flatMap { $0 <= 1 << 40 ? Int($0) : nil }
     }
 
-    /// Parses a time span: a whole number with a unit. `unit` applies if the text has none, and to the result and
-    /// `range`.
+    /// Parses a time span: a whole number with a unit. If the text has no unit, `unit` applies. The result and `range`
+    /// are in that unit.
     /// - Parameter besides: a description of other valid texts, for the error message.
     func time(
         _ unit: TimeSpan.Unit, _ range: ClosedRange<Int64>, besides: String = ""

@@ -41,8 +41,7 @@ struct Setting: Sendable {
 
     /// Creates a setting whose value is a whole number in a range.
     /// - Parameters:
-    ///   - unit: the unit of a time span; such a value may also be given as on the command line: `5m`. Nil for other
-    ///     numbers.
+    ///   - unit: the unit of a time span; values such as `5m` are then valid too. Nil for other numbers.
     ///   - check: returns the reason to refuse a number that is in the range; nil to accept it.
     static func number(
         _ name: String, _ range: ClosedRange<Int64>, unit: TimeSpan.Unit? = nil,

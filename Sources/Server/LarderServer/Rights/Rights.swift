@@ -118,7 +118,7 @@ struct Rights: Equatable, Sendable {
         return nil
     }
 
-    /// Refuses CLIENT TRACKING ON with BCAST unless the user may read all databases, whose keys it reports.
+    /// CLIENT TRACKING ON with BCAST reports keys of all databases. Refuses it unless the user may read them all.
     private func broadcastRefusal(
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {

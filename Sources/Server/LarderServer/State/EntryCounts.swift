@@ -54,8 +54,8 @@ final class EntryCounts: @unchecked Sendable {
         pool?.stop()
     }
 
-    /// Returns the number of entries of each database: current numbers if counting is fast, otherwise about a minute
-    /// old.
+    /// Returns the number of entries of each database. The numbers are current if counting is fast, otherwise up to
+    /// about a minute old.
     /// - Parameters:
     ///   - asked: the time of the request, in nanoseconds of the monotonic clock. A count that began later is current.
     /// - Returns: the results in the order of `databases`; nil for a database that has not been counted yet.

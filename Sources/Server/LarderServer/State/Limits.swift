@@ -44,9 +44,9 @@ package struct Limits: Sendable {
     package var scanCursorsMax = 4096
     /// Threads for commands that must read the disk.
     package var coldThreads = 4
-    /// Commands that a connection may run on a thread that may block. Then it returns to its event loop.
+    /// Commands that a connection may run on a thread that may block, before it returns to its event loop.
     package var coldSliceCommands = 1024
-    /// How long a connection may start commands on a thread that may block, in milliseconds.
+    /// How long a connection may start commands on such a thread before it returns, in milliseconds.
     package var coldSliceMilliseconds: Int64 = 10
     /// Bytes of the commands between MULTI and EXEC (`--max-transaction`): 64 MiB per connection.
     package var transactionBytesMax = 64 << 20
