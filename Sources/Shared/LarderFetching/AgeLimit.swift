@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The maximum age for a caller that reads a key repeatedly. Values stored after its first read are always accepted.
+/// The maximum age for a caller that reads a key repeatedly. Values stored after the caller's first read are accepted.
 package struct AgeLimit: Sendable {
     private let maxAge: Int64?
     private let clock: @Sendable () -> Int64
@@ -8,7 +8,7 @@ package struct AgeLimit: Sendable {
     private var answeredAt: Int64?
 
     /// - Parameters:
-    ///   - maxAge: the maximum age in milliseconds; zero accepts only values stored after the first read; nil, any age.
+    ///   - maxAge: the maximum age in milliseconds; nil accepts any age, zero only values stored after the first read.
     ///   - clock: returns the monotonic time in milliseconds.
     package init(_ maxAge: Int64?, clock: @escaping @Sendable () -> Int64 = { MonotonicClock.milliseconds() }) {
         self.maxAge = maxAge
@@ -18,8 +18,8 @@ package struct AgeLimit: Sendable {
     /// Records that a reply has arrived. Only the first call has an effect.
     package mutating func answered() { answeredAt = answeredAt ?? clock() }
 
-    /// The maximum age for a read now. The store measures ages with another clock, so the time since the first reply is
-    /// reduced by 2 milliseconds for rounding and by a thousandth for a clock that is being adjusted.
+    /// The maximum age for a read now: at least the time since the first reply. That time is reduced by 2 milliseconds
+    /// for rounding and by a thousandth for a clock that is being adjusted, because the store uses another clock.
     package var now: Int64? {
         guard let maxAge, let answeredAt else { return maxAge }
         let waited = clock() - answeredAt

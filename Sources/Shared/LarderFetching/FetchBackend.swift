@@ -1,6 +1,6 @@
 import LarderVocabulary
 
-/// A key of a database, for callers that fetch. Two handles of the same database have equal names for a key.
+/// The identity of a key in fetches: the same for all handles of a database.
 package struct FetchName: Hashable, Sendable {
     let owner: ObjectIdentifier
     package let key: [UInt8]
@@ -25,7 +25,7 @@ package struct FetchName: Hashable, Sendable {
     }
 }
 
-/// A cached value that the caller gets together with the lease, which lets it fetch a newer value.
+/// A cached value that is returned with a lease: the caller that gets the lease must fetch a newer value.
 package struct FoundValue<Value: Sendable>: Sendable {
     package let value: Value
     package let isFresh: Bool
@@ -102,7 +102,7 @@ package protocol FetchBackend<Value>: Sendable {
     func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws
     /// Ends the lease without storing a value.
     func release(token: UInt64, _ release: FetchRelease) async
-    /// Returns how to release the lease if the closure threw an error while a caller was waiting.
+    /// Returns how to release the lease after the closure has thrown an error.
     func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease
     /// Reports the error of a fetch in the background, for which no caller waits.
     func failedInBackground(_ error: any Error)

@@ -56,7 +56,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     private var waiters: [ObjectIdentifier: Waiter] = [:]
     /// The number of callers that use this flight: those that have entered and have no event yet.
     private var users = 0
-    /// Whether the fetch continues if no caller waits, because a caller has returned a cached value meanwhile.
+    /// Whether the fetch continues without waiting callers, for example after they have returned a stale value.
     private var isBackground = false
     /// Whether all callers have left before the result, so that the task was cancelled. New callers must not join.
     private var isAbandoned = false
@@ -82,7 +82,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
 
     // MARK: Called with the table's lock held
 
-    /// Whether other callers may join: the lookup or the lease has not ended.
+    /// Whether other callers may join: the lookup is still running, or the lease has not ended.
     func isOpen(_ now: Int64) -> Bool {
         if isAbandoned { return false }
         return switch phase {

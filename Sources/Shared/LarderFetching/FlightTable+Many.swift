@@ -18,7 +18,7 @@ extension FlightTable {
         /// The keys that other callers are fetching, so that this call has to wait.
         var waits: [(key: Key, backend: Backend)] = []
 
-        /// The cached values of the keys to fetch; nil if one of them has none, or if the call must wait for others.
+        /// The cached values of the keys to fetch; nil if a key has none that is young enough, or if this call waits.
         var found: FoundValue<[Key: Backend.Value]>? {
             guard waits.isEmpty, leads.allSatisfy({ $0.found?.isYoung ?? false }) else { return nil }
             return FoundValue(stored, isFresh: leads.allSatisfy { $0.found?.isFresh ?? false }, isYoung: true)

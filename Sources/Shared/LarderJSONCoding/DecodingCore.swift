@@ -27,7 +27,7 @@ struct DecodingCore {
     /// Adds allocated bytes to ``madeBytes``.
     @inline(__always) mutating func note(made bytes: Int) { madeBytes &+= bytes }
 
-    /// Adds the memory for a field's value to ``madeBytes``: three times, if it stores fields in a collection.
+    /// Adds the memory for a field's value to ``madeBytes``: three times if the model collects the fields.
     @inline(__always) mutating func note(field bytes: Int, of object: Int) {
         madeBytes &+= node(object).isCollection ? Made.growth &* bytes : bytes
     }
@@ -81,7 +81,7 @@ struct DecodingCore {
 
     // MARK: Fields
 
-    /// Prepares an object for ``field(_:of:)``: searches its keys in the text, or makes a dictionary of them.
+    /// Prepares an object for ``field(_:of:)``. Distinct keys are searched in the text; otherwise makes a dictionary.
     mutating func prepare(_ object: Int) {
         guard node(object).kind == .object, index.nodes[object].keys == .unknown else { return }
         if keysAreDistinct(object) {

@@ -1,6 +1,6 @@
 /// A position of a decoder or container in a document, for coding paths.
 struct Place {
-    /// The number of steps in ``DecodingCore/steps`` that lead there.
+    /// The number of steps in ``DecodingCore/steps`` that lead to this position.
     var depth: UInt16
     /// The index in ``DecodingCore/nested`` if this is the place of a nested container, whose steps may have been
     /// overwritten; otherwise 0.
@@ -9,7 +9,7 @@ struct Place {
 
 /// The state of reading one JSON document.
 ///
-/// For one thread and one document at a time. If a model keeps a decoder or container after its `init(from:)`, it reads
+/// For one thread and one document at a time. A model that keeps a decoder or container after its `init(from:)` reads
 /// null from it once the document is closed.
 final class DecodingState {
     /// Stored behind a pointer, so that Swift does not check exclusive access at run time. This is safe, because its

@@ -181,8 +181,8 @@ func foundationInteger<Value: FixedWidthInteger & Decodable>(_ type: Value.Type,
     try? JSONDecoder().decode(type, from: Data(text))
 }
 
-/// Decodes with Foundation a text that is not UTF-8 or not JSON as in RFC 8259; Foundation accepts some of them. Throws
-/// for texts that nest too deeply without calling Foundation, which traps for some of them (Swift 6.3).
+/// Decodes with Foundation a text that is not UTF-8 or not JSON as in RFC 8259; Foundation accepts some of them. Texts
+/// that nest too deeply are rejected without calling Foundation, which traps for some of them (Swift 6.3).
 func foundationDecode<Value: Decodable>(
     _ type: Value.Type, _ text: UnsafeRawBufferPointer, userInfo: [CodingUserInfoKey: any Sendable]
 ) throws -> Value {

@@ -81,7 +81,7 @@ package enum JSONOutline {
         return elements
     }
 
-    /// Decodes the string at `place`, which must have been checked before; nil if there is no string.
+    /// Decodes the string at `place`; nil if there is no string. The text must be valid JSON.
     package static func string(_ text: UnsafeRawBufferPointer, _ place: Range<Int>) -> String? {
         guard let base = text.baseAddress, place.count >= 2, text[place.lowerBound] == UInt8(ascii: "\"") else {
             return nil

@@ -3,7 +3,7 @@
 ///
 /// - For an array or dictionary that is decoded directly: its slots.
 /// - For each value that a model reads from an unkeyed container: its slot in a set that has just grown.
-/// - For each value that a model reads from a keyed container: its slot in an object, even if the field is absent.
+/// - For each value that a model reads from a keyed container: its slot in a class instance, even if it is absent.
 /// - The contents of strings and data, and the headers of objects.
 ///
 /// Other allocations in a model's `init(from:)` cannot be counted.

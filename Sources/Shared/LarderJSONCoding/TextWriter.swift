@@ -99,7 +99,7 @@ struct TextWriter {
         count &+= 1
     }
 
-    /// - Parameter more: the number of remaining bytes of the string, including this one.
+    /// - Parameter more: the number of remaining bytes of the string, including `byte`.
     @inline(__always) private mutating func appendEscaping(_ byte: UInt8, more: Int) {
         if byte >= 0x20, byte != 0x22, byte != 0x5C {
             base[count] = byte

@@ -30,8 +30,8 @@ public struct ModelCodec: Sendable {
     /// (`String`, as UTF-8) are stored unchanged. An entry stored as one of these types, or by another program, can be
     /// read as any of them or as an optional of one. Entries that were stored as JSON are decoded as JSON.
     ///
-    /// Text is not stored as JSON, because most other programs store text without quotes and cannot specify a codec. So
-    /// the same text has the same bytes. Also, a client rarely needs to ask the daemon for the codec.
+    /// Text is not stored as JSON: most other programs store text without quotes and cannot specify a codec. So a text
+    /// has the same bytes whichever program stores it, and a client rarely needs to ask the daemon for the codec.
     public static let standard = ModelCodec(kind: .standard)
 
     /// JSON for all values, including bytes and text, which other programs can read. A `Date` is stored as seconds
@@ -79,7 +79,7 @@ public struct ModelCodec: Sendable {
 package final class CodecIdentity: Sendable {}
 
 extension ModelCodec {
-    /// An object that only codecs that decode alike have in common; nil for those that decode like the standard one.
+    /// The same object for all codecs that decode alike; nil for those that decode like the standard one.
     package var identity: AnyObject? {
         switch kind {
         case .standard, .json, .propertyList: nil

@@ -9,7 +9,7 @@
 /// - Changes of one key arrive in the order of their commits. Pending changes of a key are coalesced.
 /// - At most `bufferMax` keys can have pending changes. If there are more, all pending changes are dropped, and
 ///   ``CacheChange/Kind/fellBehind`` is reported instead.
-/// - The sequence ends when it is cancelled or released, when its cache is closed, and for a task on cancellation.
+/// - The sequence ends when it is cancelled or released, or its cache is closed. A cancelled task gets nil at once.
 /// - Several tasks may iterate over one sequence. Each change is then returned to only one of them.
 ///
 /// The sequence keeps its cache open. Thread-safe.

@@ -35,7 +35,7 @@ package final class ChangeBuffer: @unchecked Sendable {
     private var purgedTags = 0
     /// The number of the place of the last purge of tags; -1 if none is pending.
     private var lastTagPurge = -1
-    /// These three are reported before the queue. The error waits until the queue is empty, unless changes were lost.
+    /// These three come before the queue. Exception: `loss` waits until the queue is empty, unless changes were lost.
     private var loss: (any Error)?
     private var hasFallenBehind = false
     private var isPurged = false
@@ -89,7 +89,7 @@ package final class ChangeBuffer: @unchecked Sendable {
     /// Records that changes were lost, so that any entry may have changed. Drops the pending changes.
     package func fallBehind() { change { noteGap() } }
 
-    /// Records the loss of the connection. One call of ``next()`` throws it after the pending changes.
+    /// Records the loss of the connection. One call of ``next()`` throws the error after the pending changes.
     package func lose(_ error: any Error) { change { loss = error } }
 
     /// Ends the sequence at once and drops pending changes. May be called repeatedly.

@@ -82,7 +82,7 @@ struct IncomingBytes: ~Copyable {
     /// moves the cursor behind it.
     ///
     /// Returns nil for any other line, which may still be valid: then call ``crlfLine(limit:)``. Also returns nil if
-    /// that method has searched the line before, because a line in many small pieces must not be read again for each.
+    /// that method has searched the line before: a line in many small pieces must not be read again for each piece.
     @inline(__always)
     mutating func usualHeader() -> Int? {
         guard searched == 0 else { return nil }

@@ -17,7 +17,7 @@
     }
 
     /// Creates a word from a number that contains up to eight lower-case letters, the first one in the lowest bits, and
-    /// their count. For words with which every command is compared: the compiler makes a constant of it.
+    /// their count. For words with which every command is compared: the compiler makes such a word a constant.
     @inlinable package init(constant low: UInt64, length: UInt64) {
         self.init(low: low, high: length << 56)
     }

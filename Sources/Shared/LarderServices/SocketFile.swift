@@ -139,7 +139,7 @@ package final class SocketFile {
         return !missing.isEmpty
     }
 
-    /// Removes the socket file, if it is still this socket's, and the lock file.
+    /// Removes the socket file and the lock file, but not files that another process has created in their place.
     package func remove() {
         var status = stat()
         if lstat(path, &status) == 0, status.st_dev == device, status.st_ino == inode { unlink(path) }

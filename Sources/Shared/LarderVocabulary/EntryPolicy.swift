@@ -125,7 +125,7 @@ extension EntryPolicy {
         }
 
         package let lifetime: Lifetime
-        /// The grace in milliseconds; nil for the database's, or with `keep` for that of the replaced entry.
+        /// The grace in milliseconds. Nil for the database's; with `keep`, nil for that of the replaced entry.
         package let grace: Int64?
         /// The jitter in percent; nil for the database's, which applies only to lifetimes set by its policy.
         package let jitter: Int?

@@ -39,7 +39,7 @@ package enum TimeSpan {
     }
 
     /// Like ``microseconds(_:unit:)``, in whole `unit`s.
-    /// - Returns: nil also if it is not a whole number of them.
+    /// - Returns: nil also if the time is not a whole number of units.
     package static func parse(_ text: String, unit: Unit) -> Int64? {
         guard let span = microseconds(text, unit: unit), span % unit.rawValue == 0 else { return nil }
         return span / unit.rawValue

@@ -1,8 +1,8 @@
 /// How long an entry stays fresh after it was stored.
 ///
-/// An entry that is stored at time *t* with the interval *i* is fresh while *now < t + i*. After that, it is not
-/// returned any more, except to calls that fetch, during its grace. The default of a new database is ``lowest`` (7
-/// days). Entries do not expire only with ``never``.
+/// An entry that is stored at time *t* with the interval *i* is fresh while *now < t + i*. After that, only calls that
+/// fetch may return it, during its grace. With ``never``, entries do not expire. The default of a new database is
+/// ``lowest`` (7 days).
 public struct UpdatePolicy: Hashable, Sendable {
     /// How long an entry stays fresh, in milliseconds; nil if it does not expire.
     public let intervalMilliseconds: Int64?

@@ -49,7 +49,7 @@ final class Greeting: RedisExchange {
         case database = "SELECT"
         case readOnly = "READONLY"
         case tracking = "CLIENT TRACKING"
-        /// An extension of Larder's daemon: it then reports no changes of other databases.
+        /// An extension of Larder's daemon, which then reports only changes of the selected database.
         case databaseOnly = "CLIENT TRACKING … DATABASE"
     }
 
@@ -77,7 +77,7 @@ final class Greeting: RedisExchange {
             var words = ["CLIENT", "TRACKING", "ON", "BCAST"].map { Array($0.utf8) }
             for prefix in prefixes { words += [Array("PREFIX".utf8), prefix] }
             add(.tracking, words + [Array("NOLOOP".utf8)])
-            // Other servers reply with an error, which is ignored.
+            // Servers other than larderd reply with an error, which is ignored.
             add(.databaseOnly, ["CLIENT", "TRACKING", "ON", "BCAST", "NOLOOP", "DATABASE"].map { Array($0.utf8) })
         }
         return steps.count

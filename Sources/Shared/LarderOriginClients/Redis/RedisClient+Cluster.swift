@@ -42,7 +42,7 @@ extension RedisClient {
     private static let mapIntervalInTrouble = 250
     /// The shortest time between two requests for a slot map, in milliseconds.
     private static let mapRest = 50
-    /// A connection to a server that owns no slots is kept for so long after its last use.
+    /// How long the connection to a server that owns no slots is kept after its last use.
     private static let keptNanoseconds: Int64 = 5_000_000_000
     private static let redirectionsMax = 8
 
@@ -122,7 +122,7 @@ extension RedisClient {
         return servers.values.contains { !$0.isTrusted }
     }
 
-    /// Returns a server for a request that any can answer: the trusted ones in turn, or else the connected ones.
+    /// Returns a server for a request that any server can answer: the trusted ones in turn, or else the connected ones.
     private func serverToAsk() -> RedisServer? {
         guard let cluster else { return nil }
         let sorted = servers.values.filter(\.isUp).sorted { $0.part < $1.part }

@@ -50,7 +50,7 @@ final class RedisClient: @unchecked Sendable {
     func start() {
         guard !isClosed else { return }
         if address.usesTLS {
-            // After an error, make no connection at all, because it must not be unencrypted.
+            // If the certificates cannot be read, make no connection at all: an unencrypted one is not allowed.
             do throws(TLSContext.Failure) {
                 settings.tls = try TLSContext(
                     certificatesPath: address.certificatesPath, certificatePath: address.certificatePath,

@@ -24,9 +24,9 @@ public final class RedisOrigin: Origin {
     /// Starts to connect, without waiting.
     /// - Parameters:
     ///   - address: the address of the origin.
-    ///   - secondReadAfter: after this time without a reply, in milliseconds, a read is also sent to a replica; if the
-    ///     server fails, at once. The reply of a replica may be older than the staleness limit, and has no stamp.
-    ///     ``read(_:completion:)`` returns the first reply; ``read(_:meanwhile:completion:)`` returns replies of
+    ///   - secondReadAfter: the time, in milliseconds, after which a read without a reply is also sent to a replica. If
+    ///     the primary fails, this happens at once. A replica's reply may be older than the staleness limit, and has no
+    ///     stamp. ``read(_:completion:)`` returns the first reply; ``read(_:meanwhile:completion:)`` returns replies of
     ///     replicas separately. Nil to read from primaries only. Only for clusters.
     ///   - listener: receives the origin's notifications. It is not retained.
     public init(

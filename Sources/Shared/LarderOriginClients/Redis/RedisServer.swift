@@ -48,8 +48,8 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     /// The connection for reads and writes of entries, which also receives invalidations.
     private var reading: RedisLink?
-    /// The connection for other commands; nil before the first one. The server reports their changes to `reading`, like
-    /// those of other clients.
+    /// The connection for other commands; nil before the first one. The server reports the changes by these commands on
+    /// `reading`, like those by other clients.
     private var commands: RedisLink?
 
     private var beatTimer: LoopTimer?
@@ -61,7 +61,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private var isLastCall = false
     /// The number of consecutive successful heartbeats.
     private var goodBeats = 0
-    /// Whether the server has lost its trust since it was last trusted.
+    /// Whether the server was trusted before, and has not been trusted again since it lost the trust.
     private var wasLost = false
     private(set) var isTrusted = false
     private(set) var heartbeatMicroseconds: Int64 = 0
@@ -84,7 +84,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private(set) var usedAt: Int64
     private var breaker: Breaker
 
-    /// In clusters with up to this many servers, each heartbeat requests the report; in larger ones, fewer do.
+    /// In clusters with fewer servers, each heartbeat requests a cluster report; in larger ones, fewer heartbeats do.
     private static let smallCluster = 64
     /// If more bytes than this wait to be sent, further tasks fail.
     private static let unsentBytesMax = 256 << 20
@@ -386,7 +386,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         let text = "\(endpoint): no answer to a heartbeat within \(settings.limits.heartbeatLimit) ms"
         lastError = .interrupted(text)
         lose(text)
-        // If no bytes have arrived, the connection may be dead. Otherwise the reply may follow after the bytes.
+        // If no bytes have arrived, the connection may be dead. Otherwise the reply may still follow other replies.
         guard let reading, reading.bytesReceived != bytesAtBeat else {
             reading?.end(.interrupted(text))
             return

@@ -42,7 +42,7 @@ final class RedisTask: RedisExchange {
     private(set) var skippedBytes = 0
     /// The sequence number of the last invalidation when the value was received.
     private(set) var heard: UInt64 = 0
-    /// The receiver of the result, usually the server to which the task was sent, and the server's epoch then.
+    /// The receiver of the result, usually the server to which the task was sent, and that server's epoch at that time.
     weak var owner: (any RedisTaskOwner)?
     var sentEpoch: UInt32 = 0
     /// The epoch of the slot when the task was sent.
@@ -136,7 +136,7 @@ final class RedisTask: RedisExchange {
         case .write(_, let write):
             add(Self.set(write))
             // The server tracks the key because of this read, and returns its current value. While a slot is migrating,
-            // it would not track the key.
+            // the server would not track the key.
             if readsBack {
                 add([Words.get, write.key])
                 add([Words.pttl, write.key])

@@ -112,7 +112,7 @@ package enum ProcessEnd: Equatable, Sendable {
         return ProcessEnd(status: status)
     }
 
-    /// Returns how a child of this process has ended; nil while the child runs. Do not call it after that.
+    /// Returns how a child of this process has ended; nil while the child runs. Do not call it again after a result.
     package static func poll(_ process: pid_t) -> ProcessEnd? {
         var status: Int32 = 0
         guard waitpid(process, &status, WNOHANG) == process else { return nil }
